@@ -1,0 +1,1 @@
+"""What the bytes say: true on any machine, whatever is installed there."""

@@ -1,0 +1,177 @@
+"""The words of a verdict: findings with their evidence, what was skipped, the report.
+
+These types are what the renderers show and what JSON schema v1 describes. They hold
+plain values only, no open files and no objects of the libraries that read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SCHEMA_VERSION = 1
+
+#: Severities and confidences from the strongest to the weakest; ``--fail-on`` uses the order.
+SEVERITIES = ("error", "warning", "note")
+CONFIDENCES = ("high", "medium", "low")
+
+#: Verdicts, in the words of the JSON contract.
+LOADS = "loads"
+LINKS = "links"
+FAILS = "fails"
+NO_GPU_CODE = "no-gpu-code"
+INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One observation: where it stands (file, table, entry) and what it says."""
+
+    text: str
+    file: str | None = None
+    table: str | None = None
+    entry: str | None = None
+    symbol: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One judged fact. ``help`` holds commands that can be pasted, nothing else does."""
+
+    code: str
+    severity: str
+    confidence: str
+    title: str
+    evidence: tuple[Evidence, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A question that could not be answered, and why. It is never a silent "fine"."""
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSymbol:
+    """An undefined dynamic symbol and the object it binds to here.
+
+    ``owner`` is whose name it is (torch, cudart, python, libstdc++ …), a property of
+    the name; ``provider`` is the path of the object that defines it in this
+    environment, or None.
+    """
+
+    symbol: str
+    version: str | None
+    bind: str
+    demangled: str
+    owner: str
+    provider: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCode:
+    """All images of one kind and architecture: ``count`` of them, ``bytes`` as stored."""
+
+    kind: str
+    arch: str
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What cuobjdump said about the same file: agrees, disagrees, stopped or absent."""
+
+    status: str
+    path: str | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """The real dlopen held against the static verdict: confirmed, refuted or not-run."""
+
+    status: str
+    detail: str
+    steps: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """Everything said about one file.
+
+    ``problem`` is one sentence when the file could not be analysed, or only in part; it
+    goes to stderr and makes the exit code 3.
+    """
+
+    path: str
+    member: str | None
+    verdict: str
+    headline: str
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    elf: Mapping[str, object] | None = None
+    undefined: tuple[BoundSymbol, ...] = ()
+    missing: tuple[str, ...] = ()
+    cxx11_abi: str = "not-applicable"
+    stable_abi: bool = False
+    links_with: tuple[str, ...] = ()
+    built_on: tuple[str, ...] = ()
+    gpu_code: tuple[GpuCode, ...] = ()
+    toolkits: tuple[str, ...] = ()
+    cuobjdump: Witness | None = None
+    confirm: Confirm = field(default_factory=lambda: Confirm("not-run", "not asked"))
+    problem: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of ``inspect``: the environment it was judged in and its targets."""
+
+    tool_version: str
+    environment: Mapping[str, object] | None
+    targets: tuple[TargetReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """A name that differs from the asked one only in its parameters or its flavour."""
+
+    symbol: str
+    demangled: str
+    exported_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of ``why``, in the words of the JSON contract."""
+
+    kind: str
+    code: str
+    symbol: str | None
+    demangled: str | None
+    owner: str | None
+    provider: str | None
+    cause: str
+    direction: str = "unknown"
+    confidence: str = "medium"
+    exported_by: tuple[str, ...] = ()
+    overloads: tuple[Overload, ...] = ()
+    help: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    source_line: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhyReport:
+    """One run of ``why``: the environment it was answered in and its answers."""
+
+    tool_version: str
+    environment: Mapping[str, object] | None
+    answers: tuple[Answer, ...]
