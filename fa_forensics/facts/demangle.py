@@ -1,0 +1,140 @@
+"""C++ names made readable, by libstdc++'s own demangler through cxxfilt."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import cxxfilt
+
+#: Names longer than this are shown as they are: a hostile name of a few kilobytes can
+#: demangle to gigabytes. The longest name in torch 2.14's libraries has 12,900 bytes.
+MAX_MANGLED = 16_384
+
+#: What folds the two std::string flavours onto one text, in demangled form.
+_CXX11_STRING = (
+    "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+)
+
+
+@lru_cache(maxsize=1)
+def _demangler() -> cxxfilt.Demangler | None:
+    """cxxfilt's demangler over libstdc++, or None where the system has no libstdc++.
+
+    cxxfilt looks for its libraries with ``ctypes.util.find_library``, which runs
+    ldconfig twice and, where that finds nothing, a compiler. The loader finds both by
+    their sonames in microseconds, so the search is answered from here.
+    """
+    import ctypes.util
+
+    search = ctypes.util.find_library
+    ctypes.util.find_library = {"c": "libc.so.6", "stdc++": "libstdc++.so.6"}.get  # type: ignore[assignment]
+    try:
+        import cxxfilt
+
+        return cxxfilt.Demangler("libc.so.6", "libstdc++.so.6")
+    except OSError:
+        pass  # no glibc or no libstdc++ under the usual sonames: let cxxfilt search
+    finally:
+        ctypes.util.find_library = search
+    try:
+        libc = search("c")
+        libcxx = search("stdc++") or search("c++")
+        return cxxfilt.Demangler(libc, libcxx) if libc and libcxx else None
+    except OSError:
+        return None
+
+
+def can_demangle() -> bool:
+    """Whether this system has a C++ runtime to demangle with."""
+    return _demangler() is not None
+
+
+def demangle(name: str) -> str:
+    """The readable form of a mangled name; the name itself when it is not one."""
+    if not name.startswith("_Z") or len(name) > MAX_MANGLED:
+        return name
+    demangler = _demangler()
+    if demangler is None:
+        return name
+    import cxxfilt
+
+    try:
+        return str(demangler.demangle(name))
+    except (cxxfilt.Error, UnicodeError):
+        return name
+
+
+def fold_flavour(demangled: str) -> str:
+    """The same text for both std::string flavours of a demangled name."""
+    if "cxx11" not in demangled:
+        return demangled
+    folded = demangled.replace(_CXX11_STRING, "std::string").replace("[abi:cxx11]", "")
+    return folded.replace("std::__cxx11::", "std::")
+
+
+def mentions_cxx11(name: str, demangled: str) -> bool:
+    """Whether a name carries the new std::string flavour (std::__cxx11 or its ABI tag)."""
+    return "__cxx11" in name or "B5cxx11" in name or "[abi:cxx11]" in demangled
+
+
+_OLD_STRING = re.compile(r"\bstd::(string\b|basic_string<char)")
+
+
+def mentions_old_string(demangled: str) -> bool:
+    """Whether a demangled name carries std::string in the flavour before GCC 5."""
+    return _OLD_STRING.search(demangled) is not None
+
+
+def qualified_name(demangled: str) -> str:
+    """The function's own qualified name: a demangled text up to its parameter list.
+
+    ``at::Tensor c10::f<int>(at::Tensor)`` gives ``c10::f<int>``; a return type, which
+    templates carry, is dropped; ``vtable for c10::X`` gives ``c10::X``.
+    """
+    for prefix in ("vtable for ", "typeinfo for ", "typeinfo name for ", "VTT for ",
+                   "guard variable for ", "non-virtual thunk to ", "virtual thunk to "):  # fmt: skip
+        if demangled.startswith(prefix):
+            demangled = demangled[len(prefix) :]
+            break
+    depth = 0
+    start = 0
+    index = 0
+    while index < len(demangled):
+        char = demangled[index]
+        if demangled.startswith("operator", index) and (
+            index == 0 or not (demangled[index - 1].isalnum() or demangled[index - 1] == "_")
+        ):
+            index = _skip_operator(demangled, index + len("operator"))
+            continue
+        if char in "<[{":
+            depth += 1
+        elif char in ">]}":
+            depth -= 1
+        elif char == "(" and depth == 0:
+            if demangled.startswith("(anonymous namespace)", index):
+                index += len("(anonymous namespace)")
+                continue
+            return demangled[start:index]
+        elif char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+        elif char == " " and depth == 0:
+            start = index + 1
+        index += 1
+    return demangled[start:]
+
+
+def _skip_operator(text: str, index: int) -> int:
+    """The index after an operator's own characters (``operator()``, ``operator<<`` …)."""
+    if text.startswith("()", index) or text.startswith("[]", index):
+        return index + 2
+    while index < len(text) and text[index] in "<>=!+-*/%^&|~,":
+        index += 1
+    if index < len(text) and text[index] == " ":  # operator new, a conversion operator
+        end = text.find("(", index)
+        return end if end >= 0 else len(text)
+    return index

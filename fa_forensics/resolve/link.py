@@ -1,0 +1,144 @@
+"""Resolve one file in one environment: the process, its libraries, its symbols."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from fa_forensics.facts.elf.dynamic import DynamicObject, Symbol
+from fa_forensics.resolve.bind import bind_symbols, check_versions, dependency_misses
+from fa_forensics.resolve.process import ALREADY_LOADED, LoadedObject, Process
+from fa_forensics.resolve.resolution import (
+    Binding,
+    DependencyMiss,
+    Library,
+    Resolution,
+    VersionMiss,
+)
+from fa_forensics.resolve.search import Searcher, split_path
+from fa_forensics.resolve.torch_import import STAGE as TORCH_STAGE
+from fa_forensics.resolve.torch_import import load_torch
+
+STAGE = "dlopen"
+
+
+class Linker:
+    """The process of one environment, ready to open files in. Close it after use.
+
+    Raises ``ForensicsError`` on construction when the interpreter cannot be read.
+    """
+
+    def __init__(
+        self,
+        interpreter: str,
+        loader: str | None,
+        machine: int,
+        torch_dir: str | None,
+        site_dirs: Sequence[str],
+        variables: Mapping[str, str],
+    ) -> None:
+        searcher = Searcher(machine, loader, split_path(variables.get("LD_LIBRARY_PATH", "")))
+        self.process = Process(searcher)
+        self.problems: list[str] = []
+        preload = variables.get("LD_PRELOAD", "").replace(":", " ").split()
+        self.process.start(interpreter, preload)
+        if torch_dir is not None:
+            self.problems += load_torch(
+                self.process, torch_dir, site_dirs, bool(variables.get("TORCH_USE_RTLD_GLOBAL"))
+            )
+        self.problems += searcher.problems
+        self.torch_objects = tuple(self.process.objects)
+
+    def close(self) -> None:
+        """Unmap every file of the process."""
+        self.process.close()
+
+    def resolve(self, path: str, symbols: Sequence[Symbol]) -> Resolution:
+        """Open a file in this process as dlopen would and bind its undefined symbols.
+
+        Raises ``ForensicsError`` when the file itself cannot be read.
+        """
+        local = self.process.dlopen(path, STAGE)
+        target = local[0]
+        scope = self.process.scope_for(local)
+        libraries = _libraries(local)
+        bindings = bind_symbols(target.dynamic, symbols, scope)
+        fresh = [loaded for loaded in local if loaded.stage == STAGE]
+        versions = [miss for loaded in fresh for miss in check_versions(loaded, local)]
+        dependencies = dependency_misses([o for o in fresh if o is not target], scope)
+        return Resolution(
+            libraries=libraries,
+            bindings=bindings,
+            version_misses=tuple(versions),
+            dependency_misses=tuple(dependencies),
+            scope=tuple(loaded.path for loaded in scope),
+            loaded_with_torch=tuple(loaded.path for loaded in self.torch_objects),
+            torch_misses=tuple(
+                _library(miss.soname, loaded, miss)
+                for loaded in self.torch_objects
+                for miss in loaded.missing
+            ),
+            problems=tuple(self.problems),
+            first_failure=_first_failure(target, libraries, versions, dependencies, bindings),
+        )
+
+    def dynamic_of(self, path: str) -> DynamicObject | None:
+        """The opened object of a path in this process, or None."""
+        return next((o.dynamic for o in self.process.objects if o.path == path), None)
+
+
+def _library(soname: str, loaded: LoadedObject, miss: object) -> Library:
+    tried = getattr(miss, "tried", ())
+    return Library(soname, loaded.path, None, "not found", tried, getattr(miss, "problem", None))
+
+
+def _libraries(local: Sequence[LoadedObject]) -> tuple[Library, ...]:
+    """Every edge of the closure once per soname, in breadth-first order."""
+    rows: dict[str, Library] = {}
+    for loaded in local:
+        misses = {miss.soname: miss for miss in loaded.missing}
+        for soname in loaded.dynamic.needed:
+            if soname in rows:
+                continue
+            if soname in misses:
+                rows[soname] = _library(soname, loaded, misses[soname])
+                continue
+            found = next((o for o in loaded.needed if soname in o.names), None)
+            if found is not None:
+                known = found.stage != STAGE
+                how = f"{ALREADY_LOADED} ({found.stage})" if known else found.found_by
+                rows[soname] = Library(soname, loaded.path, found.path, how)
+    return tuple(rows.values())
+
+
+def _first_failure(
+    target: LoadedObject,
+    libraries: Sequence[Library],
+    versions: Sequence[VersionMiss],
+    dependencies: Sequence[DependencyMiss],
+    bindings: Sequence[Binding],
+) -> str | None:
+    """The text that ld.so would give: it stops at the first of these, in this order."""
+    for library in libraries:
+        if library.path is None:
+            if library.problem is not None:
+                return library.problem
+            return (
+                f"{library.soname}: cannot open shared object file: No such file or directory"
+            )
+    for miss in versions:
+        return (
+            f"{miss.provider}: version `{miss.version}' not found "
+            f"(required by {miss.needed_by})"
+        )
+    for dependency in dependencies:
+        version = f", version {dependency.version}" if dependency.version else ""
+        return f"{dependency.path}: undefined symbol: {dependency.symbol}{version}"
+    missing = sorted((b for b in bindings if b.missing), key=lambda b: b.order)
+    for binding in missing:
+        version = f", version {binding.version}" if binding.version else ""
+        return f"{os.path.abspath(target.path)}: undefined symbol: {binding.symbol}{version}"
+    return None
+
+
+__all__ = ["Linker", "STAGE", "TORCH_STAGE"]

@@ -1,0 +1,243 @@
+"""A process as ld.so would build it: objects in load order, scopes, one dlopen after another.
+
+Nothing is executed. ``Process`` opens the files that the loader would map and keeps them
+open (mapped, not read) until ``close``.
+
+Rules: glibc 2.36, ``elf/dl-load.c`` (search order, recognising loaded objects),
+``elf/dl-deps.c`` (breadth-first dependencies), ``elf/dl-open.c`` (scopes).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.elf.dynamic import DynamicObject
+from fa_forensics.resolve.search import Searcher
+
+#: How a library was found; these words appear in reports.
+ALREADY_LOADED = "already loaded"
+BY_PATH = "by its path"
+RPATH, LD_LIBRARY_PATH, RUNPATH = "RPATH", "LD_LIBRARY_PATH", "RUNPATH"
+CACHE, DEFAULT = "ld.so.cache", "default directory"
+
+
+class LoadedObject:
+    """One object of the process: its file, the names it answers to, what it needs."""
+
+    __slots__ = (
+        "path", "dynamic", "names", "origin", "loader", "found_by", "needed", "missing", "stage",
+        "searched",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        path: str,
+        dynamic: DynamicObject,
+        loader: LoadedObject | None,
+        found_by: str,
+        stage: str,
+    ) -> None:
+        self.path = path
+        self.dynamic = dynamic
+        self.names = {path}
+        if dynamic.soname:
+            self.names.add(dynamic.soname)
+        self.origin = os.path.dirname(path)
+        self.loader = loader
+        self.found_by = found_by
+        self.needed: list[LoadedObject] = []
+        self.missing: list[Miss] = []
+        self.stage = stage
+        self.searched = False
+
+
+class Miss:
+    """A needed library that the loader would not find, with the places it would try."""
+
+    __slots__ = ("soname", "needed_by", "tried", "problem")
+
+    def __init__(
+        self, soname: str, needed_by: str, tried: Sequence[str], problem: str | None = None
+    ) -> None:
+        self.soname = soname
+        self.needed_by = needed_by
+        self.tried = tuple(tried)
+        self.problem = problem
+
+
+class Process:
+    """The objects that one process would have loaded so far, and their scopes."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self.searcher = searcher
+        self.objects: list[LoadedObject] = []
+        self.global_scope: list[LoadedObject] = []
+        self.main: LoadedObject | None = None
+        self._by_identity: dict[tuple[int, int], LoadedObject] = {}
+
+    def close(self) -> None:
+        """Unmap every file."""
+        for loaded in self.objects:
+            loaded.dynamic.close()
+
+    def start(self, executable: str, preload: Sequence[str] = ()) -> None:
+        """Map the main program, LD_PRELOAD and all that they need into the global scope.
+
+        Raises ``ForensicsError`` when the program itself cannot be read.
+        """
+        self.main = self._map(executable, None, BY_PATH, "start")
+        roots = [self.main]
+        for name in preload:
+            found = self._load_needed(name, self.main, "start")
+            if isinstance(found, LoadedObject):
+                roots.append(found)
+        self.global_scope = self._load_dependencies(roots, "start")
+
+    def dlopen(
+        self, path: str, stage: str, global_scope: bool = False
+    ) -> list[LoadedObject]:
+        """What ``dlopen(path)`` would map: the object first, then its needs, breadth first.
+
+        Raises ``ForensicsError`` when the file itself cannot be read.
+        """
+        opened = self._map(os.path.abspath(path), self.main, BY_PATH, stage)
+        scope = self._load_dependencies([opened], stage)
+        if global_scope:
+            self.global_scope += [o for o in scope if o not in self.global_scope]
+        return scope
+
+    def scope_for(self, local: Sequence[LoadedObject]) -> list[LoadedObject]:
+        """The order in which symbols of a dlopened object are looked up, without repeats."""
+        return list(dict.fromkeys([*self.global_scope, *local]))
+
+    def find_loaded(self, name: str) -> LoadedObject | None:
+        """The object already loaded under a name: the path it came from, or its soname."""
+        return next((loaded for loaded in self.objects if name in loaded.names), None)
+
+    def find_loaded_prefix(self, prefix: str) -> LoadedObject | None:
+        """The first object one of whose names starts with ``prefix`` (``libcudart.so``)."""
+        return next(
+            (
+                loaded
+                for loaded in self.objects
+                if any(os.path.basename(name).startswith(prefix) for name in loaded.names)
+            ),
+            None,
+        )
+
+    def retry_missing(self) -> None:
+        """Forget all misses, so that the next dlopen searches for those libraries again."""
+        for loaded in self.objects:
+            if loaded.missing:
+                loaded.missing = []
+                loaded.needed = []
+                loaded.searched = False
+
+    def _load_dependencies(
+        self, roots: Sequence[LoadedObject], stage: str
+    ) -> list[LoadedObject]:
+        order = list(roots)
+        for loaded in order:  # grows while it is walked: breadth first
+            if not loaded.searched:
+                loaded.searched = True
+                for soname in loaded.dynamic.needed:
+                    found = self._load_needed(soname, loaded, stage)
+                    if isinstance(found, Miss):
+                        loaded.missing.append(found)
+                    else:
+                        loaded.needed.append(found)
+            order.extend(o for o in loaded.needed if o not in order)
+        return order
+
+    def _load_needed(
+        self, name: str, loader: LoadedObject, stage: str
+    ) -> LoadedObject | Miss:
+        known = self.find_loaded(name)
+        if known is not None:
+            return known
+        tried: list[str] = []
+        for found_by, path in self._candidates(name, loader, tried):
+            try:
+                loaded = self._map(path, loader, found_by, stage)
+            except ForensicsError as error:
+                return Miss(name, loader.path, tried, error.message)
+            loaded.names.add(name)
+            return loaded
+        return Miss(name, loader.path, tried)
+
+    def _candidates(
+        self, name: str, loader: LoadedObject, tried: list[str]
+    ) -> Iterator[tuple[str, str]]:
+        """(how, path) of the first file ld.so would take; ``tried`` fills with the rest."""
+        if "/" in name:
+            tried.append(name)
+            if os.path.exists(name):
+                yield BY_PATH, self.searcher.expand(name, loader.origin)
+            return
+        for found_by, element, origin in self._search_path(loader):
+            directory = self.searcher.expand(element, origin)
+            tried.append(f"{found_by} {directory}")
+            path = self.searcher.in_directory(directory, name)
+            if path is not None:
+                yield found_by, path
+                return
+        tried.append("/etc/ld.so.cache")
+        path = self.searcher.in_cache(name)
+        if path is not None and not (
+            loader.dynamic.nodeflib and os.path.dirname(path) in self.searcher.defaults
+        ):
+            yield CACHE, path
+            return
+        for directory in () if loader.dynamic.nodeflib else self.searcher.defaults:
+            tried.append(f"{DEFAULT} {directory}")
+            path = self.searcher.in_directory(directory, name)
+            if path is not None:
+                yield DEFAULT, path
+                return
+
+    def _search_path(self, loader: LoadedObject) -> Iterator[tuple[str, str, str]]:
+        """(rule, element, origin) in ld.so's order, up to and including RUNPATH.
+
+        RPATH counts for the object that needs the library and for all that loaded it,
+        the program last, each only if it has no RUNPATH itself; a RUNPATH in the needing
+        object switches all RPATHs off. RUNPATH is not inherited and comes after
+        LD_LIBRARY_PATH.
+        """
+        if not loader.dynamic.runpath:
+            chain: list[LoadedObject] = []
+            step: LoadedObject | None = loader
+            while step is not None and step not in chain:
+                chain.append(step)
+                step = step.loader
+            if self.main is not None and self.main not in chain:
+                chain.append(self.main)
+            for owner in chain:
+                if not owner.dynamic.runpath:
+                    for element in owner.dynamic.rpath:
+                        yield RPATH, element, owner.origin
+        main_origin = self.main.origin if self.main else loader.origin
+        for element in self.searcher.library_path:
+            yield LD_LIBRARY_PATH, element, main_origin
+        for element in loader.dynamic.runpath:
+            yield RUNPATH, element, loader.origin
+
+    def _map(
+        self, path: str, loader: LoadedObject | None, found_by: str, stage: str
+    ) -> LoadedObject:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            from fa_forensics.errors import UnreadableFile
+
+            raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
+        identity = (status.st_dev, status.st_ino)
+        known = self._by_identity.get(identity)
+        if known is not None:
+            known.names.add(path)
+            return known
+        loaded = LoadedObject(path, DynamicObject.open(path), loader, found_by, stage)
+        self._by_identity[identity] = loaded
+        self.objects.append(loaded)
+        return loaded
