@@ -1,0 +1,131 @@
+"""The directories a given interpreter imports packages from, in sys.path order.
+
+Computed from files, as ``Lib/site.py`` of CPython (and Debian's edition of it) would.
+The standard library's own directories are left out: no distribution lies there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fa_forensics.facts.interpreter import Interpreter
+
+#: A .pth file larger than this (bytes) is not read: real ones have a few lines.
+MAX_PTH = 1 << 20
+
+#: .pth files whose import line changes no directory: setuptools, virtualenv, coverage.
+_HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth", "a1_coverage.pth")
+
+
+@dataclass(slots=True)
+class _Path:
+    """sys.path while it is put together: what is on it, and what was left aside."""
+
+    directories: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, directory: str) -> bool:
+        """Append a directory once; True when it was new and exists."""
+        real = os.path.realpath(directory)
+        if real in self.seen or not os.path.isdir(real):
+            return False
+        self.seen.add(real)
+        self.directories.append(directory)
+        return True
+
+
+def site_directories(
+    python: Interpreter, environ: Mapping[str, str], running: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(directories, notes) of an interpreter: existing ones only, each once.
+
+    ``running`` takes the process's own ``sys.path`` instead, less its first entry, the
+    directory of the program itself.
+    """
+    path = _Path()
+    if running:
+        skipped = 0 if getattr(sys.flags, "safe_path", False) else 1
+        for entry in sys.path[skipped:]:
+            if entry and not _is_standard(entry, python):
+                path.add(os.path.abspath(entry))
+        return tuple(path.directories), ()
+    for entry in environ.get("PYTHONPATH", "").split(os.pathsep):
+        if entry:
+            path.add(os.path.abspath(entry))
+    if python.is_venv:
+        _add_packages(path, python.prefix, python)
+    if not python.is_venv or python.system_site:
+        user = _user_site(python, environ)
+        if user:
+            _add_site(path, user)
+        _add_packages(path, python.base_prefix, python)
+    return tuple(path.directories), tuple(path.notes)
+
+
+def _is_standard(entry: str, python: Interpreter) -> bool:
+    """Whether a sys.path entry is the standard library or a part of it."""
+    inside = entry == python.stdlib or entry.startswith(os.path.join(python.stdlib, "lib-dynload"))
+    return inside or entry.endswith(".zip")
+
+
+def _add_packages(path: _Path, prefix: str, python: Interpreter) -> None:
+    """The package directories of one prefix, as ``site.getsitepackages`` orders them."""
+    name = os.path.basename(python.stdlib)
+    libraries = [os.path.basename(os.path.dirname(python.stdlib)), "lib"]
+    for library in dict.fromkeys(libraries):
+        _add_site(path, os.path.join(prefix, library, name, "site-packages"))
+    if os.path.isdir(os.path.join(python.base_prefix, "lib", "python3", "dist-packages")):
+        # Debian's own Python, and only that, has this layout.
+        _add_site(path, os.path.join(prefix, "local", "lib", name, "dist-packages"))
+        _add_site(path, os.path.join(prefix, "lib", "python3", "dist-packages"))
+        _add_site(path, os.path.join(prefix, "lib", name, "dist-packages"))
+
+
+def _user_site(python: Interpreter, environ: Mapping[str, str]) -> str | None:
+    if environ.get("PYTHONNOUSERSITE"):
+        return None
+    base = environ.get("PYTHONUSERBASE")
+    if not base:
+        home = environ.get("HOME") or os.path.expanduser("~")
+        base = os.path.join(home, ".local")
+    return os.path.join(base, "lib", f"python{python.version_short}{python.abiflags}",
+                        "site-packages")  # fmt: skip
+
+
+def _add_site(path: _Path, directory: str) -> None:
+    """A site directory, then what the path lines of its .pth files name."""
+    if not path.add(directory):
+        return
+    try:
+        names = sorted(n for n in os.listdir(directory) if n.endswith(".pth"))
+    except OSError as error:
+        path.notes.append(f"cannot list {directory}: {error.strerror}")
+        return
+    for name in names:
+        if not name.startswith("."):
+            _follow_pth(path, directory, name)
+
+
+def _follow_pth(path: _Path, directory: str, name: str) -> None:
+    file = os.path.join(directory, name)
+    try:
+        with open(file, "rb") as stream:
+            text = stream.read(MAX_PTH + 1)
+    except OSError as error:
+        path.notes.append(f"cannot read {file}: {error.strerror}")
+        return
+    if len(text) > MAX_PTH:
+        path.notes.append(f"{file} is larger than {MAX_PTH:,} bytes and was not read")
+        return
+    imports = False
+    for line in text.decode("utf-8", "replace").splitlines():
+        if line.startswith(("import ", "import\t")):
+            imports = True
+        elif line.strip() and not line.startswith("#") and "\0" not in line:
+            path.add(os.path.abspath(os.path.join(directory, line.rstrip())))
+    if imports and name not in _HARMLESS_PTH:
+        path.notes.append(f"{file}: its import line was not executed, what it adds is unknown")
