@@ -1,0 +1,102 @@
+"""One answer of ``why`` as text: five lines that always come in the same order."""
+
+from __future__ import annotations
+
+from fa_forensics.render.facts import release_text
+from fa_forensics.render.style import Paint, escape, flow, paragraphs, pieces, short_path
+from fa_forensics.report import Answer
+
+#: The kinds of the JSON contract in words.
+KIND_WORDS = {
+    "symbol-drift": "a name that changed between torch releases",
+    "cxx11-abi": "a name built for the other std::string flavour",
+    "missing-library": "a library that the loader does not find",
+    "versioned-symbol": "a symbol version that a library here does not have",
+    "gpu-arch": "no code for this GPU in the file",
+    "gpu-driver": "the NVIDIA driver",
+    "glibc": "a newer glibc than this system has",
+    "libstdcxx": "a newer libstdc++ than this system has",
+    "damaged-file": "a damaged file",
+    "wrong-machine": "a file for another machine",
+    "python-abi": "the Python interpreter",
+    "import-order": "the order of imports",
+    "own-symbol": "a name that the package itself should define",
+    "elf-loader": "the dynamic loader refuses the file",
+    "wrong-torch": "another torch is loaded than expected",
+    "rocm": "a ROCm name",
+    "api-change": "a changed Python interface",
+    "windows": "a Windows library",
+    "unrecognised": "not recognised",
+}
+
+_WIDTH = 12
+
+
+def answer_lines(answer: Answer, has_environment: bool, paint: Paint, width: int) -> list[str]:
+    """What it is, whose it is, who exports it, what that means here, what to type; then more."""
+    rows = [
+        ("what", _what(answer)),
+        ("owner", [escape(answer.owner) if answer.owner else "not known"]),
+        ("exported by", _exported(answer, has_environment)),
+        ("means", pieces(escape(_means(answer)))),
+    ]
+    lines: list[str] = []
+    for label, parts in rows:
+        lines += _row(label, parts, paint, width)
+    commands = [escape(command) for command in answer.help] or ["no command is known to help"]
+    for number, command in enumerate(commands):
+        lines += _row("type" if number == 0 else "", [command], paint, width)
+    for other in answer.overloads:
+        parts = [escape(other.demangled), escape(other.symbol)]
+        releases = _releases(answer.owner, other.exported_by)
+        where = [f"in {releases}"] if releases else []
+        lines += _row("see also", list(dict.fromkeys(parts)) + where, paint, width)
+    for note in answer.notes:
+        indent = " " * _WIDTH
+        text = paragraphs(note, width, f"{'note':<{_WIDTH}}", indent)
+        lines += [paint("note", "bold") + text[0][4:], *text[1:]]
+    return lines
+
+
+def _row(label: str, parts: list[str], paint: Paint, width: int) -> list[str]:
+    lines = flow(parts, width, f"{label:<{_WIDTH}}", " " * _WIDTH)
+    lines[0] = paint(label, "green" if label == "type" else "bold") + lines[0][len(label) :]
+    return lines
+
+
+def _what(answer: Answer) -> list[str]:
+    words = f"{KIND_WORDS.get(answer.kind, escape(answer.kind))} [{escape(answer.code)}]"
+    names = [name for name in (answer.demangled, answer.symbol) if name]
+    if not names:
+        return pieces(words)
+    out = [escape(name) for name in dict.fromkeys(names)]
+    return [*out[:-1], out[-1] + ":", *pieces(words)]
+
+
+def _exported(answer: Answer, has_environment: bool) -> list[str]:
+    releases = _releases(answer.owner, answer.exported_by)
+    if not (releases or answer.symbol or answer.owner or answer.provider):
+        return ["not a question of who exports it"]
+    if not releases:
+        releases = "no known release" if answer.direction == "none" else "no release on record"
+    if answer.provider:
+        here = f"here: {escape(short_path(answer.provider))}"
+    elif has_environment:
+        here = "here: nothing"
+    else:
+        here = "here: not looked at"
+    return [releases + ";", here]
+
+
+def _releases(owner: str | None, exported_by: tuple[str, ...]) -> str:
+    text = release_text(exported_by)
+    # A bare "2.4.0" of a torch name is a torch release; other libraries bring their own name.
+    if text[:1].isdigit() and owner is not None and owner.startswith("torch"):
+        return f"torch {text}"
+    return text
+
+
+def _means(answer: Answer) -> str:
+    if answer.confidence == "high":
+        return answer.cause
+    return f"{answer.cause} ({answer.confidence} confidence)"

@@ -1,0 +1,263 @@
+"""The compact table of facts under a verdict, and the line that names the environment.
+
+A row is a label and the parts of its text; a part is never cut. Rows keep one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fa_forensics.render.style import (
+    counted,
+    escape,
+    natural_key,
+    pieces,
+    short_path,
+    size_text,
+)
+from fa_forensics.report import BoundSymbol, GpuCode, TargetReport
+
+Row = tuple[str, list[str]]
+
+#: What the flavours of the JSON contract mean, in words.
+_STRINGS = {
+    "cxx11": "std::string cxx11",
+    "pre-cxx11": "std::string pre-cxx11",
+    "not-applicable": "std::string in no torch name",
+}
+
+
+def environment_line(environment: Mapping[str, object] | None) -> str:
+    """One sentence: interpreter, torch, its CUDA and flavour, where, and how it was found."""
+    if environment is None:
+        return "environment: none looked at"
+    version = _text(environment, "python_version")
+    parts = [f"Python {escape(version)}" if version else "Python of unknown version"]
+    torch = environment.get("torch")
+    if isinstance(torch, Mapping):
+        parts.append(_torch(torch))
+    else:
+        problem = _text(environment, "torch_problem")
+        parts.append(f"no torch ({escape(problem)})" if problem else "no torch")
+    place = _text(environment, "prefix") or _text(environment, "python")
+    found_by = _text(environment, "found_by")
+    if place:
+        parts.append(escape(place) + (f" ({escape(found_by)})" if found_by else ""))
+    return "environment: " + ", ".join(parts)
+
+
+def _torch(torch: Mapping[str, object]) -> str:
+    version = _text(torch, "version") or _text(torch, "release") or "of unknown version"
+    details = []
+    cuda = _text(torch, "cuda")
+    details.append(f"CUDA {escape(cuda)}" if cuda else "no CUDA")
+    flavour = torch.get("cxx11_abi")
+    if isinstance(flavour, bool):
+        flavour = "cxx11" if flavour else "pre-cxx11"
+    if isinstance(flavour, str) and flavour:
+        details.append(escape(flavour))
+    return f"torch {escape(version)} ({', '.join(details)})"
+
+
+def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
+    """The facts of one target, from the file itself to what could not be looked at."""
+    rows: list[Row] = [("file", [escape(_place(target))])]
+    elf = target.elf
+    if elf is not None:
+        rows.append(("", _file_parts(elf)))
+        rows.append(("built", _built_parts(target, elf)))
+        rows.append(("torch", _release_parts(target)))
+        rows.append(("needs", _library_parts(elf)))
+        rows.append(("undefined", _undefined_parts(target)))
+        rows.append(("GPU code", gpu_parts(target.gpu_code)))
+    if target.cuobjdump is not None:
+        witness = target.cuobjdump
+        rows.append(("cuobjdump", _sentence(witness.status, witness.detail)))
+    rows.append(("confirm", _sentence(target.confirm.status, target.confirm.detail)))
+    rows += [("skipped", _sentence(s.rule, s.reason)) for s in target.skipped]
+    if verbose and elf is not None:
+        rows += _verbose_rows(target, elf)
+    return [row for row in rows if row[1]]
+
+
+def _place(target: TargetReport) -> str:
+    return f"{target.member} in {target.path}" if target.member else target.path
+
+
+def _file_parts(elf: Mapping[str, object]) -> list[str]:
+    parts = []
+    size = elf.get("size_bytes")
+    if isinstance(size, int):
+        parts.append(size_text(size))
+    machine = _text(elf, "machine")
+    if machine:
+        parts.append(escape(machine))
+    tag = _text(elf, "python_tag")
+    parts.append(f"Python tag {escape(tag)}" if tag else "no Python tag")
+    module = _text(elf, "module_name")
+    if module:
+        parts.append(f"module {escape(module)}")
+    return _comma(parts)
+
+
+def _built_parts(target: TargetReport, elf: Mapping[str, object]) -> list[str]:
+    parts = [compiler_text(text) for text in _strings(elf, "compilers")]
+    parts += [f"CUDA toolkit {escape(kit)}" for kit in sorted(target.toolkits, key=natural_key)]
+    parts.append(_STRINGS.get(target.cxx11_abi, escape(target.cxx11_abi)))
+    if target.stable_abi:
+        parts.append("torch's stable ABI only")
+    return _comma(list(dict.fromkeys(parts)))
+
+
+def compiler_text(comment: str) -> str:
+    """A ``.comment`` string in short: ``GCC: (Debian 12.2.0-14) 12.2.0`` is ``GCC 12.2.0``."""
+    head, found, tail = comment.partition(": (")
+    version = tail.rpartition(") ")[2]
+    if found and head == "GCC" and version and version != tail:
+        return f"GCC {escape(version)}"
+    return escape(comment)
+
+
+def _release_parts(target: TargetReport) -> list[str]:
+    parts = []
+    if target.links_with:
+        parts.append(f"links with {release_text(target.links_with)}")
+    if target.built_on:
+        parts.append(f"built on {release_text(target.built_on)}")
+    return _comma(parts)
+
+
+def release_text(releases: Iterable[str]) -> str:
+    """Releases in order; more than six become the first, the last and their number."""
+    names = sorted((escape(name) for name in releases), key=natural_key)
+    if len(names) > 6:
+        return f"{names[0]} ... {names[-1]} ({len(names)} releases)"
+    return " ".join(names)
+
+
+def _library_parts(elf: Mapping[str, object]) -> list[str]:
+    """Missing libraries first, each by name; the others under the folder they were found in."""
+    direct = _strings(elf, "needed")
+    known: dict[str, Mapping[str, object]] = {}
+    for entry in mappings(elf, "libraries"):
+        known.setdefault(_text(entry, "soname") or "?", entry)
+    if not known:
+        return _comma([escape(name) for name in direct] or ["no library"])
+    parts = []
+    for name, entry in known.items():
+        problem = _text(entry, "problem")
+        if entry.get("path") is None:
+            parts.append(f"{escape(name)}: not found")
+        elif problem:
+            parts.append(f"{escape(name)}: {escape(problem)}")
+    folders: dict[str, list[str]] = {}
+    for name in direct:
+        path = _text(known[name], "path") if name in known else None
+        if path is not None:
+            folder = short_path(path).rpartition("/")[0] or "/"
+            folders.setdefault(folder, []).append(escape(name))
+        elif name not in known:
+            parts.append(f"{escape(name)}: not looked up")
+    parts += [f"{' '.join(names)} in {escape(folder)}" for folder, names in folders.items()]
+    return _comma(parts or ["no library"])
+
+
+def _undefined_parts(target: TargetReport) -> list[str]:
+    """``299: torch 56 (8 with no provider), libstdc++ 120``; owners with missing names first."""
+    if not target.undefined:
+        return []
+    missing = set(target.missing)
+    counts: dict[str, list[int]] = {}
+    for bound in target.undefined:
+        count = counts.setdefault(bound.owner, [0, 0])
+        count[0] += 1
+        count[1] += bound.symbol in missing and bound.bind != "weak"
+    order = sorted(counts.items(), key=lambda item: (-item[1][1], -item[1][0], item[0]))
+    parts = []
+    for owner, (total, absent) in order:
+        lack = f" ({absent} with no provider)" if absent else ""
+        parts.append(f"{escape(owner)} {total}{lack}")
+    return [f"{counted(len(target.undefined), 'symbol')}:", *_comma(parts)]
+
+
+def gpu_parts(images: Sequence[GpuCode]) -> list[str]:
+    """``sm_80 x62``, ``compute_90 x2``; kinds other than cubin and PTX are named."""
+    if not images:
+        return ["none found"]
+    parts = []
+    for image in sorted(images, key=lambda i: (_KIND_ORDER.get(i.kind, 9), natural_key(i.arch))):
+        kind = "" if image.kind in _KIND_ORDER else f"{escape(image.kind)} "
+        parts.append(f"{kind}{escape(image.arch)} x{image.count}")
+    total = sum(image.bytes for image in images)
+    return [*_comma(parts), f"({size_text(total)})"]
+
+
+_KIND_ORDER = {"cubin": 0, "ptx": 1}
+
+
+def _verbose_rows(target: TargetReport, elf: Mapping[str, object]) -> list[Row]:
+    rows: list[Row] = []
+    for key, label in (("soname", "soname"), ("build_id", "build id")):
+        value = _text(elf, key)
+        rows.append((label, [escape(value) if value else "none"]))
+    for key in ("rpath", "runpath"):
+        rows.append((key, [escape(":".join(_strings(elf, key))) or "none"]))
+    versions = [
+        f"{escape(_text(entry, 'version') or '?')} of {escape(_text(entry, 'file') or '?')}"
+        for entry in mappings(elf, "versions_needed")
+    ]
+    rows.append(("versions", _comma(sorted(versions, key=natural_key))))
+    for entry in mappings(elf, "libraries"):
+        rows.append(("library", _tried(entry)))
+    shown = {bound.symbol: bound for bound in target.undefined}
+    rows += [("missing", missing_parts(name, shown.get(name))) for name in sorted(target.missing)]
+    return rows
+
+
+def _tried(entry: Mapping[str, object]) -> list[str]:
+    name = escape(_text(entry, "soname") or "?")
+    path = _text(entry, "path")
+    found_by = _text(entry, "found_by")
+    if path is not None:
+        return [f"{name}:", escape(path), *([f"({escape(found_by)})"] if found_by else [])]
+    tried = [escape(place) for place in _strings(entry, "tried")]
+    return [f"{name}:", "not found;", "tried", *_comma(tried or ["no place"])]
+
+
+def missing_parts(symbol: str, bound: BoundSymbol | None) -> list[str]:
+    """A missing symbol as it stands in the file, with its readable name where that differs."""
+    parts = [escape(symbol)]
+    if bound is not None and bound.demangled != symbol:
+        parts.append(escape(bound.demangled))
+    return parts
+
+
+def _sentence(head: str, tail: str) -> list[str]:
+    # What a child process printed may hold several lines; here they are one sentence.
+    lines = [escape(line.strip()) for line in tail.split("\n") if line.strip()]
+    text = pieces(" | ".join(lines))
+    return [f"{escape(head)}:", *text] if text else [escape(head)]
+
+
+def _comma(parts: Sequence[str]) -> list[str]:
+    return [part + "," for part in parts[:-1]] + list(parts[-1:])
+
+
+def _text(mapping: Mapping[str, object], key: str) -> str | None:
+    value = mapping.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def _strings(mapping: Mapping[str, object], key: str) -> list[str]:
+    value = mapping.get(key)
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [item for item in value if isinstance(item, str)]
+
+
+def mappings(mapping: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    """The mappings in a list-valued field; an absent field is an empty list."""
+    value = mapping.get(key)
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [item for item in value if isinstance(item, Mapping)]

@@ -1,0 +1,208 @@
+"""Reports as text for a person: the verdict first, then each finding, then the facts.
+
+A finding has the shape of a compiler's message: ``error[FA201]: title``, the file,
+evidence, notes and, under ``help``, commands to paste. Commands are printed whole on
+one line. Without colour the text holds no escape sequence, and it is the same each time
+for the same report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fa_forensics.render.answers import answer_lines
+from fa_forensics.render.facts import environment_line, fact_rows
+from fa_forensics.render.style import (
+    MIN_WIDTH,
+    Paint,
+    counted,
+    escape,
+    file_name,
+    flow,
+    painter,
+    paragraphs,
+    pieces,
+    short_path,
+)
+from fa_forensics.report import (
+    FAILS,
+    INCONCLUSIVE,
+    LINKS,
+    LOADS,
+    NO_GPU_CODE,
+    Evidence,
+    Finding,
+    Report,
+    TargetReport,
+    WhyReport,
+)
+
+#: How many pieces of evidence, and how many findings of one code, are shown unless verbose.
+SHOWN = 10
+
+_VERDICTS = {
+    LOADS: ("ok", "loads", "green"),
+    LINKS: ("~~", "links", "yellow"),
+    FAILS: ("!!", "fails", "red"),
+    NO_GPU_CODE: ("!!", "no GPU code", "red"),
+    INCONCLUSIVE: ("??", "inconclusive", "yellow"),
+}
+_SEVERITY_STYLE = {"error": "red", "warning": "yellow", "note": "cyan"}
+_LABEL_WIDTH = 11
+_BAR = "   |  "
+_LABELS = ("needs", "has", "tried", "found")
+
+
+def inspect_text(report: Report, color: bool, verbose: bool, width: int) -> str:
+    """The report of ``inspect``, ending in one newline; ``width`` is in columns."""
+    paint = painter(color)
+    width = max(width, MIN_WIDTH)
+    lines = flow(pieces(environment_line(report.environment)), width, "", "  ")
+    lines = [paint(line, "dim") for line in lines]
+    for target in report.targets:
+        lines.append("")
+        lines += _target_lines(target, paint, verbose, width)
+    if len(report.targets) > 1:
+        lines += ["", paint(_summary(report.targets), "bold")]
+    return "\n".join(lines) + "\n"
+
+
+def why_text(report: WhyReport, color: bool, width: int) -> str:
+    """The answers of ``why``, ending in one newline; ``width`` is in columns."""
+    paint = painter(color)
+    width = max(width, MIN_WIDTH)
+    lines = flow(pieces(environment_line(report.environment)), width, "", "  ")
+    lines = [paint(line, "dim") for line in lines]
+    for answer in report.answers:
+        lines.append("")
+        lines += answer_lines(answer, report.environment is not None, paint, width)
+    return "\n".join(lines) + "\n"
+
+
+def _target_lines(target: TargetReport, paint: Paint, verbose: bool, width: int) -> list[str]:
+    mark, word, style = _VERDICTS[target.verdict]
+    first = f"{mark} {word}: "
+    lines = paragraphs(target.headline, width, first, "   ")
+    lines[0] = paint(first.rstrip(), style) + lines[0][len(first.rstrip()) :]
+    findings, left_out = _selected(target.findings, verbose)
+    for finding in findings:
+        lines += ["", *_finding_lines(finding, target, paint, verbose, width)]
+    for code, number in left_out.items():
+        lines += ["", f"... and {number} more of {escape(code)} (--verbose shows all)"]
+    if findings:
+        lines.append("")
+    last = ""
+    for label, parts in fact_rows(target, verbose):
+        shown = "" if label == last else label
+        last = label
+        head = f"   {shown:<{_LABEL_WIDTH}}"
+        row = flow(parts, width, head, " " * len(head))
+        row[0] = "   " + paint(shown, "bold") + row[0][3 + len(shown) :]
+        lines += row
+    return lines
+
+
+def _selected(findings: Sequence[Finding], verbose: bool) -> tuple[list[Finding], dict[str, int]]:
+    """The findings to show, in their order, and how many of each code are left out."""
+    if verbose:
+        return list(findings), {}
+    seen: dict[str, int] = {}
+    shown = []
+    for finding in findings:
+        seen[finding.code] = seen.get(finding.code, 0) + 1
+        if seen[finding.code] <= SHOWN:
+            shown.append(finding)
+    return shown, {code: number - SHOWN for code, number in seen.items() if number > SHOWN}
+
+
+def _finding_lines(
+    finding: Finding, target: TargetReport, paint: Paint, verbose: bool, width: int
+) -> list[str]:
+    style = _SEVERITY_STYLE.get(finding.severity, "bold")
+    head = f"{escape(finding.severity)}[{escape(finding.code)}]"
+    title = finding.title
+    if finding.confidence != "high":
+        title += f" ({finding.confidence} confidence)"
+    lines = paragraphs(title, width, f"{head}: ", "  ")
+    lines[0] = paint(head, style) + paint(lines[0][len(head) :], "bold")
+    lines.append(f"  {paint('-->', 'cyan')} {escape(file_name(target.member or target.path))}")
+    evidence = finding.evidence if verbose else finding.evidence[:SHOWN]
+    names = {bound.symbol: bound.demangled for bound in target.undefined} if evidence else {}
+    column = max((len(_label_of(e)[0]) for e in evidence), default=0)
+    block: list[str] = []
+    for entry in evidence:
+        block += _evidence_lines(entry, finding.title, names, target, column, width)
+    if len(evidence) < len(finding.evidence):
+        block.append(f"{_BAR}... and {len(finding.evidence) - SHOWN} more (--verbose shows all)")
+    lines += [f"   {paint('|', 'cyan')}{line[4:]}" for line in block]
+    for note in finding.notes:
+        lines += _labelled("note", paragraphs(note, width, "   = note: ", " " * 11), "bold", paint)
+    for command in finding.help:
+        lines += _labelled("help", [f"   = help: {escape(command)}"], "green", paint)
+    return lines
+
+
+def _labelled(label: str, lines: list[str], style: str, paint: Paint) -> list[str]:
+    lines[0] = lines[0].replace(f"= {label}:", paint(f"= {label}:", style), 1)
+    return lines
+
+
+def _label_of(entry: Evidence) -> tuple[str, str]:
+    """The word that labels a line of evidence (``needs``, ``has``), and the rest of its text."""
+    word, _, rest = entry.text.partition(" ")
+    if word in _LABELS or (entry.symbol is not None and not rest and len(word) <= 10):
+        return word, rest.strip()
+    return "", entry.text
+
+
+def _evidence_lines(
+    entry: Evidence,
+    title: str,
+    names: dict[str, str],
+    target: TargetReport,
+    column: int,
+    width: int,
+) -> list[str]:
+    """The readable name, then the mangled one with where it stands; or the text, then where."""
+    rows: list[list[str]] = []
+    label, text = _label_of(entry)
+    first, rest = _BAR, _BAR + "  "
+    if label:
+        first, rest = f"{_BAR}{escape(label):<{column}}  ", _BAR + " " * (column + 2)
+    if text:
+        rows.append(pieces(escape(text)))
+    symbol = entry.symbol
+    if symbol is not None and symbol not in entry.text:
+        readable = names.get(symbol, symbol)
+        if readable != symbol and readable not in title and readable not in entry.text:
+            rows.append([escape(readable)])
+        rows.append([escape(f"{symbol}@{entry.version}" if entry.version else symbol)])
+    rows = rows or [[]]
+    rows[-1] += _where(entry, target)
+    lines: list[str] = []
+    for row in rows:
+        lines += flow(row, width, rest if lines else first, rest)
+    return lines
+
+
+def _where(entry: Evidence, target: TargetReport) -> list[str]:
+    """``(.dynsym[118])`` and, when it is another file than the target, ``in`` that file."""
+    out = []
+    table, index = entry.table or "", entry.entry or ""
+    if table and index and not index.startswith(table):
+        table += index if index.startswith("[") else f"[{index}]"
+    elif index:
+        table = index
+    if table:
+        out.append(f"({escape(table)})")
+    if entry.file and entry.file not in (target.path, target.member):
+        out.append(f"in {escape(short_path(entry.file))}")
+    return out
+
+
+def _summary(targets: Sequence[TargetReport]) -> str:
+    counts = dict.fromkeys(_VERDICTS, 0)
+    for target in targets:
+        counts[target.verdict] += 1
+    said = [f"{number} {_VERDICTS[v][1]}" for v, number in counts.items() if number]
+    return f"{counted(len(targets), 'file')}: {', '.join(said)}"
