@@ -35,7 +35,7 @@ OLDEST_PYTHON = (3, 8)
 TEXT_LIMIT = 16384  # characters of an error text; torch can list hundreds of operators in one
 SHAPE = (1, 128, 2, 64)  # batch, sequence, heads, head size: the smallest every kernel accepts
 # Largest absolute difference allowed from the float32 reference. The inputs are N(0, 1) and the
-# results stay below 1; a kernel rounds the probabilities and the result to its own type
+# results stay near 1; a kernel rounds the probabilities and the result to its own type
 # (half an ulp at 1: 2^-11 for float16, 2^-8 for bfloat16), and a handful of those may add up.
 # A result that is all zeros is off by more than 0.2.
 TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2}

@@ -1,0 +1,2 @@
+/* Loads. */
+int answer(void) { return 42; }
