@@ -1,0 +1,248 @@
+"""Which CUDA toolkits made the GPU code: from the cubins themselves and from the PTX version.
+
+A cubin of ELF ABI 7 (CUDA up to 12.9) holds its toolkit in e_version, as 121 for 12.1. One of
+ABI 8 has the note ``.note.nv.tkinfo`` with the tool's own version line. PTX states its ISA
+version, which tells the toolkit by a table. Source: cubins built with nvcc 11.8 to 13.5.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from fa_forensics.errors import DamagedFile
+from fa_forensics.facts.fatbin.decompress import CHUNK, lz4_prefix, zstd_chunks
+from fa_forensics.facts.fatbin.images import DeviceCode, Image, arch_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fa_forensics.facts.elf.image import ElfImage
+
+FROM_VERSION, FROM_NOTE, FROM_PTX = "cubin e_version", "tkinfo", "PTX ISA"
+PTX_ISA_FILE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+    "data",
+    "ptx_isa.json",
+)
+
+_HEADER_SIZE = 64
+_EM_CUDA = 190
+_TOOL_LINE = b"Cuda compilation tools, release "
+_NOTE_SECTION = b".note.nv.tkinfo\0"
+#: e_version values that are believed: CUDA 6.5 to 13.9. ABI 8 cubins hold 1 there.
+_TOOLKIT_NUMBERS = range(65, 140)
+#: How far into a decompressed cubin the note is looked for. It lies before the code.
+_MAX_DEPTH = 16 << 20
+_MAX_LZ4_DEPTH = 1 << 20
+_MAX_CUBIN_SECTIONS = 65_535
+
+
+class Toolkit(NamedTuple):
+    """A CUDA release that made images of this file.
+
+    release: ``12.1``; ``12.5 or 12.6`` where the source cannot tell them apart.
+    tool: ``ptxas`` or ``nvlink`` where the cubin names it, else None.
+    source: ``cubin e_version``, ``tkinfo`` or ``PTX ISA``.
+    archs: the architectures for which it was seen, in natural order.
+    """
+
+    release: str
+    tool: str | None
+    source: str
+    archs: tuple[str, ...]
+
+
+class Toolkits(NamedTuple):
+    """The toolkits of a file; ``problems`` says where it could not be looked, and why."""
+
+    toolkits: tuple[Toolkit, ...]
+    problems: tuple[str, ...]
+
+
+def read_toolkits(image: ElfImage, code: DeviceCode) -> Toolkits:
+    """The toolkits that made the code of a file.
+
+    Every uncompressed cubin of ABI 7 is asked. Compressed ones, and those of ABI 8, are asked
+    by the first and the last of each architecture and section: enough to see a library
+    built by another toolkit linked in, at a cost of milliseconds.
+    """
+    seen: dict[tuple[str, str | None, str], set[str]] = {}
+    problems: dict[str, set[str]] = {}
+    for cubin in _worth_asking(code.images):
+        try:
+            found = _of_cubin(image, cubin)
+        except DamagedFile as error:
+            problems.setdefault(error.message, set()).add(cubin.arch)
+        except ImportError:
+            reason = "could not look into zstd-compressed cubins: zstandard is not installed"
+            problems.setdefault(reason, set()).add(cubin.arch)
+        else:
+            seen.setdefault(found, set()).add(cubin.arch)
+    _add_ptx(code.images, seen, problems)
+    toolkits = [Toolkit(*key, _in_order(archs)) for key, archs in seen.items()]
+    return Toolkits(
+        tuple(sorted(toolkits, key=_toolkit_key)),
+        tuple(f"{text} ({', '.join(_in_order(archs))})" for text, archs in problems.items()),
+    )
+
+
+def read_ptx_releases() -> dict[str, tuple[str, ...]]:
+    """PTX ISA version → the CUDA releases whose nvcc writes it, from the shipped table."""
+    import json
+
+    with open(PTX_ISA_FILE, encoding="utf-8") as file:
+        table = json.load(file)["isa"]
+    return {isa: tuple(releases) for isa, releases in table.items()}
+
+
+def _worth_asking(images: tuple[Image, ...]) -> Iterator[Image]:
+    groups: dict[tuple[str, int | None, str | None], list[Image]] = {}
+    for image in images:
+        if image.kind != "cubin":
+            continue
+        if image.compression is None and image.abi == 7:
+            yield image
+            continue
+        key = (image.arch, image.abi, image.section)
+        group = groups.setdefault(key, [])
+        group[1 if group else 0 :] = [image]
+    for group in groups.values():
+        yield from group
+
+
+def _of_cubin(image: ElfImage, cubin: Image) -> tuple[str, str | None, str]:
+    """(release, tool, source) of one cubin; raises ``DamagedFile`` with the reason."""
+    header = _prefix(image, cubin, _HEADER_SIZE)
+    if header[:4] != b"\x7fELF" or len(header) < _HEADER_SIZE:
+        raise DamagedFile("could not look: the image does not start like a cubin")
+    machine, version = struct.unpack_from("<HI", header, 18)
+    if machine != _EM_CUDA:
+        raise DamagedFile(f"could not look: the image is ELF for machine {machine}, not CUDA")
+    if header[8] <= 7:
+        if version not in _TOOLKIT_NUMBERS:
+            raise DamagedFile(f"the cubin's e_version {version} is no CUDA release")
+        return f"{version // 10}.{version % 10}", None, FROM_VERSION
+    if cubin.compression is None:
+        found = _tool_line(_note_section(image, cubin, header))
+    else:
+        found = _search_note(image, cubin)
+    if found is None:
+        raise DamagedFile("could not look: the cubin has no toolkit note")
+    return (*found, FROM_NOTE)
+
+
+def _prefix(image: ElfImage, cubin: Image, size: int) -> bytes:
+    """The first bytes of a cubin, decompressed where needed."""
+    if cubin.compression is None:
+        return image.read(cubin.payload_offset, min(size, cubin.stored_bytes))
+    if cubin.compression == "lz4":
+        # An LZ4 block grows by one byte in 255 at worst, plus a token.
+        stored = min(cubin.stored_bytes, size + size // 255 + 64)
+        return lz4_prefix(image.read(cubin.payload_offset, stored), size)
+    if cubin.compression == "zstd":
+        return b"".join(_zstd_from(image, cubin, size))[:size]
+    raise DamagedFile("could not look: the image is compressed in an unknown way")
+
+
+def _zstd_from(image: ElfImage, cubin: Image, size: int) -> Iterator[bytes]:
+    """Up to ``size`` bytes of a zstd image; in a shared blob they start at its own offset."""
+    skip = cubin.blob_offset or 0
+    if skip > _MAX_DEPTH:
+        raise DamagedFile(f"could not look: the cubin lies {skip:,} bytes deep in a shared blob")
+    for chunk in zstd_chunks(_reader(image, cubin), skip + size):
+        yield chunk[skip:]
+        skip = max(0, skip - len(chunk))
+
+
+def _reader(image: ElfImage, cubin: Image) -> Callable[[int], bytes]:
+    position = cubin.payload_offset
+    # Images in a shared blob know only their share of its size; the frame ends by itself.
+    end = image.size if cubin.blob_offset is not None else position + cubin.stored_bytes
+
+    def read(size: int) -> bytes:
+        nonlocal position
+        # In small steps: the toolkit stands near the start, and the file may be cold.
+        block = image.read(position, min(size, 16_384, end - position))
+        position += len(block)
+        return block
+
+    return read
+
+
+def _search_note(image: ElfImage, cubin: Image) -> tuple[str, str | None] | None:
+    """The tool line in the decompressed cubin, stopping as soon as it is seen."""
+    if cubin.compression == "lz4":
+        for size in (4_096, CHUNK, _MAX_LZ4_DEPTH):
+            found = _tool_line(_prefix(image, cubin, size))
+            if found is not None:
+                return found
+        return None
+    tail = b""
+    for chunk in _zstd_from(image, cubin, _MAX_DEPTH):
+        found = _tool_line(tail + chunk)
+        if found is not None:
+            return found
+        tail = (tail + chunk)[-256:]
+    return None
+
+
+def _tool_line(text: bytes) -> tuple[str, str | None] | None:
+    """(release, tool) from the strings of a toolkit note: the tool's name precedes its line."""
+    start = text.find(_TOOL_LINE)
+    if start < 0:
+        return None
+    release = text[start + len(_TOOL_LINE) : start + len(_TOOL_LINE) + 16].partition(b",")
+    if not release[1] or not release[0].replace(b".", b"").isdigit():
+        return None
+    tool = text[max(0, start - 64) : max(0, start - 1)].rpartition(b"\0")[2]
+    return release[0].decode(), tool.decode() if tool.isalnum() else None
+
+
+def _note_section(image: ElfImage, cubin: Image, header: bytes) -> bytes:
+    """The bytes of ``.note.nv.tkinfo`` of an uncompressed cubin; empty when it has none."""
+    base, size = cubin.payload_offset, cubin.stored_bytes
+    table: int = struct.unpack_from("<Q", header, 40)[0]
+    count, names_index = struct.unpack_from("<HH", header, 60)
+    if table + count * 64 > size or names_index >= count or count > _MAX_CUBIN_SECTIONS:
+        raise DamagedFile("could not look: the cubin's section headers are damaged")
+    raw = image.read(base + table, count * 64)
+    if len(raw) < count * 64:
+        raise DamagedFile("could not look: the cubin is cut short")
+    headers = list(struct.iter_unpack("<IIQQQQIIQQ", raw))
+    names_offset, names_size = headers[names_index][4:6]
+    names = image.read(base + min(names_offset, size), min(names_size, size, 1 << 20))
+    # One offset: linkers that merge names share the tail of a longer one, never repeat it.
+    wanted = names.find(_NOTE_SECTION)
+    for section in headers:
+        if wanted >= 0 and section[0] == wanted and section[4] < size:
+            return image.read(base + section[4], min(section[5], size - section[4], CHUNK))
+    return b""
+
+
+def _add_ptx(
+    images: tuple[Image, ...],
+    seen: dict[tuple[str, str | None, str], set[str]],
+    problems: dict[str, set[str]],
+) -> None:
+    versions = {(image.isa, image.arch) for image in images if image.isa is not None}
+    if not versions:
+        return
+    releases = read_ptx_releases()
+    for isa, arch in versions:
+        known = releases.get(isa or "")
+        if known:
+            seen.setdefault((" or ".join(known), None, FROM_PTX), set()).add(arch)
+        else:
+            problems.setdefault(f"PTX ISA {isa} is in no known CUDA release", set()).add(arch)
+
+
+def _in_order(archs: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(archs, key=arch_key))
+
+
+def _toolkit_key(toolkit: Toolkit) -> tuple[int, tuple[int, ...], str]:
+    order = (FROM_VERSION, FROM_NOTE, FROM_PTX).index(toolkit.source)
+    first = toolkit.release.partition(" ")[0]
+    return order, tuple(int(part) for part in first.split(".") if part), toolkit.tool or ""
