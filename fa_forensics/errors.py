@@ -49,3 +49,7 @@ class EnvironmentNotFound(ForensicsError):
     """The Python environment that was asked for does not exist or cannot be read."""
 
     exit_code = EXIT_USAGE
+
+
+class BrokenWheel(ForensicsError):
+    """The archive is no readable wheel, or holds entries that must not be unpacked."""

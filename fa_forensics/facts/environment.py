@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fa_forensics.errors import EnvironmentNotFound
 from fa_forensics.facts.interpreter import Interpreter, locate, python_in, read_interpreter
@@ -85,13 +85,14 @@ def find_environment(
     own = _interpreter_around(target) if target else None
     if own is None or _same_place(own, chosen.python):
         return chosen
-    try:
-        theirs = _describe(own, BY_FILE, environ, chosen.notes)
-    except EnvironmentNotFound:
-        return chosen
-    if chosen.torch is None and theirs.prefix != chosen.prefix:
-        return theirs
-    return chosen
+    if chosen.torch is None:
+        try:
+            return _describe(own, BY_FILE, environ, chosen.notes)
+        except EnvironmentNotFound as error:
+            note = f"the file lies in another environment, which cannot be read: {error.message}"
+    else:
+        note = f"the file lies in another environment; --python {own} judges it there"
+    return replace(chosen, notes=(*chosen.notes, note))
 
 
 def _default(environ: Mapping[str, str]) -> Environment:
@@ -155,8 +156,6 @@ def _describe(
 
 def _as_running(interpreter: Interpreter) -> Interpreter:
     """The same with what this very process knows of itself."""
-    from dataclasses import replace
-
     return replace(
         interpreter,
         version=".".join(str(part) for part in sys.version_info[:3]),

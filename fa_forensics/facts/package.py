@@ -190,9 +190,11 @@ def torch_requirement(requires: Sequence[str]) -> str | None:
     """
     for requirement in requires:
         text, _, marker = requirement.partition(";")
-        found = re.match(r"\s*torch\s*(?:\[[^\]]*\])?\s*\(?\s*([^)]*?)\s*\)?\s*$", text)
+        found = re.fullmatch(
+            r"torch\s*(?:\[[^\]]*\])?\s*(?:@.*|\(?\s*([<>=!~][^)]*)\)?)?", text.strip(), re.IGNORECASE
+        )
         if found and not re.search(r"\bextra\b", marker):
-            return re.sub(r"\s+", "", found.group(1))
+            return re.sub(r"\s+", "", found.group(1) or "")
     return None
 
 
@@ -230,15 +232,12 @@ def _owner_in(site: str, relative: str) -> Distribution | None:
     """The distribution of ``site`` whose RECORD lists the file, likely ones asked first."""
     top = relative.split(os.sep)[0]
     wanted = normalized(top.split(".")[0])
-    infos = info_directories(site)
-    infos.sort(key=lambda info: not _related(info_name(info), wanted))
-    entry = b"\n" + os.fsencode(relative.replace(os.sep, "/"))
     unrecorded = []
-    for info in infos:
-        record = b"\n" + _bytes(os.path.join(info, "RECORD"), MAX_RECORD)
-        if entry + b"," in record or entry.replace(b"\n", b'\n"') + b'"' in record:
+    for info in _likely_first(info_directories(site), top, wanted):
+        listed = _records(info, relative)
+        if listed:
             return read_distribution(info)
-        if len(record) == 1:
+        if listed is None:
             unrecorded.append(info)
     for info in unrecorded:
         if _lists_top_level(info, top) or (
@@ -246,6 +245,27 @@ def _owner_in(site: str, relative: str) -> Distribution | None:
         ):
             return read_distribution(info)
     return None
+
+
+def _likely_first(infos: Sequence[str], top: str, wanted: str) -> Iterator[str]:
+    """Metadata directories by how likely they own the file, as RECORDs are slow to search."""
+    related = [info for info in infos if _related(info_name(info), wanted)]
+    yield from related
+    others = [info for info in infos if info not in related]
+    named = [info for info in others if _lists_top_level(info, top)]
+    yield from named
+    yield from (info for info in others if info not in named)
+
+
+def _records(info: str, relative: str) -> bool | None:
+    """Whether a RECORD lists a path (relative to the site directory); None without one."""
+    record = _bytes(os.path.join(info, "RECORD"), MAX_RECORD)
+    if not record:
+        return None
+    name = os.fsencode(relative.replace(os.sep, "/"))
+    if record.startswith(name + b","):
+        return True
+    return b"\n" + name + b"," in record or b'\n"' + name + b'",' in record
 
 
 def _related(project: str, wanted: str) -> bool:
@@ -262,10 +282,9 @@ def _unpacked_beside(path: str) -> Distribution | None:
     """The metadata of an unpacked wheel: in the file's directory or one above it."""
     for directory in _climb(os.path.dirname(path)):
         infos = info_directories(directory)
-        relative = os.fsencode(os.path.relpath(path, directory).replace(os.sep, "/"))
+        relative = os.path.relpath(path, directory)
         for info in infos:
-            record = b"\n" + _bytes(os.path.join(info, "RECORD"), MAX_RECORD)
-            if b"\n" + relative + b"," in record:
+            if _records(info, relative):
                 return read_distribution(info)
         # A tree with one distribution in it and no RECORD: the file can only be its.
         if len(infos) == 1 and not os.path.isfile(os.path.join(infos[0], "RECORD")):
