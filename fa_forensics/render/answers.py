@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fa_forensics.render.facts import release_text
-from fa_forensics.render.style import Paint, escape, flow, paragraphs, pieces, short_path
+from fa_forensics.render.facts import release_parts
+from fa_forensics.render.style import Paint, escape, flow, pieces, sentence, short_path
 from fa_forensics.report import Answer
 
 #: The kinds of the JSON contract in words.
@@ -49,11 +49,11 @@ def answer_lines(answer: Answer, has_environment: bool, paint: Paint, width: int
     for other in answer.overloads:
         parts = [escape(other.demangled), escape(other.symbol)]
         releases = _releases(answer.owner, other.exported_by)
-        where = [f"in {releases}"] if releases else []
+        where = [f"in {releases[0]}", *releases[1:]] if releases else []
         lines += _row("see also", list(dict.fromkeys(parts)) + where, paint, width)
     for note in answer.notes:
         indent = " " * _WIDTH
-        text = paragraphs(note, width, f"{'note':<{_WIDTH}}", indent)
+        text = sentence(note, width, f"{'note':<{_WIDTH}}", indent)
         lines += [paint("note", "bold") + text[0][4:], *text[1:]]
     return lines
 
@@ -78,22 +78,22 @@ def _exported(answer: Answer, has_environment: bool) -> list[str]:
     if not (releases or answer.symbol or answer.owner or answer.provider):
         return ["not a question of who exports it"]
     if not releases:
-        releases = "no known release" if answer.direction == "none" else "no release on record"
+        releases = ["no known release" if answer.direction == "none" else "no release on record"]
     if answer.provider:
         here = f"here: {escape(short_path(answer.provider))}"
     elif has_environment:
         here = "here: nothing"
     else:
         here = "here: not looked at"
-    return [releases + ";", here]
+    return [*releases[:-1], releases[-1] + ";", here]
 
 
-def _releases(owner: str | None, exported_by: tuple[str, ...]) -> str:
-    text = release_text(exported_by)
+def _releases(owner: str | None, exported_by: tuple[str, ...]) -> list[str]:
+    parts = release_parts(exported_by)
     # A bare "2.4.0" of a torch name is a torch release; other libraries bring their own name.
-    if text[:1].isdigit() and owner is not None and owner.startswith("torch"):
-        return f"torch {text}"
-    return text
+    if parts and parts[0][0].isdigit() and owner is not None and owner.startswith("torch"):
+        return [f"torch {parts[0]}", *parts[1:]]
+    return parts
 
 
 def _means(answer: Answer) -> str:

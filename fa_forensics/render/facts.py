@@ -61,13 +61,14 @@ def _torch(torch: Mapping[str, object]) -> str:
 
 def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
     """The facts of one target, from the file itself to what could not be looked at."""
-    rows: list[Row] = [("file", [escape(_place(target))])]
+    rows: list[Row] = [("file", _place(target))]
     elf = target.elf
     if elf is not None:
         rows.append(("", _file_parts(elf)))
         rows.append(("built", _built_parts(target, elf)))
         rows.append(("torch", _release_parts(target)))
-        rows.append(("needs", _library_parts(elf)))
+        quiet = not (verbose or target.findings)
+        rows += [("needs", parts) for parts in _library_groups(elf, quiet)]
         rows.append(("undefined", _undefined_parts(target)))
         rows.append(("GPU code", gpu_parts(target.gpu_code)))
     if target.cuobjdump is not None:
@@ -80,24 +81,26 @@ def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
     return [row for row in rows if row[1]]
 
 
-def _place(target: TargetReport) -> str:
-    return f"{target.member} in {target.path}" if target.member else target.path
+def _place(target: TargetReport) -> list[str]:
+    if target.member:
+        return [escape(target.member), f"in {escape(target.path)}"]
+    return [escape(target.path)]
 
 
 def _file_parts(elf: Mapping[str, object]) -> list[str]:
-    parts = []
+    groups = []
     size = elf.get("size_bytes")
     if isinstance(size, int):
-        parts.append(size_text(size))
+        groups.append([size_text(size)])
     machine = _text(elf, "machine")
     if machine:
-        parts.append(escape(machine))
+        groups.append([escape(machine)])
     tag = _text(elf, "python_tag")
-    parts.append(f"Python tag {escape(tag)}" if tag else "no Python tag")
+    groups.append([f"Python tag {escape(tag)}" if tag else "no Python tag"])
     module = _text(elf, "module_name")
     if module:
-        parts.append(f"module {escape(module)}")
-    return _comma(parts)
+        groups.append(["module", escape(module)])
+    return _joined(groups)
 
 
 def _built_parts(target: TargetReport, elf: Mapping[str, object]) -> list[str]:
@@ -119,30 +122,33 @@ def compiler_text(comment: str) -> str:
 
 
 def _release_parts(target: TargetReport) -> list[str]:
-    parts = []
+    groups = []
     if target.links_with:
-        parts.append(f"links with {release_text(target.links_with)}")
+        groups.append(["links with", *release_parts(target.links_with)])
     if target.built_on:
-        parts.append(f"built on {release_text(target.built_on)}")
-    return _comma(parts)
+        groups.append(["built on", *release_parts(target.built_on)])
+    return _joined(groups)
 
 
-def release_text(releases: Iterable[str]) -> str:
+def release_parts(releases: Iterable[str]) -> list[str]:
     """Releases in order; more than six become the first, the last and their number."""
     names = sorted((escape(name) for name in releases), key=natural_key)
     if len(names) > 6:
-        return f"{names[0]} ... {names[-1]} ({len(names)} releases)"
-    return " ".join(names)
+        return [f"{names[0]} ... {names[-1]} ({len(names)} releases)"]
+    return names
 
 
-def _library_parts(elf: Mapping[str, object]) -> list[str]:
-    """Missing libraries first, each by name; the others under the folder they were found in."""
+def _library_groups(elf: Mapping[str, object], quiet: bool) -> list[list[str]]:
+    """Missing libraries first, each by name; the others under the folder they were found in.
+
+    When all are found, ``quiet`` says how many are in each folder, in one group.
+    """
     direct = _strings(elf, "needed")
     known: dict[str, Mapping[str, object]] = {}
     for entry in mappings(elf, "libraries"):
         known.setdefault(_text(entry, "soname") or "?", entry)
     if not known:
-        return _comma([escape(name) for name in direct] or ["no library"])
+        return [_comma([escape(name) for name in direct] or ["no library"])]
     parts = []
     for name, entry in known.items():
         problem = _text(entry, "problem")
@@ -158,8 +164,12 @@ def _library_parts(elf: Mapping[str, object]) -> list[str]:
             folders.setdefault(folder, []).append(escape(name))
         elif name not in known:
             parts.append(f"{escape(name)}: not looked up")
-    parts += [f"{' '.join(names)} in {escape(folder)}" for folder, names in folders.items()]
-    return _comma(parts or ["no library"])
+    if quiet and folders and not parts:
+        found = [f"{len(names)} in {escape(folder)}" for folder, names in folders.items()]
+        return [[f"{counted(len(direct), 'library')}, all found:", *_comma(found)]]
+    groups = [[part] for part in parts]
+    groups += [[f"{escape(folder)}:", *names] for folder, names in folders.items()]
+    return groups or [["no library"]]
 
 
 def _undefined_parts(target: TargetReport) -> list[str]:
@@ -173,11 +183,11 @@ def _undefined_parts(target: TargetReport) -> list[str]:
         count[0] += 1
         count[1] += bound.symbol in missing and bound.bind != "weak"
     order = sorted(counts.items(), key=lambda item: (-item[1][1], -item[1][0], item[0]))
-    parts = []
+    groups = []
     for owner, (total, absent) in order:
-        lack = f" ({absent} with no provider)" if absent else ""
-        parts.append(f"{escape(owner)} {total}{lack}")
-    return [f"{counted(len(target.undefined), 'symbol')}:", *_comma(parts)]
+        lack = [f"({absent} with no provider)"] if absent else []
+        groups.append([f"{escape(owner)} {total}", *lack])
+    return [f"{counted(len(target.undefined), 'symbol')}:", *_joined(groups)]
 
 
 def gpu_parts(images: Sequence[GpuCode]) -> list[str]:
@@ -202,11 +212,12 @@ def _verbose_rows(target: TargetReport, elf: Mapping[str, object]) -> list[Row]:
         rows.append((label, [escape(value) if value else "none"]))
     for key in ("rpath", "runpath"):
         rows.append((key, [escape(":".join(_strings(elf, key))) or "none"]))
-    versions = [
-        f"{escape(_text(entry, 'version') or '?')} of {escape(_text(entry, 'file') or '?')}"
-        for entry in mappings(elf, "versions_needed")
-    ]
-    rows.append(("versions", _comma(sorted(versions, key=natural_key))))
+    versions: dict[str, list[str]] = {}
+    for entry in mappings(elf, "versions_needed"):
+        file = escape(_text(entry, "file") or "?")
+        versions.setdefault(file, []).append(escape(_text(entry, "version") or "?"))
+    for file in sorted(versions):
+        rows.append(("versions", [f"{file}:", *sorted(versions[file], key=natural_key)]))
     for entry in mappings(elf, "libraries"):
         rows.append(("library", _tried(entry)))
     shown = {bound.symbol: bound for bound in target.undefined}
@@ -241,6 +252,12 @@ def _sentence(head: str, tail: str) -> list[str]:
 
 def _comma(parts: Sequence[str]) -> list[str]:
     return [part + "," for part in parts[:-1]] + list(parts[-1:])
+
+
+def _joined(groups: Sequence[Sequence[str]]) -> list[str]:
+    """The parts of all groups, with a comma between the groups; a line may end in a group."""
+    ends = _comma([group[-1] for group in groups])
+    return [part for group, end in zip(groups, ends, strict=True) for part in (*group[:-1], end)]
 
 
 def _text(mapping: Mapping[str, object], key: str) -> str | None:

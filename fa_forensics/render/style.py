@@ -138,12 +138,20 @@ def flow(parts: Iterable[str], width: int, first: str, rest: str, gap: str = " "
     return lines
 
 
-def paragraphs(text: str, width: int, first: str, rest: str) -> list[str]:
-    """Wrap text that may hold several lines; each is escaped, all stand behind the indent."""
-    lines: list[str] = []
-    for part in text.strip().split("\n"):
-        lines += flow(pieces(escape(part.strip())), width, rest if lines else first, rest)
-    return lines
+def sentence(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Wrap one sentence, escaped: a line feed in it is shown and starts no line."""
+    return flow(pieces(escape(text.strip())), width, first, rest)
+
+
+def without_arguments(name: str) -> str:
+    """A readable C++ name with its last parameter list as ``(...)``: ``f(...) const``."""
+    depth = 0
+    end = name.rfind(")")
+    for at in range(end, -1, -1):
+        depth += (name[at] == ")") - (name[at] == "(")
+        if not depth:
+            return f"{name[:at]}(...){name[end + 1 :]}"
+    return name
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:

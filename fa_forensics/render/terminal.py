@@ -20,9 +20,10 @@ from fa_forensics.render.style import (
     file_name,
     flow,
     painter,
-    paragraphs,
     pieces,
+    sentence,
     short_path,
+    without_arguments,
 )
 from fa_forensics.report import (
     FAILS,
@@ -63,7 +64,8 @@ def inspect_text(report: Report, color: bool, verbose: bool, width: int) -> str:
         lines.append("")
         lines += _target_lines(target, paint, verbose, width)
     if len(report.targets) > 1:
-        lines += ["", paint(_summary(report.targets), "bold")]
+        summary = flow(pieces(_summary(report.targets)), width, "", "  ")
+        lines += ["", *(paint(line, "bold") for line in summary)]
     return "\n".join(lines) + "\n"
 
 
@@ -82,7 +84,7 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
 def _target_lines(target: TargetReport, paint: Paint, verbose: bool, width: int) -> list[str]:
     mark, word, style = _VERDICTS[target.verdict]
     first = f"{mark} {word}: "
-    lines = paragraphs(target.headline, width, first, "   ")
+    lines = sentence(target.headline, width, first, "   ")
     lines[0] = paint(first.rstrip(), style) + lines[0][len(first.rstrip()) :]
     findings, left_out = _selected(target.findings, verbose)
     for finding in findings:
@@ -123,11 +125,11 @@ def _finding_lines(
     title = finding.title
     if finding.confidence != "high":
         title += f" ({finding.confidence} confidence)"
-    lines = paragraphs(title, width, f"{head}: ", "  ")
+    lines = sentence(title, width, f"{head}: ", "  ")
     lines[0] = paint(head, style) + paint(lines[0][len(head) :], "bold")
     lines.append(f"  {paint('-->', 'cyan')} {escape(file_name(target.member or target.path))}")
     evidence = finding.evidence if verbose else finding.evidence[:SHOWN]
-    names = {bound.symbol: bound.demangled for bound in target.undefined} if evidence else {}
+    names = _readable_names(target, evidence, width if not verbose else None)
     column = max((len(_label_of(e)[0]) for e in evidence), default=0)
     block: list[str] = []
     for entry in evidence:
@@ -136,10 +138,24 @@ def _finding_lines(
         block.append(f"{_BAR}... and {len(finding.evidence) - SHOWN} more (--verbose shows all)")
     lines += [f"   {paint('|', 'cyan')}{line[4:]}" for line in block]
     for note in finding.notes:
-        lines += _labelled("note", paragraphs(note, width, "   = note: ", " " * 11), "bold", paint)
+        lines += _labelled("note", sentence(note, width, "   = note: ", " " * 11), "bold", paint)
     for command in finding.help:
         lines += _labelled("help", [f"   = help: {escape(command)}"], "green", paint)
     return lines
+
+
+def _readable_names(
+    target: TargetReport, evidence: Sequence[Evidence], room: int | None
+) -> dict[str, str]:
+    """The readable names of the symbols in evidence; one wider than ``room`` loses its arguments.
+
+    The mangled name, which stands below it, says them all.
+    """
+    wanted = {entry.symbol for entry in evidence}
+    names = {b.symbol: b.demangled for b in target.undefined if b.symbol in wanted}
+    if room is None:
+        return names
+    return {s: n if len(n) <= room - 15 else without_arguments(n) for s, n in names.items()}
 
 
 def _labelled(label: str, lines: list[str], style: str, paint: Paint) -> list[str]:
@@ -163,7 +179,7 @@ def _evidence_lines(
     column: int,
     width: int,
 ) -> list[str]:
-    """The readable name, then the mangled one with where it stands; or the text, then where."""
+    """The text or readable name with where it stands, and under it the mangled name."""
     rows: list[list[str]] = []
     label, text = _label_of(entry)
     first, rest = _BAR, _BAR + "  "
@@ -178,7 +194,7 @@ def _evidence_lines(
             rows.append([escape(readable)])
         rows.append([escape(f"{symbol}@{entry.version}" if entry.version else symbol)])
     rows = rows or [[]]
-    rows[-1] += _where(entry, target)
+    rows[0] += _where(entry, target)
     lines: list[str] = []
     for row in rows:
         lines += flow(row, width, rest if lines else first, rest)
