@@ -74,6 +74,7 @@ class ContainerWalk:
         self.containers = 0
         self.section: str | None = None
         self.full = False
+        self.damaged = False
         self._problems: list[str] = []
         self._more_problems = 0
         self._names: dict[tuple[int, int, int], tuple[str, str, str | None]] = {}
@@ -91,6 +92,11 @@ class ContainerWalk:
             self._problems.append(text)
         else:
             self._more_problems += 1
+
+    def damage(self, text: str) -> None:
+        """Note a problem that may have hidden further images."""
+        self.damaged = True
+        self.problem(text)
 
     def region(self, start: int, end: int, section: str | None) -> None:
         """Walk the containers that lie back to back in ``[start, end)``."""
@@ -116,7 +122,7 @@ class ContainerWalk:
         if self.containers >= MAX_CONTAINERS:
             self._stop(f"more than {MAX_CONTAINERS:,} containers")
         if version != 1 or header_size != CONTAINER_HEADER.size:
-            self.problem(
+            self.damage(
                 f"container {index} at offset {offset:#x} has format version {version} with a "
                 f"header of {header_size} bytes, only version 1 with 16 bytes is known"
             )
@@ -125,7 +131,7 @@ class ContainerWalk:
         limit = offset + header_size + size
         whole = limit <= end
         if not whole:
-            self.problem(
+            self.damage(
                 f"container {index} at offset {offset:#x} is cut short: its header says {size:,} "
                 f"bytes, {max(0, end - offset - header_size):,} are there"
             )
@@ -152,7 +158,7 @@ class ContainerWalk:
                 return end, True
             position = end
         if position < limit and any(data[position:limit]):
-            self.problem(
+            self.damage(
                 f"container {index} ends with {limit - position} bytes at offset "
                 f"{position:#x} that are no entry"
             )
@@ -162,18 +168,18 @@ class ContainerWalk:
         """Say what is wrong with an entry; list it all the same when only its end is lost."""
         header_size, payload_size = header[2], header[3]
         if header[0] | header[1] << 16 == MAGIC:
-            self.problem(
+            self.damage(
                 f"container {index} ends at offset {position:#x}, before the size in its header"
             )
             return position
         if header_size < 64 or header_size % 8 or header_size > MAX_ENTRY_HEADER:
-            self.problem(
+            self.damage(
                 f"entry at offset {position:#x} in container {index} is damaged: "
                 f"its header size is {header_size:,} bytes"
             )
             return position + 8
         there = limit - position - header_size
-        self.problem(
+        self.damage(
             f"entry at offset {position:#x} in container {index} is cut short: its header says "
             f"{payload_size:,} bytes, {max(0, there):,} are there"
         )
@@ -321,7 +327,7 @@ class ContainerWalk:
         """Note bytes that belong to no container, unless they are padding."""
         if end - start <= MAX_PADDING and not any(self.data[start:end]):
             return
-        self.problem(f"{end - start:,} bytes at offset {start:#x} belong to no readable container")
+        self.damage(f"{end - start:,} bytes at offset {start:#x} belong to no readable container")
 
     def _stop(self, reason: str) -> None:
         self.full = True

@@ -56,18 +56,20 @@ def read_device_code(image: ElfImage) -> DeviceCode:
         return DeviceCode((), 0, "none", (f"not a {order} ELF file: GPU code not looked for",))
     if image.machine == EM_CUDA:
         return DeviceCode((_bare_cubin(image),), 0, "whole-file", ())
-    walk = ContainerWalk(image.data)
     damage = _section_damage(image)
+    walk = ContainerWalk(image.data)
     if damage is None:
-        found = _walk_sections(image, walk)
-        if walk.images or not found:
+        _walk_sections(image, walk)
+        if not walk.damaged:
             return _result(walk, "sections")
-        damage = "no container can be read where the section headers say"
-    listed = len(walk.images)
-    _scan(image, walk)
-    if len(walk.images) > listed:
-        walk.problem(f"{damage}: GPU code was found by searching for it")
-    return _result(walk, "scan")
+    search = ContainerWalk(image.data)
+    _scan(image, search)
+    if damage is None and len(search.images) <= len(walk.images):
+        return _result(walk, "sections")
+    if search.images:
+        reason = damage or "the section headers lead to only a part of it"
+        search.problem(f"{reason}: GPU code was found by searching for it")
+    return _result(search, "scan")
 
 
 def _result(walk: ContainerWalk, found_by: str) -> DeviceCode:
@@ -86,8 +88,8 @@ def _section_damage(image: ElfImage) -> str | None:
     return None
 
 
-def _walk_sections(image: ElfImage, walk: ContainerWalk) -> bool:
-    """Walk the fatbin sections; returns whether there was one with bytes."""
+def _walk_sections(image: ElfImage, walk: ContainerWalk) -> None:
+    """Walk the fatbin sections that have bytes in this file."""
     wanted = [
         section
         for name in FATBIN_SECTIONS
@@ -104,14 +106,13 @@ def _walk_sections(image: ElfImage, walk: ContainerWalk) -> bool:
             continue
         done.append((start, end))
         walk.region(start, end, section.name)
-    return bool(wanted)
 
 
 def _extent(image: ElfImage, walk: ContainerWalk, section: Section) -> tuple[int, int]:
     start: int = min(section.offset, image.size)
     end: int = min(section.offset + section.size, image.size)
     if end - start < section.size:
-        walk.problem(
+        walk.damage(
             f"section {section.name} is cut short: {section.size:,} bytes in its header, "
             f"{end - start:,} in the file"
         )
