@@ -181,7 +181,7 @@ HEALTHY = TargetReport(
     links_with=("2.4.0", "2.4.1", "2.5.0", "2.5.1", "2.6.0"),
     built_on=("2.4.0",),
     gpu_code=(GpuCode("cubin", "sm_90", 64, 121287552), GpuCode("cubin", "sm_80", 64, 118485120)),
-    toolkits=("12.1",),
+    toolkits=("CUDA 12.1 (sm_80, sm_90; cubin headers)",),
     cuobjdump=WITNESS,
     confirm=Confirm("confirmed", "dlopen succeeded after import torch", ({"step": "dlopen"},)),
 )
@@ -192,10 +192,19 @@ DRIFT = Finding(
     confidence="high",
     title="torch 2.4.0 does not export c10::cuda::SetDevice(int)",
     evidence=(
-        Evidence("needs", None, ".rela.plt", "46", MISSING[0][1]),
         Evidence(
-            "has c10::cuda::SetDevice(signed char)",
+            "needs _ZN3c104cuda9SetDeviceEi = c10::cuda::SetDevice(int)",
+            PATH,
+            ".rela.plt",
+            "46",
+            "_ZN3c104cuda9SetDeviceEi",
+        ),
+        Evidence(
+            "has c10::cuda::SetDevice(signed char) (other parameters)",
             torch_library("libc10_cuda.so"),
+            ".dynsym",
+            None,
+            "_ZN3c104cuda9SetDeviceEa",
         ),
     ),
     notes=("c10::cuda::SetDevice(int) is exported by torch 2.1.0 to 2.2.2 only.",),
@@ -208,7 +217,8 @@ GROUPED = Finding(
     confidence="high",
     title="7 more torch names have no provider in torch 2.4.0",
     evidence=tuple(
-        Evidence("needs", None, ".rela.plt", str(slot), name) for slot, name, _ in MISSING[1:]
+        Evidence(f"needs {name} = {text}", PATH, ".rela.plt", str(slot), name)
+        for slot, name, text in MISSING[1:]
     ),
 )
 

@@ -67,8 +67,8 @@ def test_evidence_is_an_object_and_what_is_unknown_is_null() -> None:
     got = target_of(samples.FAILING)
     assert got["member"] is None
     assert got["findings"][0]["evidence"][0] == {
-        "text": "needs",
-        "file": None,
+        "text": "needs _ZN3c104cuda9SetDeviceEi = c10::cuda::SetDevice(int)",
+        "file": samples.PATH,
         "table": ".rela.plt",
         "entry": "46",
         "symbol": "_ZN3c104cuda9SetDeviceEi",

@@ -261,6 +261,19 @@ def test_ten_findings_of_one_code_are_shown_and_other_codes_still_are() -> None:
     assert plain(target, verbose=True).count("error[FA201]") == 23
 
 
+def test_evidence_of_a_label_alone_takes_the_readable_name_from_the_undefined_symbols() -> None:
+    _, symbol, _ = samples.MISSING[5]
+    finding = replace(samples.GROUPED, evidence=(Evidence("needs", symbol=symbol),))
+    text = plain(replace(samples.FAILING, findings=(finding,)))
+    assert f"   |  needs  c10::cuda::GetDevice(int*)\n   |         {symbol}\n" in text
+
+
+def test_temporary_copy_of_a_wheel_member_is_not_named() -> None:
+    evidence = (Evidence("reads badly", f"/tmp/x/{samples.NAME}"), Evidence("other", "/lib/a.so"))
+    target = replace(samples.IN_WHEEL, findings=(replace(samples.DRIFT, evidence=evidence),))
+    assert "   |  reads badly\n   |  other in /lib/a.so\n" in plain(target)
+
+
 def test_confidence_is_said_when_it_is_not_high() -> None:
     low = replace(samples.DRIFT, confidence="low", severity="warning", title="perhaps")
     assert "warning[FA201]: perhaps (low confidence)\n" in plain(

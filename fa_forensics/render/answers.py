@@ -76,7 +76,7 @@ def _what(answer: Answer) -> list[str]:
 def _exported(answer: Answer, has_environment: bool) -> list[str]:
     releases = _releases(answer.owner, answer.exported_by)
     if not (releases or answer.symbol or answer.owner or answer.provider):
-        return ["not a question of who exports it"]
+        return pieces("not a question of who exports it")
     if not releases:
         releases = ["no known release" if answer.direction == "none" else "no release on record"]
     if answer.provider:

@@ -105,11 +105,12 @@ def _file_parts(elf: Mapping[str, object]) -> list[str]:
 
 def _built_parts(target: TargetReport, elf: Mapping[str, object]) -> list[str]:
     parts = [compiler_text(text) for text in _strings(elf, "compilers")]
-    parts += [f"CUDA toolkit {escape(kit)}" for kit in sorted(target.toolkits, key=natural_key)]
+    for kit in sorted(target.toolkits, key=natural_key):
+        parts.append(escape(kit) if kit.startswith("CUDA ") else f"CUDA {escape(kit)}")
     parts.append(_STRINGS.get(target.cxx11_abi, escape(target.cxx11_abi)))
     if target.stable_abi:
         parts.append("torch's stable ABI only")
-    return _comma(list(dict.fromkeys(parts)))
+    return _joined([pieces(part) for part in dict.fromkeys(parts)])
 
 
 def compiler_text(comment: str) -> str:
@@ -134,7 +135,7 @@ def release_parts(releases: Iterable[str]) -> list[str]:
     """Releases in order; more than six become the first, the last and their number."""
     names = sorted((escape(name) for name in releases), key=natural_key)
     if len(names) > 6:
-        return [f"{names[0]} ... {names[-1]} ({len(names)} releases)"]
+        return [names[0], "...", names[-1], f"({len(names)} releases)"]
     return names
 
 
@@ -254,8 +255,9 @@ def _comma(parts: Sequence[str]) -> list[str]:
     return [part + "," for part in parts[:-1]] + list(parts[-1:])
 
 
-def _joined(groups: Sequence[Sequence[str]]) -> list[str]:
+def _joined(groups: Iterable[Sequence[str]]) -> list[str]:
     """The parts of all groups, with a comma between the groups; a line may end in a group."""
+    groups = [group for group in groups if group]
     ends = _comma([group[-1] for group in groups])
     return [part for group, end in zip(groups, ends, strict=True) for part in (*group[:-1], end)]
 

@@ -129,11 +129,11 @@ def _finding_lines(
     lines[0] = paint(head, style) + paint(lines[0][len(head) :], "bold")
     lines.append(f"  {paint('-->', 'cyan')} {escape(file_name(target.member or target.path))}")
     evidence = finding.evidence if verbose else finding.evidence[:SHOWN]
-    names = _readable_names(target, evidence, width if not verbose else None)
     column = max((len(_label_of(e)[0]) for e in evidence), default=0)
     block: list[str] = []
     for entry in evidence:
-        block += _evidence_lines(entry, finding.title, names, target, column, width)
+        rows = _evidence_rows(entry, finding.title, target, None if verbose else width)
+        block += _evidence_lines(_label_of(entry)[0], rows, column, width)
     if len(evidence) < len(finding.evidence):
         block.append(f"{_BAR}... and {len(finding.evidence) - SHOWN} more (--verbose shows all)")
     lines += [f"   {paint('|', 'cyan')}{line[4:]}" for line in block]
@@ -142,20 +142,6 @@ def _finding_lines(
     for command in finding.help:
         lines += _labelled("help", [f"   = help: {escape(command)}"], "green", paint)
     return lines
-
-
-def _readable_names(
-    target: TargetReport, evidence: Sequence[Evidence], room: int | None
-) -> dict[str, str]:
-    """The readable names of the symbols in evidence; one wider than ``room`` loses its arguments.
-
-    The mangled name, which stands below it, says them all.
-    """
-    wanted = {entry.symbol for entry in evidence}
-    names = {b.symbol: b.demangled for b in target.undefined if b.symbol in wanted}
-    if room is None:
-        return names
-    return {s: n if len(n) <= room - 15 else without_arguments(n) for s, n in names.items()}
 
 
 def _labelled(label: str, lines: list[str], style: str, paint: Paint) -> list[str]:
@@ -171,30 +157,40 @@ def _label_of(entry: Evidence) -> tuple[str, str]:
     return "", entry.text
 
 
-def _evidence_lines(
-    entry: Evidence,
-    title: str,
-    names: dict[str, str],
-    target: TargetReport,
-    column: int,
-    width: int,
-) -> list[str]:
-    """The text or readable name with where it stands, and under it the mangled name."""
-    rows: list[list[str]] = []
-    label, text = _label_of(entry)
+def _evidence_rows(
+    entry: Evidence, title: str, target: TargetReport, room: int | None
+) -> list[list[str]]:
+    """The text or the readable name, with where it stands; below it the mangled name.
+
+    A readable name that the title says already is left out, and one wider than ``room``
+    (None: unlimited) loses its parameters: the mangled name below says them all.
+    """
+    _, text = _label_of(entry)
+    symbol = entry.symbol
+    below = []
+    if symbol is not None and (symbol not in text or text.startswith(symbol)):
+        below = [escape(f"{symbol}@{entry.version}" if entry.version else symbol)]
+        if not text or text.startswith(symbol):
+            # "symbol = readable name", or a label alone: the readable name comes first.
+            text = text.partition(" = ")[2] or _readable(symbol, target)
+            if text == symbol or text in title:
+                return [below + _where(entry, target)]
+            if room is not None and len(text) > room - 15:
+                text = without_arguments(text)
+        elif room is not None and entry.text.startswith("has "):
+            below = []
+    first = pieces(escape(text)) + _where(entry, target)
+    return [first, below] if below else [first]
+
+
+def _readable(symbol: str, target: TargetReport) -> str:
+    return next((b.demangled for b in target.undefined if b.symbol == symbol), symbol)
+
+
+def _evidence_lines(label: str, rows: list[list[str]], column: int, width: int) -> list[str]:
     first, rest = _BAR, _BAR + "  "
     if label:
         first, rest = f"{_BAR}{escape(label):<{column}}  ", _BAR + " " * (column + 2)
-    if text:
-        rows.append(pieces(escape(text)))
-    symbol = entry.symbol
-    if symbol is not None and symbol not in entry.text:
-        readable = names.get(symbol, symbol)
-        if readable != symbol and readable not in title and readable not in entry.text:
-            rows.append([escape(readable)])
-        rows.append([escape(f"{symbol}@{entry.version}" if entry.version else symbol)])
-    rows = rows or [[]]
-    rows[0] += _where(entry, target)
     lines: list[str] = []
     for row in rows:
         lines += flow(row, width, rest if lines else first, rest)
@@ -209,10 +205,13 @@ def _where(entry: Evidence, target: TargetReport) -> list[str]:
         table += index if index.startswith("[") else f"[{index}]"
     elif index:
         table = index
-    if table:
-        out.append(f"({escape(table)})")
-    if entry.file and entry.file not in (target.path, target.member):
+    # A wheel's member is read from a temporary copy, whose path says nothing.
+    copy = target.member is not None and file_name(entry.file or "") == file_name(target.member)
+    if entry.file and entry.file not in (target.path, target.member) and not copy:
         out.append(f"in {escape(short_path(entry.file))}")
+    # "in libc10_cuda.so" says enough; its table alone would add nothing.
+    if table and (index or not out):
+        out.insert(0, f"({escape(table)})")
     return out
 
 
