@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile, UsageError
 from fa_forensics.facts.elf.image import ElfImage
@@ -21,7 +22,9 @@ from fa_forensics.facts.package import (
     read_distribution,
     recorded_files,
 )
-from fa_forensics.facts.wheel import Wheel, extract, open_wheel
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.wheel import Wheel
 
 #: Bounds on a directory: entries looked at, targets taken.
 MAX_ENTRIES = 500_000
@@ -218,6 +221,8 @@ def _too_many(count: int, place: str) -> list[str]:
 
 
 def _in_wheel(path: str) -> Targets:
+    from fa_forensics.facts.wheel import extract, open_wheel
+
     wheel = open_wheel(path)
     if not wheel.extensions:
         if wheel.foreign:
