@@ -321,11 +321,23 @@ def test_undefined_names_are_counted_by_owner_and_by_provider() -> None:
             {"python_version": "3.12.1", "torch": {"version": "2.13.0", "cxx11_abi": True}},
             "environment: Python 3.12.1, torch 2.13.0 (no CUDA, cxx11)",
         ),
+        (
+            {"python_version": "3.12.1", "torch": {"version": "2.9.1", "hip": "6.4"}},
+            "environment: Python 3.12.1, torch 2.9.1 (ROCm 6.4)",
+        ),
     ],
 )
 def test_environment_is_one_line(environment: dict[str, object] | None, line: str) -> None:
     report = Report("0.1.0", environment, ())
     assert inspect_text(report, False, False, 100) == line + "\n"
+
+
+def test_other_torches_and_what_was_left_aside_are_said_when_verbose() -> None:
+    environment = {**samples.ENVIRONMENT, "notes": ["/x has no torch"], "other_torches": ["/y"]}
+    report = Report("0.1.0", environment, ())
+    assert "note" not in inspect_text(report, False, False, 100)
+    lines = inspect_text(report, False, True, 100).splitlines()
+    assert lines[1:] == ["  note: /x has no torch", "  note: another torch lies in /y"]
 
 
 def test_what_was_skipped_and_why_nothing_ran_is_always_said() -> None:

@@ -27,6 +27,14 @@ _STRINGS = {
 }
 
 
+def environment_notes(environment: Mapping[str, object] | None) -> list[str]:
+    """What was left aside while the environment was chosen, and other torches that lie in it."""
+    if environment is None:
+        return []
+    others = [f"another torch lies in {path}" for path in _strings(environment, "other_torches")]
+    return _strings(environment, "notes") + others
+
+
 def environment_line(environment: Mapping[str, object] | None) -> str:
     """One sentence: interpreter, torch, its CUDA and flavour, where, and how it was found."""
     if environment is None:
@@ -50,7 +58,11 @@ def _torch(torch: Mapping[str, object]) -> str:
     version = _text(torch, "version") or _text(torch, "release") or "of unknown version"
     details = []
     cuda = _text(torch, "cuda")
-    details.append(f"CUDA {escape(cuda)}" if cuda else "no CUDA")
+    hip = _text(torch, "hip")
+    if hip:
+        details.append(f"ROCm {escape(hip)}")
+    else:
+        details.append(f"CUDA {escape(cuda)}" if cuda else "no CUDA")
     flavour = torch.get("cxx11_abi")
     if isinstance(flavour, bool):
         flavour = "cxx11" if flavour else "pre-cxx11"

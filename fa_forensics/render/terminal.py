@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fa_forensics.render.answers import answer_lines
-from fa_forensics.render.facts import environment_line, fact_rows
+from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
 from fa_forensics.render.style import (
     MIN_WIDTH,
     Paint,
@@ -60,6 +60,9 @@ def inspect_text(report: Report, color: bool, verbose: bool, width: int) -> str:
     width = max(width, MIN_WIDTH)
     lines = flow(pieces(environment_line(report.environment)), width, "", "  ")
     lines = [paint(line, "dim") for line in lines]
+    if verbose:
+        for note in environment_notes(report.environment):
+            lines += sentence(note, width, "  note: ", "        ")
     for target in report.targets:
         lines.append("")
         lines += _target_lines(target, paint, verbose, width)
