@@ -75,6 +75,11 @@ def fold_flavour(demangled: str) -> str:
     return folded.replace("std::__cxx11::", "std::")
 
 
+def readable(demangled: str) -> str:
+    """A demangled name for messages: the new std::string written ``std::__cxx11::string``."""
+    return demangled.replace(_CXX11_STRING, "std::__cxx11::string")
+
+
 def mentions_cxx11(name: str, demangled: str) -> bool:
     """Whether a name carries the new std::string flavour (std::__cxx11 or its ABI tag)."""
     return "__cxx11" in name or "B5cxx11" in name or "[abi:cxx11]" in demangled

@@ -1,0 +1,213 @@
+"""The command line: arguments, streams and exit codes. Nothing is decided here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from fa_forensics import __version__
+from fa_forensics.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCONCLUSIVE,
+    EXIT_NOT_ANALYSED,
+    EXIT_OK,
+    ForensicsError,
+)
+
+if TYPE_CHECKING:
+    from fa_forensics.report import Report, WhyReport
+
+_FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people, JSON (schema version 1) for programs.",
+)
+_PYTHON = click.option(
+    "--python",
+    metavar="PATH",
+    help="The environment to judge in: its python, or its directory. "
+    "[default: VIRTUAL_ENV, CONDA_PREFIX, the environment the file lies in, this Python]",
+)
+_COLOR = click.option(
+    "--color/--no-color", default=None, help="Force colours on or off. [default: on a terminal]"
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="fa-forensics")
+def main() -> None:
+    """Say why a CUDA extension of torch does not load, read from the file itself.
+
+    Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 could not be analysed,
+    4 inconclusive.
+    """
+
+
+@main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@_PYTHON
+@_FORMAT
+@click.option(
+    "--confirm/--no-confirm",
+    default=None,
+    help="Really load the file in a child process (runs its code), or never do. "
+    "[default: only for files inside the environment]",
+)
+@click.option(
+    "--cuobjdump",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[PATH]",
+    help="Ask NVIDIA's cuobjdump for its list of GPU code too, and compare.",
+)
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds for a child process.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "note", "never"]),
+    default="error",
+    show_default=True,
+    help="The weakest finding that makes the exit code 1.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="List everything.")
+@_COLOR
+def inspect(
+    targets: tuple[str, ...],
+    python: str | None,
+    form: str,
+    confirm: bool | None,
+    cuobjdump: str | None,
+    timeout: float,
+    fail_on: str,
+    verbose: bool,
+    color: bool | None,
+) -> None:
+    """Inspect extension files: what they need, who provides it, what GPUs they serve.
+
+    TARGET is a .so file, a directory, a wheel, or the name of an installed package.
+    """
+    from fa_forensics.pipeline import Options
+    from fa_forensics.pipeline import inspect as run
+
+    options = Options(python=python, confirm=confirm, cuobjdump=cuobjdump, timeout_s=timeout)
+    try:
+        report = run(targets, options)
+    except ForensicsError as error:
+        _fail(error, form)
+    for target in report.targets:
+        if target.problem is not None:
+            _warn(target.problem, target.hint)
+    if form == "json":
+        from fa_forensics.render.json import dumps, inspect_document
+
+        _print(dumps(inspect_document(report)))
+    else:
+        from fa_forensics.render.terminal import inspect_text
+
+        _print(inspect_text(report, _wants_color(color), verbose, _width()))
+    sys.exit(exit_code(report, fail_on))
+
+
+@main.command()
+@click.argument("symbols", nargs=-1, required=True, metavar="SYMBOL...")
+@_PYTHON
+@_FORMAT
+@_COLOR
+def why(
+    symbols: tuple[str, ...], python: str | None, form: str, color: bool | None
+) -> None:
+    """Explain undefined symbols: whose they are, who exports them here, what to do.
+
+    SYMBOL is a name as the loader printed it, mangled or not, with or without its version.
+    """
+    from fa_forensics.why import explain
+
+    try:
+        report = explain(symbols, python)
+    except ForensicsError as error:
+        _fail(error, form)
+    if form == "json":
+        from fa_forensics.render.json import dumps, why_document
+
+        _print(dumps(why_document(report)))
+    else:
+        from fa_forensics.render.terminal import why_text
+
+        _print(why_text(report, _wants_color(color), _width()))
+    sys.exit(_why_exit_code(report))
+
+
+def exit_code(report: Report, fail_on: str) -> int:
+    """The exit code of an inspection; the table in the README.
+
+    A finding at or above ``fail_on`` in a file that could be analysed wins over a file
+    that could not be; that wins over an inconclusive one.
+    """
+    levels = {"error": 1, "warning": 2, "note": 3, "never": 0}
+    limit = levels[fail_on]
+    whole = [target for target in report.targets if target.problem is None]
+    if any(levels[f.severity] <= limit for target in whole for f in target.findings):
+        return EXIT_FINDINGS
+    if len(whole) < len(report.targets):
+        return EXIT_NOT_ANALYSED
+    if any(target.verdict == "inconclusive" for target in whole):
+        return EXIT_INCONCLUSIVE
+    return EXIT_OK
+
+
+def _why_exit_code(report: WhyReport) -> int:
+    if any(answer.kind == "unrecognised" for answer in report.answers):
+        return EXIT_NOT_ANALYSED
+    return EXIT_OK
+
+
+def _fail(error: ForensicsError, form: str) -> None:
+    """One sentence on stderr, a legal document on stdout where JSON was asked for."""
+    if form == "json":
+        from fa_forensics.render.json import dumps, error_document
+
+        _print(dumps(error_document(error.message, error.hint, error.exit_code)))
+    _warn(error.message, error.hint)
+    sys.exit(error.exit_code)
+
+
+def _warn(message: str, hint: str | None) -> None:
+    from fa_forensics.render.style import escape
+
+    click.echo(f"fa-forensics: {escape(message)}", err=True)
+    if hint:
+        click.echo(f"  help: {escape(hint)}", err=True)
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) went away: nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _wants_color(color: bool | None) -> bool:
+    if color is not None:
+        return color
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def _width() -> int:
+    import shutil
+
+    return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
+
+
+
+
+if __name__ == "__main__":
+    main()

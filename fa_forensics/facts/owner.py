@@ -1,0 +1,93 @@
+"""Whose name a symbol is: torch, the CUDA runtime, Python, libstdc++, the extension itself.
+
+Decided by the name alone, before any talk of versions: the symbol version, the C name,
+or the C++ function's own qualified name. What a function takes as arguments says nothing
+about whose it is: ``transpose_embedding_input(at::Tensor)`` is the extension's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from fa_forensics.facts.demangle import qualified_name
+
+OWN = "extension"
+PYTHON = "python"
+
+_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "owners.json")
+
+
+@lru_cache(maxsize=1)
+def _rows() -> tuple[Mapping[str, object], ...]:
+    with open(_DATA, encoding="utf-8") as file:
+        rows = json.load(file)["rows"]
+    for row in rows:
+        for key in ("versions", "names", "scopes"):
+            row[key] = tuple(row.get(key, ()))
+        row["pattern"] = re.compile(row["pattern"]) if "pattern" in row else None
+    return tuple(rows)
+
+
+def owner_of(name: str, version: str | None, demangled: str) -> str:
+    """The owner of a symbol; ``extension`` when no known library owns such a name."""
+    row = _row_of(name, version, demangled)
+    return OWN if row is None else str(row["owner"])
+
+
+def is_torch(owner: str) -> bool:
+    """Whether an owner is one of torch's own libraries."""
+    return owner.startswith("torch/")
+
+
+def title_of(owner: str) -> str:
+    """An owner in words, for messages."""
+    if owner == OWN:
+        return "the extension itself or a library of its own package"
+    for row in _rows():
+        if row["owner"] == owner:
+            return str(row["title"])
+    return owner
+
+
+def libraries_of(owner: str) -> tuple[str, ...]:
+    """File names (or their starts) of the libraries that define an owner's symbols."""
+    found: dict[str, None] = {}
+    for row in _rows():
+        if row["owner"] == owner:
+            found.update(dict.fromkeys(row["libraries"]))  # type: ignore[call-overload]
+    return tuple(found)
+
+
+def owner_of_library(soname: str) -> str | None:
+    """The owner whose library a soname names: ``libcudart.so.12`` → ``cudart``."""
+    for row in _rows():
+        libraries: tuple[str, ...] = tuple(row["libraries"])  # type: ignore[arg-type]
+        for library in libraries:
+            if soname == library or soname.startswith(library + ".") or (
+                library == "libpython" and soname.startswith(library)
+            ):
+                return str(row["owner"])
+    return None
+
+
+def _row_of(name: str, version: str | None, demangled: str) -> Mapping[str, object] | None:
+    mangled = name.startswith("_Z")
+    scope = qualified_name(demangled) if mangled else ""
+    for row in _rows():
+        if version is not None:
+            if version.startswith(row["versions"]):  # type: ignore[arg-type]
+                return row
+        if mangled:
+            if scope.startswith(row["scopes"]):  # type: ignore[arg-type]
+                return row
+        else:
+            pattern = row["pattern"]
+            if name.startswith(row["names"]) or (  # type: ignore[arg-type]
+                isinstance(pattern, re.Pattern) and pattern.match(name)
+            ):
+                return row
+    return None

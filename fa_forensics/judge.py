@@ -1,0 +1,205 @@
+"""Rules over the facts, the verdict over the findings, the real load over the verdict."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from fa_forensics.confirm.model import Confirmation
+from fa_forensics.facts.environment import Environment
+from fa_forensics.report import FAILS, LOADS, Confirm, Evidence, Finding
+from fa_forensics.rules import ALL_RULES
+from fa_forensics.rules.base import RANK_FILE, RANK_INITIALISER, RANK_NONE, Context, Judged
+from fa_forensics.rules.verdict import in_loader_order, static_verdict
+
+CONFIRMED, REFUTED, NOT_RUN = "confirmed", "refuted", "not-run"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one target, with all its findings and the confirmation."""
+
+    verdict: str
+    headline: str
+    findings: tuple[Finding, ...]
+    confirm: Confirm
+
+
+def judge(ctx: Context, path: str, confirm: bool | None, timeout_s: float) -> Judgement:
+    """Run every rule, then the confirmation where it is wanted, and put them together."""
+    judged = [item for rule in ALL_RULES for item in rule(ctx)]
+    verdict, headline = static_verdict(ctx, in_loader_order(judged))
+    reason = why_not_confirmed(ctx, path, confirm)
+    if reason is not None:
+        return Judgement(verdict, headline, in_loader_order(judged), Confirm(NOT_RUN, reason))
+    from fa_forensics.confirm.parent import confirm as load_for_real
+
+    environment = ctx.environment
+    assert environment is not None  # why_not_confirmed gives a reason otherwise
+    real = load_for_real(
+        path, environment.python, needs_torch=environment.torch is not None, timeout_s=timeout_s
+    )
+    return combine(ctx, judged, verdict, headline, real)
+
+
+def why_not_confirmed(ctx: Context, path: str, confirm: bool | None) -> str | None:
+    """Why the file will not be loaded for real, or None when it will."""
+    environment = ctx.environment
+    if confirm is False:
+        return "switched off by --no-confirm"
+    if environment is None:
+        return "there is no environment to load it in"
+    if ctx.elf.machine != environment.machine:
+        return f"the file is for {ctx.elf.machine}"
+    if ctx.resolution is None:
+        return "the file could not be resolved, so there is no verdict to confirm"
+    if confirm is None and not lies_in(path, environment):
+        return (
+            "the file lies outside the inspected environment; loading runs its code, so this "
+            "is done only when asked for (--confirm)"
+        )
+    return None
+
+
+def lies_in(path: str, environment: Environment) -> bool:
+    """Whether a file belongs to an environment: it lies below one of its package directories."""
+    real = os.path.realpath(path)
+    return any(
+        real.startswith(os.path.realpath(directory) + os.sep) for directory in environment.site_dirs
+    )
+
+
+def combine(
+    ctx: Context, judged: list[Judged], verdict: str, headline: str, real: Confirmation
+) -> Judgement:
+    """Hold the real load against the static verdict. A contradiction is a finding."""
+    steps = tuple(
+        {"step": step.name, "status": step.status, "detail": step.detail, "ms": step.ms}
+        for step in real.steps
+    )
+    extra = _mapped_elsewhere(ctx, real)
+    status, detail = NOT_RUN, real.detail
+    if real.status == "loads":
+        status = CONFIRMED if verdict != FAILS else REFUTED
+        if status == REFUTED:
+            extra.append(Judged(RANK_FILE, _unexpected_load(ctx, headline, real)))
+        verdict = LOADS
+        if status == CONFIRMED:
+            headline = f"a real dlopen succeeded; {headline}"
+        else:
+            headline = f"a real dlopen succeeded, although: {headline}"
+    elif real.status == "load-failed":
+        expected = ctx.resolution.first_failure if ctx.resolution else None
+        status = CONFIRMED if verdict == FAILS else REFUTED
+        detail = _compare_texts(expected, real)
+        if status == REFUTED:
+            extra.append(Judged(RANK_FILE, _unexpected_failure(ctx, headline, real)))
+            verdict, headline = FAILS, f"the loader refused it: {real.loader_text}"
+    elif real.status in ("crashed", "hung", "exited"):
+        status = CONFIRMED if verdict == FAILS else REFUTED
+        extra.append(Judged(RANK_INITIALISER, _died(ctx, real)))
+        verdict, headline = FAILS, real.detail
+    elif real.status == "torch-import-failed":
+        extra.append(Judged(RANK_FILE, _torch_broken(ctx, real)))
+        verdict, headline = FAILS, real.detail
+    findings = in_loader_order([*judged, *extra])
+    if real.device is not None or real.kernel_status != "not-run":
+        detail = f"{detail} Kernel: {real.kernel_status}: {real.kernel_detail}"
+    return Judgement(verdict, headline, findings, Confirm(status, detail, steps))
+
+
+def _compare_texts(expected: str | None, real: Confirmation) -> str:
+    text = real.loader_text or ""
+    if expected is None:
+        return f"The loader said: {text}"
+    if _same_complaint(expected, text):
+        return f"A real dlopen failed with the very text that was predicted: {text}"
+    return f"A real dlopen failed too, at another place first: {text} (predicted: {expected})"
+
+
+def _same_complaint(expected: str, text: str) -> bool:
+    """Whether two loader texts name the same thing, paths shortened to file names."""
+
+    def short(value: str) -> list[str]:
+        return [os.path.basename(word.rstrip(":,)")) for word in value.split()]
+
+    return short(expected) == short(text)
+
+
+def _unexpected_load(ctx: Context, headline: str, real: Confirmation) -> Finding:
+    return Finding(
+        code="FA902",
+        severity="warning",
+        confidence="high",
+        title=f"{ctx.name} loads, although the tables say it cannot: please report this",
+        evidence=(Evidence(f"predicted: {headline}"), Evidence(f"happened: {real.detail}")),
+    )
+
+
+def _unexpected_failure(ctx: Context, headline: str, real: Confirmation) -> Finding:
+    return Finding(
+        code="FA901",
+        severity="error",
+        confidence="high",
+        title=f"{ctx.name} does not load, although every symbol was found: {real.loader_text}",
+        evidence=(
+            Evidence(f"the loader's text: {real.loader_text}"),
+            Evidence(f"predicted: {headline}"),
+        ),
+        notes=("The loader is right; the prediction missed something. Please report this.",),
+    )
+
+
+def _died(ctx: Context, real: Confirmation) -> Finding:
+    """FA904: the symbols resolve, but the file's own start-up code ends the process."""
+    notes = [
+        "The loader found every symbol; it is code that runs while loading (a static "
+        "initialiser) that fails. The usual cause is another torch release than the one the "
+        "file was built on: names stay, the layout of classes changes."
+    ]
+    return Finding(
+        code="FA904",
+        severity="error",
+        confidence="high",
+        title=real.detail,
+        evidence=tuple(
+            Evidence(line) for line in real.stderr_tail.strip().splitlines()[-5:] if line.strip()
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _torch_broken(ctx: Context, real: Confirmation) -> Finding:
+    return Finding(
+        code="FA905",
+        severity="error",
+        confidence="high",
+        title="torch itself does not import in this environment, so no extension of it can",
+        evidence=(Evidence(real.detail),),
+    )
+
+
+def _mapped_elsewhere(ctx: Context, real: Confirmation) -> list[Judged]:
+    """FA903: a library is mapped from another file than the one predicted."""
+    if ctx.resolution is None or not real.mapped_after:
+        return []
+    mapped = {os.path.basename(path): path for path in real.mapped_after}
+    rows = []
+    for path in ctx.resolution.scope:
+        real_path = os.path.realpath(path)
+        actual = mapped.get(os.path.basename(real_path))
+        if actual is not None and os.path.realpath(actual) != real_path:
+            rows.append(Evidence(f"predicted {real_path}, mapped {actual}", actual))
+    if not rows:
+        return []
+    finding = Finding(
+        code="FA903",
+        severity="warning",
+        confidence="high",
+        title="a library is mapped from another file than the loader's rules predict",
+        evidence=tuple(rows),
+        notes=("Something loads it earlier: a preload, another package, or torch's own code.",),
+    )
+    return [Judged(RANK_NONE, finding)]
+
+

@@ -1,0 +1,33 @@
+"""What is known of each missing symbol: whose it is, what stands in its place, why it is gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fa_forensics.resolve.nearest import Near
+from fa_forensics.resolve.resolution import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A strong undefined symbol with no provider, with all that is known of it.
+
+    ``absent_library`` is the soname that would provide it but is itself not found: the
+    symbol is then a consequence, not a cause. ``nearest`` is empty when nothing close is
+    exported, or when it was not looked for (``nearest_sought`` is false then).
+    """
+
+    binding: Binding
+    demangled: str
+    owner: str
+    absent_library: str | None
+    nearest: tuple[Near, ...] = ()
+    nearest_sought: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """A library of the file's own package that the loader would not find by itself."""
+
+    soname: str
+    path: str

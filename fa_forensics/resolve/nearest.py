@@ -1,0 +1,150 @@
+"""What a library exports instead of a missing name: other parameters, or the other flavour.
+
+A mangled name cannot be searched by its folded form (substitutions shift when
+``std::string`` changes its length), so candidates are taken by the mangled prefix of the
+qualified name and compared in demangled form.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name
+from fa_forensics.facts.elf.dynamic import gnu_hash
+from fa_forensics.resolve.process import LoadedObject
+
+OTHER_PARAMETERS = "other parameters"
+OTHER_FLAVOUR = "other std::string flavour"
+SAME_NAME = "same name"
+
+#: Candidates looked at for one name; the widest real overload set (at::Tensor methods by
+#: prefix) has a few hundred.
+MAX_CANDIDATES = 2_000
+
+_SPECIAL = re.compile(rb"_Z(?:T[VTIS]|GV)")
+_COMPONENT = re.compile(rb"(\d+)")
+_STRUCTOR = re.compile(rb"[CD][0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """An exported name close to a missing one, and the library that exports it."""
+
+    symbol: str
+    demangled: str
+    library: str
+    relation: str
+
+
+def mangled_prefix(name: bytes) -> bytes:
+    """The mangled start that all overloads of a name share, as far as it is plain.
+
+    Reads ``_Z``, ``N``, CV qualifiers and the leading source names of the Itanium grammar
+    (<nested-name>); stops at templates, substitutions and ABI tags.
+    """
+    special = _SPECIAL.match(name)
+    if special:
+        return name
+    at = 2
+    nested = name[at : at + 1] == b"N"
+    if nested:
+        at += 1
+        while name[at : at + 1] in (b"r", b"V", b"K", b"R", b"O"):
+            at += 1
+    while True:
+        number = _COMPONENT.match(name, at)
+        if number is None:
+            break
+        end = number.end() + int(number[1])
+        if end > len(name):
+            break
+        at = end
+        if not nested:
+            break
+    structor = _STRUCTOR.match(name, at)
+    if structor and nested:
+        at = structor.end()
+    return name[:at]
+
+
+def _spellings(prefix: bytes) -> tuple[bytes, ...]:
+    """The prefix with and without a const method's ``K``: constness is drift too."""
+    if prefix.startswith(b"_ZNK"):
+        return prefix, b"_ZN" + prefix[4:]
+    if prefix.startswith(b"_ZN"):
+        return prefix, b"_ZNK" + prefix[3:]
+    return (prefix,)
+
+
+class NameIndex:
+    """The exported names of some objects, searchable by mangled prefix.
+
+    String tables are copied once per object (about 20 MB for all of torch's libraries)
+    and searched as bytes, which is faster than any table of names built for it.
+    """
+
+    def __init__(self, objects: Sequence[LoadedObject]) -> None:
+        self._objects = objects
+        self._strings: dict[str, bytes] = {}
+
+    def starting_with(
+        self, prefix: bytes, objects: Sequence[LoadedObject]
+    ) -> list[tuple[bytes, LoadedObject]]:
+        """(name, object) of every exported name with that start, at most MAX_CANDIDATES."""
+        found: dict[bytes, LoadedObject] = {}
+        for loaded in objects:
+            strings = self._strings.get(loaded.path)
+            if strings is None:
+                strings = self._strings[loaded.path] = loaded.dynamic.strings()
+            at = strings.find(b"\0" + prefix)
+            while at >= 0 and len(found) < MAX_CANDIDATES:
+                end = strings.find(b"\0", at + 1)
+                name = strings[at + 1 : end if end >= 0 else len(strings)]
+                if name not in found and loaded.dynamic.lookup(name, gnu_hash(name)) is not None:
+                    found[name] = loaded
+                at = strings.find(b"\0" + prefix, at + 1)
+        return list(found.items())
+
+    def nearest(self, symbol: str, likely: Sequence[str] = ()) -> tuple[Near, ...]:
+        """Exported names with the same qualified name, the twin of the other flavour first.
+
+        ``likely`` names the libraries to look in first (file names); the others are
+        searched only when those have nothing.
+        """
+        first = [o for o in self._objects if os.path.basename(o.path) in likely]
+        rest = [o for o in self._objects if o not in first]
+        for objects in (first, rest):
+            rows = self._nearest_in(symbol, objects)
+            if rows:
+                return rows
+        return ()
+
+    def _nearest_in(self, symbol: str, objects: Sequence[LoadedObject]) -> tuple[Near, ...]:
+        name = symbol.encode("utf-8", "surrogateescape")
+        if not name.startswith(b"_Z"):
+            return ()
+        own_text = demangle(symbol)
+        own_folded = fold_flavour(own_text)
+        own_scope = qualified_name(own_folded)
+        rows: list[Near] = []
+        for prefix in _spellings(mangled_prefix(name)):
+            if len(prefix) < 6:
+                continue  # no plain scope to search by
+            for candidate, loaded in self.starting_with(prefix, objects):
+                text = demangle(candidate.decode("utf-8", "backslashreplace"))
+                folded = fold_flavour(text)
+                if qualified_name(folded) != own_scope:
+                    continue
+                relation = OTHER_PARAMETERS
+                if candidate == name:
+                    relation = SAME_NAME
+                elif folded == own_folded:
+                    relation = OTHER_FLAVOUR if text != own_text else SAME_NAME
+                rows.append(Near(candidate.decode("utf-8", "replace"), text, loaded.path, relation))
+        order = {SAME_NAME: 0, OTHER_FLAVOUR: 1, OTHER_PARAMETERS: 2}
+        # C1 and C2 (complete and base constructor) read alike: one of them is enough.
+        unique = {(row.demangled, row.relation): row for row in reversed(rows)}
+        return tuple(sorted(unique.values(), key=lambda r: (order[r.relation], r.demangled)))

@@ -1,0 +1,162 @@
+"""One target resolved in one environment, its missing symbols explained by their neighbours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.elf.facts import ElfFacts
+from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64
+from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.owner import is_torch, libraries_of, owner_of_library
+from fa_forensics.report import Skipped
+from fa_forensics.resolve.explain import Missing, Sibling
+from fa_forensics.resolve.link import Linker
+from fa_forensics.resolve.nearest import NameIndex
+from fa_forensics.resolve.resolution import Binding, Resolution
+
+_MACHINES = {"x86_64": EM_X86_64, "aarch64": EM_AARCH64}
+
+#: Neighbours are looked for in this many missing symbols, in the loader's order: each
+#: costs 5 to 10 ms, and a file of another release can miss hundreds.
+MAX_EXPLAINED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """The resolution of one target, or why there is none."""
+
+    resolution: Resolution | None
+    missing: tuple[Missing, ...]
+    siblings: tuple[Sibling, ...]
+    skipped: tuple[Skipped, ...]
+    uses_torch: bool
+
+
+def link_target(
+    path: str,
+    elf: ElfFacts,
+    environment: Environment,
+    owners: Mapping[int, tuple[str, str]],
+) -> Linked:
+    """Resolve a file in an environment.
+
+    ``owners`` maps a symbol's index to (demangled, owner). Nothing is raised: what keeps
+    the file from being resolved becomes a ``Skipped``.
+    """
+    uses_torch = any(is_torch(owner) for _, owner in owners.values()) or any(
+        is_torch(owner_of_library(soname) or "") for soname in elf.needed
+    )
+    reason = _cannot_resolve(elf, environment, uses_torch)
+    if reason is not None:
+        return Linked(None, (), (), (Skipped("link", reason),), uses_torch)
+    torch = environment.torch
+    try:
+        linker = Linker(
+            environment.python_real,
+            environment.interpreter_loader,
+            _MACHINES[environment.machine],
+            torch.path if torch else None,
+            environment.site_dirs,
+            environment.variables,
+        )
+    except ForensicsError as error:
+        return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
+    try:
+        resolution = linker.resolve(path, elf.symbols)
+        missing = _explain(linker, resolution, owners, torch.path if torch else None)
+        siblings = _siblings(path, resolution)
+        skipped = [Skipped("link", problem) for problem in linker.process.searcher.problems]
+        return Linked(resolution, missing, siblings, tuple(skipped), uses_torch)
+    except ForensicsError as error:
+        return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
+    finally:
+        linker.close()
+
+
+def _cannot_resolve(elf: ElfFacts, environment: Environment, uses_torch: bool) -> str | None:
+    if elf.machine != environment.machine:
+        return (
+            f"the file is for {elf.machine}, the Python at {environment.python} is for "
+            f"{environment.machine}: nothing of it can be looked up here"
+        )
+    if environment.machine not in _MACHINES:
+        return f"the loader's rules for {environment.machine} are not known to this tool"
+    if environment.libc != "glibc":
+        return f"the loader of {environment.libc} searches by other rules, which are not modelled"
+    if elf.type != "shared object" or not elf.has_dynamic:
+        return "the file has no dynamic section that a loader could read"
+    if elf.expected_size > elf.size:
+        return "the file is cut short, so its tables cannot be trusted"
+    if uses_torch and environment.torch is None:
+        return (
+            environment.torch_problem
+            or f"no torch is installed in {environment.prefix}"
+        )
+    return None
+
+
+def _explain(
+    linker: Linker,
+    resolution: Resolution,
+    owners: Mapping[int, tuple[str, str]],
+    torch_dir: str | None,
+) -> tuple[Missing, ...]:
+    absent = {library.soname for library in resolution.missing_libraries}
+    index: NameIndex | None = None
+    explained = 0
+    rows = []
+    for binding in resolution.missing:
+        demangled, owner = owners[binding.index]
+        library = _absent_library(binding, owner, absent)
+        row = Missing(binding, demangled, owner, library)
+        if library is None and is_torch(owner) and torch_dir and explained < MAX_EXPLAINED:
+            index = index or torch_names(linker, torch_dir)
+            near = index.nearest(binding.symbol, libraries_of(owner))
+            row = Missing(binding, demangled, owner, None, near, nearest_sought=True)
+            explained += 1
+        rows.append(row)
+    return tuple(rows)
+
+
+def torch_names(linker: Linker, torch_dir: str) -> NameIndex:
+    """The exported names of torch's own libraries in a linker's process."""
+    lib_dir = os.path.join(torch_dir, "lib") + os.sep
+    return NameIndex(
+        [
+            loaded
+            for loaded in linker.torch_objects
+            if loaded.path.startswith(lib_dir)
+            and is_torch(owner_of_library(os.path.basename(loaded.path)) or "")
+        ]
+    )
+
+
+def _absent_library(binding: Binding, owner: str, absent: set[str]) -> str | None:
+    """The soname of a missing library that would provide a symbol, or None."""
+    if binding.version_file in absent:
+        return binding.version_file
+    for library in libraries_of(owner):
+        for soname in sorted(absent):
+            if soname == library or soname.startswith(library + "."):
+                return soname
+    if owner == "extension":
+        # Its own names can come from any library of its package that was not found.
+        own = sorted(soname for soname in absent if owner_of_library(soname) is None)
+        return own[0] if own else None
+    return None
+
+
+def _siblings(path: str, resolution: Resolution) -> tuple[Sibling, ...]:
+    """Missing libraries that lie in the file's own directory."""
+    directory = os.path.dirname(os.path.abspath(path))
+    found = []
+    for library in resolution.missing_libraries:
+        candidate = os.path.join(directory, library.soname)
+        if os.path.isfile(candidate):
+            found.append(Sibling(library.soname, candidate))
+    return tuple(found)
+
+

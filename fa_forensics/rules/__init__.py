@@ -1,0 +1,33 @@
+"""All rules, by name. A new rule is one function and one row here."""
+
+from fa_forensics.rules import abi, file, gpu, libs, link, python
+from fa_forensics.rules.base import Rule
+
+ALL_RULES: tuple[Rule, ...] = (
+    file.wrong_machine,
+    file.cut_short,
+    file.damaged_tables,
+    file.not_loadable,
+    file.executable_stack,
+    file.no_section_headers,
+    libs.broken_torch,
+    libs.cpu_only_torch,
+    libs.other_cuda_major,
+    link.libraries_not_found,
+    link.damaged_libraries,
+    link.sibling_libraries,
+    link.driver_libraries,
+    link.versions,
+    link.dependency_symbols,
+    link.torch_symbols,
+    link.library_symbols,
+    link.own_symbols,
+    abi.flavour_mismatch,
+    abi.mixed_flavours,
+    python.other_python,
+    python.python_symbols,
+    python.module_name,
+    gpu.damaged_container,
+    gpu.witness_disagrees,
+    gpu.witness_stopped,
+)

@@ -1,0 +1,81 @@
+"""FA3xx: the C++ ABI: which std::string the file expects of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fa_forensics.facts.demangle import demangle, readable
+from fa_forensics.facts.flavour import CXX11, NOT_APPLICABLE
+from fa_forensics.report import Evidence, Finding
+from fa_forensics.rules.base import RANK_NONE, Context, Judged, symbol_rank
+from fa_forensics.rules.flavour_split import split_by_flavour
+from fa_forensics.rules.link import symbol_evidence
+from fa_forensics.rules.remedy import build_for_this_torch, metadata_note, torch_for_the_file
+
+_WORDS = {
+    "cxx11": "the new std::string (std::__cxx11, _GLIBCXX_USE_CXX11_ABI=1)",
+    "pre-cxx11": "the old std::string (_GLIBCXX_USE_CXX11_ABI=0)",
+}
+
+
+def flavour_mismatch(ctx: Context) -> Sequence[Judged]:
+    """FA301: the file expects one std::string flavour of torch, this torch has the other."""
+    torch = ctx.environment.torch if ctx.environment else None
+    flavour = ctx.flavour.value
+    if torch is None or ctx.resolution is None or flavour == NOT_APPLICABLE:
+        return ()
+    if torch.cxx11_abi not in _WORDS or torch.cxx11_abi == flavour:
+        return ()
+    split = split_by_flavour(ctx)
+    if split.other_flavour:
+        rank = symbol_rank(split.other_flavour[0])
+        evidence = symbol_evidence(ctx, split.other_flavour)
+    else:
+        witness = ctx.flavour.witnesses[0]
+        rank = RANK_NONE
+        evidence = (
+            Evidence(
+                f"needs {witness} = {readable(demangle(witness))}", ctx.elf.path, ".dynsym",
+                None, witness,
+            ),  # fmt: skip
+        )
+    finding = Finding(
+        code="FA301",
+        severity="error" if split.other_flavour else "warning",
+        confidence="high",
+        title=f"{ctx.name} was built for {_WORDS[flavour]}, torch {torch.version} here "
+        f"was built for {_WORDS[torch.cxx11_abi]}",
+        evidence=(*evidence, Evidence(f"torch's flavour: {torch.cxx11_evidence}", torch.lib_dir)),
+        notes=(
+            "Every torch function that takes or returns a std::string has another name in the other "
+            "flavour. It is a property of each build, not of a version: no compiler or library "
+            "upgrade changes it, only a build of the extension in torch's flavour.",
+            *metadata_note(ctx),
+        ),
+        help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)),
+    )
+    return (Judged(rank, finding),)
+
+
+def mixed_flavours(ctx: Context) -> Sequence[Judged]:
+    """FA302: the file needs torch names of both flavours, which no torch exports together."""
+    if not ctx.flavour.mixed:
+        return ()
+    new, old = ctx.flavour.cxx11_symbols, ctx.flavour.old_symbols
+    rarer = old if ctx.flavour.value == CXX11 else new
+    finding = Finding(
+        code="FA302",
+        severity="warning",
+        confidence="medium",
+        title=f"{ctx.name} needs torch names of both std::string flavours "
+        f"({len(new)} new, {len(old)} old)",
+        evidence=tuple(
+            Evidence(f"needs {name} = {readable(demangle(name))}", ctx.elf.path, ".dynsym", None, name)
+            for name in rarer[:5]
+        ),
+        notes=("Its object files were compiled with different settings; rebuild all of them alike.",),
+        help=build_for_this_torch(ctx),
+    )
+    return (Judged(RANK_NONE, finding),)
+
+

@@ -1,0 +1,87 @@
+"""What a rule is given and what it gives back. Rules are pure: facts in, findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fa_forensics.facts.elf.facts import ElfFacts
+from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.flavour import Flavour
+from fa_forensics.facts.package import Distribution
+from fa_forensics.report import Finding, Skipped
+from fa_forensics.resolve.explain import Missing, Sibling
+from fa_forensics.resolve.resolution import Library, Resolution
+
+#: Ranks order findings by what stops the load first: the loader maps all libraries, then
+#: checks symbol versions, then relocates dependencies, then the file itself, then runs
+#: its initialisers.
+RANK_FILE = 0
+RANK_LIBRARY = 1_000
+RANK_VERSION = 2_000
+RANK_DEPENDENCY = 3_000
+RANK_SYMBOL = 10_000
+RANK_INITIALISER = 100_000_000
+RANK_IMPORT = 200_000_000
+RANK_NONE = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """The GPU code of the file, the witness's view of it, and what was damaged."""
+
+    image_count: int
+    found_by: str
+    problems: tuple[str, ...]
+    witness_status: str | None
+    witness_detail: str
+    witness_differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All facts of one target. ``None`` means: could not look (``skips`` says why)."""
+
+    name: str
+    elf: ElfFacts
+    environment: Environment | None
+    resolution: Resolution | None
+    skips: tuple[Skipped, ...]
+    missing: tuple[Missing, ...]
+    siblings: tuple[Sibling, ...]
+    flavour: Flavour
+    distribution: Distribution | None
+    stable_abi: bool
+    uses_torch: bool
+    gpu: GpuFacts | None
+
+    @property
+    def python_command(self) -> str:
+        """The interpreter to write into commands."""
+        return "python" if self.environment is None else self.environment.python
+
+    @property
+    def causes(self) -> tuple[Missing, ...]:
+        """The missing symbols that are not mere consequences of a missing library."""
+        return tuple(m for m in self.missing if m.absent_library is None)
+
+    @property
+    def missing_libraries(self) -> tuple[Library, ...]:
+        """The needed libraries that the loader would not find, in its order."""
+        return () if self.resolution is None else self.resolution.missing_libraries
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding and its place in the order in which the loader would stumble."""
+
+    rank: int
+    finding: Finding
+
+
+def symbol_rank(item: Missing) -> int:
+    """The place of a missing symbol in the loader's order."""
+    return RANK_SYMBOL + item.binding.order
+
+
+Rule = Callable[[Context], Sequence[Judged]]

@@ -1,0 +1,334 @@
+"""FA2xx: what the loader would not find: libraries, versions, symbols."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from fa_forensics.facts.demangle import readable
+from fa_forensics.facts.owner import OWN, PYTHON, is_torch, title_of
+from fa_forensics.report import Evidence, Finding
+from fa_forensics.resolve.explain import Missing
+from fa_forensics.resolve.resolution import Library
+from fa_forensics.rules.base import (
+    RANK_DEPENDENCY,
+    RANK_LIBRARY,
+    RANK_VERSION,
+    Context,
+    Judged,
+    symbol_rank,
+)
+from fa_forensics.rules.flavour_split import split_by_flavour
+from fa_forensics.rules.groups import library_causes
+from fa_forensics.rules.remedy import (
+    build_for_this_torch,
+    import_command,
+    metadata_note,
+    torch_for_the_file,
+)
+
+
+def symbol_evidence(ctx: Context, missing: Sequence[Missing]) -> tuple[Evidence, ...]:
+    """Each missing symbol, and what is exported in its place where that is known."""
+    rows: list[Evidence] = []
+    for item in missing:
+        version = f", version {item.binding.version}" if item.binding.version else ""
+        shown = readable(item.demangled)
+        text = f"needs {item.binding.symbol}{version}"
+        if shown != item.binding.symbol:
+            text += f" = {shown}"
+        rows.append(
+            Evidence(
+                text, ctx.elf.path, ".dynsym", item.binding.table, item.binding.symbol,
+                item.binding.version,
+            )  # fmt: skip
+        )
+        rows += [
+            Evidence(
+                f"has {readable(near.demangled)} ({near.relation})", near.library, ".dynsym",
+                None, near.symbol,
+            )  # fmt: skip
+            for near in item.nearest[:3]
+        ]
+    return tuple(rows)
+
+
+def _others(count: int, what: str = "other") -> str:
+    return f" and {count} {what}{'s' if count > 1 else ''}" if count else ""
+
+
+def torch_symbols(ctx: Context) -> Sequence[Judged]:
+    """FA201: torch here does not export a name that the file was built against."""
+    drifted = split_by_flavour(ctx).drifted
+    if not drifted or ctx.environment is None or ctx.environment.torch is None:
+        return ()
+    torch = ctx.environment.torch
+    first = drifted[0]
+    near = first.nearest[0] if first.nearest else None
+    title = f"torch {torch.version} does not export {readable(first.demangled)}"
+    title += _others(len(drifted) - 1, "other symbol")
+    notes = []
+    if near is not None:
+        notes.append(
+            f"This torch has {readable(near.demangled)} instead: the function's signature "
+            "changed between the two releases."
+        )
+    notes.append("The file was built against another torch release than the one installed here.")
+    finding = Finding(
+        code="FA201",
+        severity="error",
+        confidence="high",
+        title=title,
+        evidence=symbol_evidence(ctx, drifted),
+        notes=(*notes, *metadata_note(ctx)),
+        help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)),
+    )
+    return (Judged(symbol_rank(first), finding),)
+
+
+def libraries_not_found(ctx: Context) -> Sequence[Judged]:
+    """FA202: a needed library is in none of the places where the loader looks."""
+    return [
+        Judged(
+            library_rank(ctx, library),
+            Finding(
+                code="FA202",
+                severity="error",
+                confidence="high",
+                title=f"{library.soname} is not found"
+                + (f": it is part of {title_of(owner)}" if (owner := _owner(library)) else ""),
+                evidence=(needed_by(library), *tried(library)),
+                notes=_consequences(ctx, [library]),
+            ),
+        )
+        for library in library_causes(ctx).other
+    ]
+
+
+def damaged_libraries(ctx: Context) -> Sequence[Judged]:
+    """FA208: a needed library was found but is no usable ELF file; the loader stops there."""
+    return [
+        Judged(
+            library_rank(ctx, library),
+            Finding(
+                code="FA208",
+                severity="error",
+                confidence="high",
+                title=f"{library.soname} was found but cannot be used",
+                evidence=(needed_by(library), Evidence(library.problem or "")),
+                notes=("The loader does not look further once it has found a file of that name.",),
+            ),
+        )
+        for library in library_causes(ctx).damaged
+    ]
+
+
+def sibling_libraries(ctx: Context) -> Sequence[Judged]:
+    """FA207: a library of the same package that only the package's own code can load first."""
+    causes = library_causes(ctx).sibling
+    if not causes:
+        return ()
+    names = ", ".join(library.soname for library, _ in causes)
+    beside = "lies beside it" if len(causes) == 1 else "lie beside it"
+    finding = Finding(
+        code="FA207",
+        severity="error",
+        confidence="high",
+        title=f"{ctx.name} does not load by itself: {names} {beside}, but has no search path to it",
+        evidence=tuple(
+            row
+            for library, sibling in causes
+            for row in (needed_by(library), Evidence("the library", sibling.path))
+        ),
+        notes=(
+            "Neither RPATH nor RUNPATH of the file names its own directory, so its package must "
+            "load that library first; imported through the package this is no fault.",
+        ),
+        help=import_command(ctx),
+    )
+    return (Judged(library_rank(ctx, causes[0][0]), finding),)
+
+
+def driver_libraries(ctx: Context) -> Sequence[Judged]:
+    """FA209: the NVIDIA driver's own libraries are not on this machine."""
+    missing = library_causes(ctx).driver
+    if not missing:
+        return ()
+    finding = Finding(
+        code="FA209",
+        severity="error",
+        confidence="high",
+        title=f"{missing[0].soname} is not found: it belongs to the NVIDIA driver, which is not "
+        "visible on this machine",
+        evidence=tuple(row for lib in missing for row in (needed_by(lib), *tried(lib))),
+        notes=(
+            "No pip or conda package carries it. In a container, the driver's libraries come from "
+            "the host (run it with --gpus all, or the NVIDIA container runtime).",
+        ),
+    )
+    return (Judged(library_rank(ctx, missing[0]), finding),)
+
+
+def versions(ctx: Context) -> Sequence[Judged]:
+    """FA203: a loaded library does not define a symbol version that is needed of it."""
+    if ctx.resolution is None:
+        return ()
+    grouped: dict[tuple[str, str], list[str]] = {}
+    misses = ctx.resolution.version_misses
+    for miss in misses:
+        grouped.setdefault((miss.soname, miss.provider), []).append(miss.version)
+    judged = []
+    for place, ((soname, provider), needed) in enumerate(grouped.items()):
+        defined = next(m.provided for m in misses if m.provider == provider)
+        family = needed[-1].split("_")[0]
+        newest = [v for v in defined if v.startswith(family + "_")]
+        finding = Finding(
+            code="FA203",
+            severity="error",
+            confidence="high",
+            title=f"{soname} here is older than the one {ctx.name} was built with: "
+            f"it lacks {', '.join(needed)}",
+            evidence=(
+                Evidence(f"needs {', '.join(needed)}", ctx.elf.path, ".gnu.version_r"),
+                Evidence(
+                    f"defines up to {_newest(newest)}" if newest else "defines no such version",
+                    provider,
+                    ".gnu.version_d",
+                ),
+            ),
+            notes=(
+                "The file needs a build made for a system as old as this one: a manylinux wheel, "
+                "or a build from source on this machine.",
+            ),
+            help=build_for_this_torch(ctx),
+        )
+        judged.append(Judged(RANK_VERSION + place, finding))
+    return judged
+
+
+def _newest(names: Sequence[str]) -> str:
+    def key(name: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in name.split("_")[-1].split(".") if part.isdigit())
+
+    return max(names, key=key)
+
+
+def library_symbols(ctx: Context) -> Sequence[Judged]:
+    """FA204: a library other than torch is there but lacks a symbol the file needs."""
+    by_owner: dict[str, list[Missing]] = {}
+    for item in ctx.causes:
+        if not is_torch(item.owner) and item.owner not in (OWN, PYTHON):
+            by_owner.setdefault(item.owner, []).append(item)
+    judged = []
+    for owner, items in by_owner.items():
+        first = items[0]
+        name = readable(first.demangled)
+        loaded = _loaded_library(ctx, owner)
+        where = f" ({loaded})" if loaded else ""
+        finding = Finding(
+            code="FA204",
+            severity="error",
+            confidence="high",
+            title=f"{title_of(owner)} in this environment has no {name}"
+            + _others(len(items) - 1, "other symbol"),
+            evidence=symbol_evidence(ctx, items),
+            notes=(
+                f"The library that is loaded{where} is not the release the file was built with.",
+            ),
+            help=build_for_this_torch(ctx),
+        )
+        judged.append(Judged(symbol_rank(first), finding))
+    return judged
+
+
+def own_symbols(ctx: Context) -> Sequence[Judged]:
+    """FA205: a name of the extension itself that neither it nor a sibling library defines."""
+    items = [m for m in ctx.causes if m.owner == OWN]
+    if not items:
+        return ()
+    finding = Finding(
+        code="FA205",
+        severity="error",
+        confidence="medium",
+        title=f"nothing defines {readable(items[0].demangled)}"
+        + _others(len(items) - 1, "other symbol")
+        + ", which is the package's own",
+        evidence=symbol_evidence(ctx, items),
+        notes=(
+            "No torch release ever decides this: a source file was left out of the build, or a "
+            "library of the same package is missing or of another version.",
+        ),
+        help=build_for_this_torch(ctx),
+    )
+    return (Judged(symbol_rank(items[0]), finding),)
+
+
+def dependency_symbols(ctx: Context) -> Sequence[Judged]:
+    """FA206: a library that the file brings with it lacks a provider for a symbol of its own."""
+    if ctx.resolution is None or ctx.missing_libraries:
+        return ()
+    by_path: dict[str, list[Evidence]] = {}
+    for miss in ctx.resolution.dependency_misses:
+        version = f", version {miss.version}" if miss.version else ""
+        by_path.setdefault(miss.path, []).append(
+            Evidence(f"needs {miss.symbol}{version}", miss.path, ".dynsym", None, miss.symbol,
+                     miss.version)  # fmt: skip
+        )
+    return [
+        Judged(
+            RANK_DEPENDENCY + place,
+            Finding(
+                code="FA206",
+                severity="error",
+                confidence="high",
+                title=f"{os.path.basename(path)}, which {ctx.name} needs, has an undefined symbol: "
+                f"{rows[0].symbol}{_others(len(rows) - 1, 'other')}",
+                evidence=tuple(rows),
+            ),
+        )
+        for place, (path, rows) in enumerate(by_path.items())
+    ]
+
+
+def library_rank(ctx: Context, library: Library) -> int:
+    """The place of a missing library in the loader's order."""
+    if ctx.resolution is None:
+        return RANK_LIBRARY
+    return RANK_LIBRARY + ctx.resolution.libraries.index(library)
+
+
+def needed_by(library: Library) -> Evidence:
+    """The DT_NEEDED entry that asks for a library."""
+    return Evidence(f"needs {library.soname}", library.needed_by, "DT_NEEDED")
+
+
+def tried(library: Library) -> tuple[Evidence, ...]:
+    """The places where the loader would have looked, in its order."""
+    if not library.tried:
+        return ()
+    return (Evidence("looked in: " + ", ".join(library.tried), table="search order of ld.so"),)
+
+
+def _consequences(ctx: Context, libraries: Sequence[Library]) -> tuple[str, ...]:
+    names = {library.soname for library in libraries}
+    count = sum(1 for m in ctx.missing if m.absent_library in names)
+    if not count:
+        return ()
+    return (f"{count} undefined symbol{'s' if count > 1 else ''} would come from it.",)
+
+
+def _owner(library: Library) -> str | None:
+    from fa_forensics.facts.owner import owner_of_library
+
+    return owner_of_library(library.soname)
+
+
+def _loaded_library(ctx: Context, owner: str) -> str | None:
+    from fa_forensics.facts.owner import owner_of_library
+
+    if ctx.resolution is None:
+        return None
+    return next(
+        (path for path in ctx.resolution.scope if owner_of_library(os.path.basename(path)) == owner),
+        None,
+    )

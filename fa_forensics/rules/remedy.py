@@ -1,0 +1,115 @@
+"""Commands that can be pasted: which package the file belongs to and how to replace it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from functools import lru_cache
+
+from fa_forensics.facts.package import build_tags, normalized, torch_pin, torch_requirement
+from fa_forensics.rules.base import Context
+
+_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "packages.json")
+
+
+@lru_cache(maxsize=1)
+def _packages() -> list[dict[str, object]]:
+    with open(_DATA, encoding="utf-8") as file:
+        rows: list[dict[str, object]] = json.load(file)["packages"]
+    return rows
+
+
+def package_row(ctx: Context) -> dict[str, object] | None:
+    """What is known of the package the file belongs to, by its metadata or module name."""
+    name = normalized(ctx.distribution.name) if ctx.distribution else None
+    for row in _packages():
+        if name is not None and normalized(str(row["distribution"])) == name:
+            return row
+    if name is None:
+        for row in _packages():
+            if ctx.elf.module_name in row["modules"]:  # type: ignore[operator]
+                return row
+    return None
+
+
+def distribution_name(ctx: Context) -> str | None:
+    """The name to give to pip, or None when the file's package is not known."""
+    if ctx.distribution is not None:
+        return ctx.distribution.name
+    row = package_row(ctx)
+    return None if row is None else str(row["distribution"])
+
+
+def built_for_torch(ctx: Context) -> tuple[str, str] | None:
+    """(torch version, where that is written) when the file's own metadata names one."""
+    if ctx.distribution is None:
+        return None
+    pin = torch_pin(ctx.distribution.requires)
+    if pin is not None:
+        return pin, f"{ctx.distribution.name} {ctx.distribution.version} requires torch=={pin}"
+    tag = build_tags(ctx.distribution.version).torch
+    if tag is not None:
+        return tag, f"the version {ctx.distribution.version} names torch {tag}"
+    return None
+
+
+def metadata_note(ctx: Context) -> tuple[str, ...]:
+    """One sentence on what the file's own metadata claims about torch, if it claims any."""
+    if ctx.distribution is None:
+        return ()
+    where = built_for_torch(ctx)
+    if where is not None:
+        return (f"Its package says which torch it was made for: {where[1]}.",)
+    wanted = torch_requirement(ctx.distribution.requires)
+    if wanted and not wanted.startswith("=="):
+        return (
+            f"{ctx.distribution.name} {ctx.distribution.version} claims torch{wanted}; "
+            "the symbols above show that this does not hold here.",
+        )
+    return ()
+
+
+def pip(ctx: Context, arguments: str) -> str:
+    """A pip command for the inspected environment."""
+    return f"{shlex.quote(ctx.python_command)} -m pip {arguments}"
+
+
+def torch_for_the_file(ctx: Context) -> tuple[str, ...]:
+    """Install the torch that the file was made for, when its metadata names it."""
+    where = built_for_torch(ctx)
+    if where is None:
+        return ()
+    version = where[0]
+    wanted = f"torch=={version}" if version.count(".") >= 2 else f"torch=={version}.*"
+    return (pip(ctx, f'install "{wanted}"'),)
+
+
+def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
+    """Get a build of the file's package that matches the torch at hand."""
+    name = distribution_name(ctx)
+    if name is None:
+        return ()
+    row = package_row(ctx)
+    commands = []
+    if row is not None and row["source_build"]:
+        environment = f"{row['environment']} " if row.get("environment") else ""
+        commands.append(
+            environment
+            + pip(
+                ctx,
+                "install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
+                f"--no-binary {name} {name}",
+            )
+        )
+    else:
+        commands.append(pip(ctx, f"install --upgrade --no-cache-dir {name}"))
+    return tuple(commands)
+
+
+def import_command(ctx: Context) -> tuple[str, ...]:
+    """Import the package as its own code does it, siblings first."""
+    row = package_row(ctx)
+    if row is None:
+        return ()
+    return (f"{shlex.quote(ctx.python_command)} -c 'import {row['import']}'",)

@@ -1,0 +1,48 @@
+"""One verdict from the findings, and the sentence that stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, Finding
+from fa_forensics.rules.base import Context, Judged
+from fa_forensics.rules.remedy import built_for_torch
+
+
+def in_loader_order(judged: Sequence[Judged]) -> tuple[Finding, ...]:
+    """The findings, what stops the load first first; at equal rank errors before the rest."""
+    severity = {"error": 0, "warning": 1, "note": 2}
+    ordered = sorted(judged, key=lambda j: (j.rank, severity[j.finding.severity], j.finding.code))
+    return tuple(item.finding for item in ordered)
+
+
+def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]:
+    """(verdict, headline) from the facts alone, before any real load."""
+    first = next((f for f in findings if f.severity == "error"), None)
+    if ctx.resolution is None:
+        reason = ctx.skips[0].reason if ctx.skips else "its symbols were not resolved"
+        if first is not None:
+            return FAILS, first.title
+        return INCONCLUSIVE, reason
+    if first is not None:
+        return FAILS, first.title
+    count = sum(1 for b in ctx.resolution.bindings if b.provider is not None)
+    if not ctx.uses_torch:
+        return LOADS, f"all {count} symbols it needs have a provider here; it needs nothing of torch"
+    torch = ctx.environment.torch if ctx.environment else None
+    here = f"torch {torch.version}" if torch else "this environment"
+    if ctx.stable_abi:
+        return LOADS, f"all {count} symbols it needs have a provider in {here}; it keeps to torch's stable ABI"
+    return _by_build_torch(ctx, count, here)
+
+
+def _by_build_torch(ctx: Context, count: int, here: str) -> tuple[str, str]:
+    """Symbols that resolve prove less than a load: layouts change under unchanged names."""
+    torch = ctx.environment.torch if ctx.environment else None
+    where = built_for_torch(ctx)
+    all_there = f"all {count} symbols it needs have a provider in {here}"
+    if where is None or torch is None:
+        return LINKS, f"{all_there}; which torch it was built on is not known"
+    if where[0].split(".")[:2] == torch.release.split(".")[:2]:
+        return LOADS, f"{all_there}, the release it was made for"
+    return LINKS, f"{all_there}, but it was made for torch {where[0]}"
