@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fa_forensics.confirm.judge import judge, messages
-from fa_forensics.confirm.process import Ending, Sink
+from fa_forensics.confirm.process import Ending
 
 KILLED = Ending(None, 9, False, b"", b"", b"", 100.0)
 
@@ -76,11 +76,3 @@ def test_the_first_step_that_went_wrong_decides(steps: list[str], status: str, k
         report += line(name, outcome)
     result = judge("/x/a.so", replace(KILLED, report=report), 60.0)
     assert (result.status, result.kernel_status) == (status, kernel)
-
-
-def test_a_sink_keeps_its_end_or_its_beginning() -> None:
-    head, tail = Sink(5, keep_head=True), Sink(5, keep_head=False)
-    for chunk in (b"abc", b"defg", b"hi"):
-        head.add(chunk)
-        tail.add(chunk)
-    assert (bytes(head.data), bytes(tail.data)) == (b"abcde", b"efghi")

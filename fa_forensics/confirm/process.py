@@ -140,17 +140,18 @@ def pump(pid: int, pipes: Mapping[int, Sink], deadline: float) -> bool:
         for fd in pipes:
             os.set_blocking(fd, False)
             selector.register(fd, selectors.EVENT_READ)
-        while time.monotonic() < deadline:
-            if has_ended(pid):
-                # What it wrote is in the pipes already; a grandchild may keep them open for ever.
-                for fd, sink in pipes.items():
-                    drain(fd, sink)
-                return True
+        while not has_ended(pid):
+            if time.monotonic() >= deadline:
+                return False
             # With every pipe at its end, the child is about to be gone.
             for key, _ in selector.select(POLL_S if selector.get_map() else POLL_S / 50):
                 if not read_once(key.fd, pipes[key.fd]):
                     selector.unregister(key.fd)
-    return has_ended(pid)
+    # What the child wrote is in the pipes; no waiting for their end, which may never come: a
+    # process that it left behind can hold them open.
+    for fd, sink in pipes.items():
+        drain(fd, sink)
+    return True
 
 
 def read_once(fd: int, sink: Sink) -> bool:
