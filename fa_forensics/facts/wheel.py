@@ -271,6 +271,8 @@ class _Archive:
             with open(target, "xb") as output:
                 self._copy(member, output.write)
         except OSError as error:
+            if error.errno is None:  # bz2 has no other word for damaged data
+                raise BrokenWheel(f"{self.path} is damaged: {member} ({error})") from error
             raise UnreadableFile(f"cannot unpack {member} to {dest}: {error.strerror}") from error
         return target
 
