@@ -34,7 +34,9 @@ def test_every_installed_distribution_reads_as_importlib_metadata_reads_it() -> 
         assert ours is not None, info
         assert (ours.name, ours.version) == (theirs.metadata["Name"], theirs.version)
         assert list(ours.requires) == (theirs.requires or [])
-        assert ours.requires_python == theirs.metadata.get("Requires-Python")
+        assert ours.requires_python == next(
+            iter(theirs.metadata.get_all("Requires-Python") or []), None
+        )
         assert ours.installer == ((theirs.read_text("INSTALLER") or "").strip() or None)
         files = [str(theirs.locate_file(file)) for file in theirs.files or []]
         assert recorded_files(ours) == [os.path.normpath(file) for file in files]

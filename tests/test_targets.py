@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_wheel import make_wheel
-from trees import make_distribution, shared_object
+from trees import make_distribution, make_wheel, shared_object
 
 from fa_forensics.errors import BrokenWheel, NotAnElfFile, UnreadableFile, UsageError
 from fa_forensics.facts import targets as targets_module
@@ -129,7 +128,7 @@ def test_unlistable_directory_is_noted_and_the_rest_is_reported(
             raise PermissionError(13, "Permission denied")
         return scandir(path)
 
-    monkeypatch.setattr(targets_module.os, "scandir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     refused = str(tmp_path / "closed")
     found = find_targets(str(tmp_path), [])
     assert paths(found) == [str(tmp_path / "_C.so")]
@@ -149,7 +148,7 @@ def test_unreadable_file_is_named_with_the_reason(
     def refuse(*args: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(targets_module.os, call, refuse)
+    monkeypatch.setattr(os, call, refuse)
     with pytest.raises(UnreadableFile, match=f"cannot read {file}: Permission denied") as caught:
         find_targets(str(file), [])
     assert caught.value.exit_code == 3

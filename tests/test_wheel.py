@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.tags import Tag
 from packaging.utils import parse_wheel_filename
-from trees import shared_object
+from trees import WHEEL_NAME as NAME
+from trees import make_wheel, shared_object
 
 from fa_forensics.errors import BrokenWheel, ForensicsError, UnreadableFile
 from fa_forensics.facts import wheel as wheel_module
@@ -25,27 +26,7 @@ from fa_forensics.facts.wheel import (
     platform_of_tag,
 )
 
-NAME = "flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
 ELF = b"\x7fELF" + b"\0" * 60
-
-
-def make_wheel(path: Path, members: dict[str, bytes], name: str = NAME) -> Path:
-    """A wheel with the given members and the usual metadata."""
-    file = path / name
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member, data in members.items():
-            archive.writestr(member, data)
-        archive.writestr(
-            "flash_attn-2.5.8.dist-info/METADATA",
-            "Name: flash-attn\nVersion: 2.5.8+cu122torch2.3cxx11abiFALSE\n"
-            "Requires-Dist: torch==2.3.0\nRequires-Python: >=3.8\n\nRequires-Dist: prose\n",
-        )
-        archive.writestr(
-            "flash_attn-2.5.8.dist-info/WHEEL",
-            "Wheel-Version: 1.0\n\nTag: cp311-cp311-manylinux2014_aarch64\n",
-        )
-        archive.writestr("flash_attn-2.5.8.dist-info/RECORD", "x.so,,\n")
-    return file
 
 
 @pytest.mark.parametrize(

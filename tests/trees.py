@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ PRE_CXX11_ERROR = "_ZN3c105ErrorC1ENS_14SourceLocationESs"
 CXX11_ERROR = (
     "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 )
+
+WHEEL_NAME = "flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
 
 
 @functools.cache
@@ -132,6 +135,25 @@ def make_distribution(
     for file, text in more.items():
         (info / file.replace("__", ".")).write_text(text)
     return info
+
+
+def make_wheel(path: Path, members: dict[str, bytes], name: str = WHEEL_NAME) -> Path:
+    """A wheel with the given members and the usual metadata."""
+    file = path / name
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+        archive.writestr(
+            "flash_attn-2.5.8.dist-info/METADATA",
+            "Name: flash-attn\nVersion: 2.5.8+cu122torch2.3cxx11abiFALSE\n"
+            "Requires-Dist: torch==2.3.0\nRequires-Python: >=3.8\n\nRequires-Dist: prose\n",
+        )
+        archive.writestr(
+            "flash_attn-2.5.8.dist-info/WHEEL",
+            "Wheel-Version: 1.0\n\nTag: cp311-cp311-manylinux2014_aarch64\n",
+        )
+        archive.writestr("flash_attn-2.5.8.dist-info/RECORD", "x.so,,\n")
+    return file
 
 
 def environ(**values: str | os.PathLike[str]) -> dict[str, str]:
