@@ -1,6 +1,6 @@
 """The container walk on files written here, field by field, by an independent writer.
 
-The writer puts each field at its offset of the layout in the README's source list; what a test
+The writer knows each field by its byte offset and shares no code with the reader; what a test
 expects is what it wrote. Damage is what happens to real files (cut, overwritten) and what a
 hostile one would hold (looping and overflowing sizes).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from fa_forensics.facts.fatbin.reader import read_file
 
 CUBIN_HEAD = b"\x7fELF\x02\x01\x01\x33\x07" + bytes(7) + struct.pack("<HHI", 2, 190, 121)
 FLAG_64BIT = 0x11
+Reader = Callable[[bytes], DeviceCode]
 
 
 def entry(
@@ -81,21 +82,21 @@ def host(sections: dict[str, bytes], *, headers: bool = True, kind: int = 3) -> 
     body[64:120] = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, shoff, shoff, 4096)
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     count = len(table)
-    fields = (kind, 62, 1, 0, 64, shoff, 0, 64, 56, 1, 64, count, count - 1)
+    tail = (shoff, 0, 64, 56, 1, 64, count, count - 1)
     if not headers:
-        fields = (kind, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
-    body[:64] = ident + struct.pack("<HHIQQQIHHHHHH", *fields)
+        tail = (0, 0, 64, 56, 1, 0, 0, 0)
+    body[:64] = ident + struct.pack("<HHIQQQIHHHHHH", kind, 62, 1, 0, 64, *tail)
     return bytes(body + b"".join(table) if headers else body)
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Iterator[object]:
+def read(tmp_path: Path) -> Reader:
     def reader(content: bytes) -> DeviceCode:
         path = tmp_path / "file.bin"
         path.write_bytes(content)
         return read_file(str(path))
 
-    yield reader
+    return reader
 
 
 def names(code: DeviceCode) -> list[tuple[str, str]]:
@@ -126,7 +127,7 @@ PLAIN = wrap(CUBIN_80, CUBIN_90A) + wrap(PTX_90)
     ],
 )
 def test_kind_and_flags_name_the_architecture(
-    read, kind: int, flags: int, sm: int, expected: tuple[str, str, str | None]
+    read: Reader, kind: int, flags: int, sm: int, expected: tuple[str, str, str | None]
 ) -> None:
     code = read(host({".nv_fatbin": wrap(entry(kind, sm, flags=flags))}))
     image = code.images[0]
@@ -138,21 +139,23 @@ def test_kind_and_flags_name_the_architecture(
     ("flags", "compression"),
     [(0x11, None), (0x2011, "lz4"), (0x8011, "zstd"), (0x1011, "unknown"), (0x4011, "unknown")],
 )
-def test_compression_is_read_from_the_flags(read, flags: int, compression: str | None) -> None:
+def test_compression_is_read_from_the_flags(
+    read: Reader, flags: int, compression: str | None
+) -> None:
     image = read(wrap(entry(2, 80, bytes(96), flags=flags, uncompressed=4000))).images[0]
     assert image.compression == compression
     assert image.stored_bytes == 96
     assert image.uncompressed_bytes == (4000 if compression else 96)
 
 
-def test_ptx_isa_identifier_and_options_are_read(read) -> None:
+def test_ptx_isa_identifier_and_options_are_read(read: Reader) -> None:
     ptx = entry(1, 90, version=(8, 7), identifier=b"kernels.cu", options=b"-O3 -lineinfo")
     image = read(wrap(ptx)).images[0]
     assert (image.isa, image.identifier, image.options) == ("8.7", "kernels.cu", "-O3 -lineinfo")
     assert image.abi is None
 
 
-def test_executable_and_relocatable_sections_are_both_listed_in_that_order(read) -> None:
+def test_executable_and_relocatable_sections_are_both_listed_in_that_order(read: Reader) -> None:
     relocatable = entry(2, 75, b"\x7fELF" + bytes(12) + b"\x01\0" + bytes(46))
     code = read(host({"__nv_relfatbin": wrap(relocatable, PTX_90), ".nv_fatbin": wrap(CUBIN_80)}))
     assert names(code) == [("cubin", "sm_80"), ("cubin", "sm_75"), ("ptx", "compute_90")]
@@ -162,19 +165,19 @@ def test_executable_and_relocatable_sections_are_both_listed_in_that_order(read)
     assert (code.containers, code.found_by, code.problems) == (2, "sections", ())
 
 
-def test_sections_without_bytes_are_ignored(read) -> None:
+def test_sections_without_bytes_are_ignored(read: Reader) -> None:
     content = bytearray(host({".nv_fatbin": PLAIN}))
     shoff = struct.unpack_from("<Q", content, 40)[0]
     struct.pack_into("<I", content, shoff + 64 + 4, 8)  # SHT_NOBITS, as in a debug-only file
     assert read(bytes(content)) == DeviceCode((), 0, "none", ())
 
 
-def test_file_without_gpu_code_has_an_empty_list(read) -> None:
+def test_file_without_gpu_code_has_an_empty_list(read: Reader) -> None:
     assert read(host({".text": bytes(64)})) == DeviceCode((), 0, "none", ())
     assert read(host({".text": bytes(64)}, headers=False)) == DeviceCode((), 0, "none", ())
 
 
-def test_concatenated_entry_lists_each_of_its_images(read) -> None:
+def test_concatenated_entry_lists_each_of_its_images(read: Reader) -> None:
     subs = b""
     for sm, flags, size, blob_offset, identifier in (
         (80, 0x11, 3000, 100, b""), (90, 0x100011, 1000, 3100, b"b.cu"), (100, 0x200011, 4000, 4100, b""),
@@ -197,7 +200,7 @@ def test_concatenated_entry_lists_each_of_its_images(read) -> None:
     assert code.problems == ()
 
 
-def test_bare_containers_and_bare_cubins_are_whole_files(read) -> None:
+def test_bare_containers_and_bare_cubins_are_whole_files(read: Reader) -> None:
     code = read(PLAIN)
     assert names(code) == [("cubin", "sm_80"), ("cubin", "sm_90a"), ("ptx", "compute_90")]
     assert (code.found_by, code.containers) == ("whole-file", 2)
@@ -222,7 +225,7 @@ def test_bare_containers_and_bare_cubins_are_whole_files(read) -> None:
     ],
 )
 def test_bare_cubin_tells_its_architecture(
-    read, abi: int, flags: int, sections: dict[str, bytes], arch: str
+    read: Reader, abi: int, flags: int, sections: dict[str, bytes], arch: str
 ) -> None:
     cubin = bytearray(host({".text": bytes(8), **sections}))
     struct.pack_into("<H", cubin, 18, 190)
@@ -231,7 +234,7 @@ def test_bare_cubin_tells_its_architecture(
     assert names(read(bytes(cubin))) == [("cubin", arch)]
 
 
-def test_summary_counts_in_natural_order_of_architectures(read) -> None:
+def test_summary_counts_in_natural_order_of_architectures(read: Reader) -> None:
     entries = [entry(2, sm, bytes(8)) for sm in (100, 90, 86, 100)]
     entries += [entry(2, 90, bytes(8), flags=0x100011), entry(1, 90, bytes(16))]
     assert summary(read(wrap(*entries)).images) == (
@@ -244,7 +247,7 @@ def test_summary_counts_in_natural_order_of_architectures(read) -> None:
 
 
 @pytest.mark.parametrize("what", ["removed", "beyond the end", "names elsewhere", "wrong place"])
-def test_damaged_section_headers_leave_the_list_the_same(read, what: str) -> None:
+def test_damaged_section_headers_leave_the_list_the_same(read: Reader, what: str) -> None:
     whole = host({".text": bytes(40), ".nv_fatbin": PLAIN, ".data": bytes(99)})
     content = bytearray(whole)
     shoff = struct.unpack_from("<Q", content, 40)[0]
@@ -263,7 +266,7 @@ def test_damaged_section_headers_leave_the_list_the_same(read, what: str) -> Non
     assert any("found by searching" in problem for problem in code.problems)
 
 
-def test_container_cut_short_is_reported_and_listed_as_far_as_it_goes(read) -> None:
+def test_container_cut_short_is_reported_and_listed_as_far_as_it_goes(read: Reader) -> None:
     code = read(PLAIN[: 16 + len(CUBIN_80) + 72])
     assert names(code) == [("cubin", "sm_80"), ("cubin", "sm_90a")]
     assert code.images[1].stored_bytes == 8
@@ -283,7 +286,7 @@ def test_container_cut_short_is_reported_and_listed_as_far_as_it_goes(read) -> N
     ],
 )
 def test_damaged_entry_is_reported_and_the_next_container_still_listed(
-    read, broken: bytes, says: str
+    read: Reader, broken: bytes, says: str
 ) -> None:
     code = read(host({".nv_fatbin": wrap(CUBIN_80, broken) + wrap(PTX_90)}))
     assert names(code)[0] == ("cubin", "sm_80")
@@ -292,14 +295,14 @@ def test_damaged_entry_is_reported_and_the_next_container_still_listed(
 
 
 @pytest.mark.parametrize("size", [0, 8, (1 << 64) - 1, (1 << 64) - 16, 1 << 40])
-def test_container_with_a_wrong_size_does_not_hide_the_next_one(read, size: int) -> None:
+def test_container_with_a_wrong_size_does_not_hide_the_next_one(read: Reader, size: int) -> None:
     code = read(host({".nv_fatbin": wrap(CUBIN_80, size=size) + wrap(PTX_90)}))
     assert ("ptx", "compute_90") in names(code)
     assert code.problems
     assert all(image.stored_bytes < 1000 for image in code.images)
 
 
-def test_unknown_kind_and_flags_are_listed_and_reported(read) -> None:
+def test_unknown_kind_and_flags_are_listed_and_reported(read: Reader) -> None:
     code = read(wrap(entry(512, 80), entry(2, 80, flags=0x11 | 1 << 40), entry(2, 0), CUBIN_90A))
     assert names(code)[0] == ("unknown-512", "sm_80")
     assert names(code)[3] == ("cubin", "sm_90a")
@@ -309,7 +312,7 @@ def test_unknown_kind_and_flags_are_listed_and_reported(read) -> None:
     assert "impossible SM number 0" in code.problems[2]
 
 
-def test_garbage_between_containers_is_reported_and_padding_is_not(read) -> None:
+def test_garbage_between_containers_is_reported_and_padding_is_not(read: Reader) -> None:
     padded = read(host({".nv_fatbin": wrap(CUBIN_80) + bytes(64) + wrap(PTX_90) + bytes(8)}))
     assert (len(padded.images), padded.problems) == (2, ())
     dirty = read(host({".nv_fatbin": wrap(CUBIN_80) + b"garbage!" * 2 + wrap(PTX_90)}))
@@ -317,7 +320,7 @@ def test_garbage_between_containers_is_reported_and_padding_is_not(read) -> None
     assert "16 bytes at offset" in dirty.problems[0]
 
 
-def test_concatenated_entry_with_an_absurd_count_is_bounded(read) -> None:
+def test_concatenated_entry_with_an_absurd_count_is_bounded(read: Reader) -> None:
     outer = bytearray(entry(256, 0, bytes(64), flags=0x8011))
     outer[64:64] = struct.pack("<II", 0xFFFFFFFF, 0xFFFFFFFF) + bytes(56)
     struct.pack_into("<I", outer, 4, 128)
@@ -328,7 +331,7 @@ def test_concatenated_entry_with_an_absurd_count_is_bounded(read) -> None:
 
 
 def test_number_of_images_containers_and_problems_is_bounded(
-    read, monkeypatch: pytest.MonkeyPatch
+    read: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "MAX_IMAGES", 500)
     monkeypatch.setattr(container, "MAX_CONTAINERS", 500)
@@ -341,7 +344,7 @@ def test_number_of_images_containers_and_problems_is_bounded(
     assert "more than 500 containers" in code.problems[-1]
 
 
-def test_false_signatures_do_not_slow_the_search(read) -> None:
+def test_false_signatures_do_not_slow_the_search(read: Reader) -> None:
     started = time.perf_counter()
     code = read(host({".text": container.SIGNATURE * 500_000}, headers=False))
     assert time.perf_counter() - started < 2.0

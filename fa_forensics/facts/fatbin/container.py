@@ -56,6 +56,7 @@ class _Payload(NamedTuple):
     """Where an image's bytes lie; ``blob_offset`` is inside the decompressed payload."""
 
     offset: int
+    size: int
     stored: int
     uncompressed: int | None
     compression: str | None
@@ -196,7 +197,8 @@ class ContainerWalk:
             return
         compression = _compression(header[11])
         uncompressed = (header[13] or None) if compression else stored
-        payload = _Payload(payload_offset, stored, uncompressed, compression, None)
+        size = _exact_size(header, stored)
+        payload = _Payload(payload_offset, size, stored, uncompressed, compression, None)
         self._add(index, position, payload_offset, header, payload)
 
     def _concatenated(
@@ -229,10 +231,11 @@ class ContainerWalk:
                 f"images, its table has room for {len(subs):,}"
             )
         compression = _compression(header[11])
+        size = _exact_size(header, stored)
         total = sum(sub[3] for _at, sub in subs) or 1
         for at, sub in subs:
             share = stored * sub[3] // total
-            payload = _Payload(end, share, sub[3], compression, sub[2])
+            payload = _Payload(end, size, share, sub[3], compression, sub[2])
             self._add(index, at, table_end, sub, payload)
 
     def _add(
@@ -257,6 +260,7 @@ class ContainerWalk:
                 index,
                 position,
                 payload.offset,
+                payload.size,
                 payload.blob_offset,
                 self._relocatable(kind, payload),
                 listed_as,
@@ -340,6 +344,11 @@ def _compression(flags: int) -> str | None:
     if flags & FLAG_ZSTD:
         return "zstd"
     return "unknown" if flags & FLAG_OTHER_COMPRESSION else None
+
+
+def _exact_size(header: tuple[int, ...], stored: int) -> int:
+    """Bytes of a payload without its padding, which the header tells of compressed ones."""
+    return min(header[4], stored) or stored
 
 
 def _sub_header_size(data: mmap.mmap | bytes, at: int, sub: tuple[int, ...], table_end: int) -> int:

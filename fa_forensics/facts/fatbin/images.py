@@ -36,6 +36,8 @@ class Image(NamedTuple):
     section: name of the ELF section; None when found otherwise.
     container: index of the container, from 0, over the whole file.
     offset, payload_offset: where the entry header and its payload start in the file.
+    payload_bytes: the payload's size as a decompressor needs it, without the padding that
+        stored_bytes includes; of a shared blob, the whole.
     blob_offset: where the image starts in the decompressed payload when several images
         share one; else None.
     relocatable: true for device code that must be linked first, None when not known.
@@ -57,6 +59,7 @@ class Image(NamedTuple):
     container: int
     offset: int
     payload_offset: int
+    payload_bytes: int
     blob_offset: int | None
     relocatable: bool | None
     cuobjdump_name_arch: str | None

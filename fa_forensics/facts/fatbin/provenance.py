@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fa_forensics.facts.elf.image import ElfImage
 
+NO_ZSTANDARD = "could not look into zstd-compressed cubins: the zstandard package is missing"
 FROM_VERSION, FROM_NOTE, FROM_PTX = "cubin e_version", "tkinfo", "PTX ISA"
 PTX_ISA_FILE = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
@@ -70,16 +71,19 @@ def read_toolkits(image: ElfImage, code: DeviceCode) -> Toolkits:
     """
     seen: dict[tuple[str, str | None, str], set[str]] = {}
     problems: dict[str, set[str]] = {}
-    for cubin in _worth_asking(code.images):
-        try:
-            found = _of_cubin(image, cubin)
-        except DamagedFile as error:
-            problems.setdefault(error.message, set()).add(cubin.arch)
-        except ImportError:
-            reason = "could not look into zstd-compressed cubins: zstandard is not installed"
-            problems.setdefault(reason, set()).add(cubin.arch)
-        else:
-            seen.setdefault(found, set()).add(cubin.arch)
+    for group in _worth_asking(code.images):
+        failed: list[str] = []
+        for cubin in group:
+            try:
+                seen.setdefault(_of_cubin(image, cubin), set()).add(cubin.arch)
+            except DamagedFile as error:
+                failed.append(error.message)
+            except ImportError:
+                failed.append(NO_ZSTANDARD)
+        # Where one of the two that stand for a group has answered, the group has.
+        if len(failed) == len(group):
+            for message in failed:
+                problems.setdefault(message, set()).add(group[0].arch)
     _add_ptx(code.images, seen, problems)
     toolkits = [Toolkit(*key, _in_order(archs)) for key, archs in seen.items()]
     return Toolkits(
@@ -97,19 +101,19 @@ def read_ptx_releases() -> dict[str, tuple[str, ...]]:
     return {isa: tuple(releases) for isa, releases in table.items()}
 
 
-def _worth_asking(images: tuple[Image, ...]) -> Iterator[Image]:
+def _worth_asking(images: tuple[Image, ...]) -> Iterator[list[Image]]:
+    """The cubins to ask: single ones, and the first and last of groups."""
     groups: dict[tuple[str, int | None, str | None], list[Image]] = {}
     for image in images:
         if image.kind != "cubin":
             continue
         if image.compression is None and image.abi == 7:
-            yield image
+            yield [image]
             continue
         key = (image.arch, image.abi, image.section)
         group = groups.setdefault(key, [])
         group[1 if group else 0 :] = [image]
-    for group in groups.values():
-        yield from group
+    yield from groups.values()
 
 
 def _of_cubin(image: ElfImage, cubin: Image) -> tuple[str, str | None, str]:
@@ -139,7 +143,7 @@ def _prefix(image: ElfImage, cubin: Image, size: int) -> bytes:
         return image.read(cubin.payload_offset, min(size, cubin.stored_bytes))
     if cubin.compression == "lz4":
         # An LZ4 block grows by one byte in 255 at worst, plus a token.
-        stored = min(cubin.stored_bytes, size + size // 255 + 64)
+        stored = min(cubin.payload_bytes, size + size // 255 + 64)
         return lz4_prefix(image.read(cubin.payload_offset, stored), size)
     if cubin.compression == "zstd":
         return b"".join(_zstd_from(image, cubin, size))[:size]
@@ -158,8 +162,7 @@ def _zstd_from(image: ElfImage, cubin: Image, size: int) -> Iterator[bytes]:
 
 def _reader(image: ElfImage, cubin: Image) -> Callable[[int], bytes]:
     position = cubin.payload_offset
-    # Images in a shared blob know only their share of its size; the frame ends by itself.
-    end = image.size if cubin.blob_offset is not None else position + cubin.stored_bytes
+    end = position + cubin.payload_bytes
 
     def read(size: int) -> bytes:
         nonlocal position

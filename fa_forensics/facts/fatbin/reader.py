@@ -221,6 +221,6 @@ def _bare_cubin(image: ElfImage) -> Image:
         specific = bool(image.flags & 0x800)
     arch = f"sm_{sm}{'a' if specific else ''}"
     return Image(
-        "cubin", arch, image.size, image.size, None, None, None, None, None, 0, 0, 0, None,
-        image.type == ET_REL, arch, image.abi_version, 0,
+        "cubin", arch, image.size, image.size, None, None, None, None, None, 0, 0, 0, image.size,
+        None, image.type == ET_REL, arch, image.abi_version, 0,
     )  # fmt: skip
