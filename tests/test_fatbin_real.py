@@ -62,7 +62,7 @@ def as_listing(version: str, pair: dict[str, dict[str, Any]]) -> Listing:
     none, ptx_archs, error = parse_list("\n".join(ptx["stdout"]))
     assert (none, error) == ((), None)
     message = elf["stderr"][-1] if elf["stderr"] else ""
-    return Listing("cuobjdump", version, elf_archs, ptx_archs, elf["rc"], message, None, 0.1)
+    return Listing("cuobjdump", version, elf_archs, ptx_archs, elf["rc"], message, None, None, 0.1)
 
 
 def listed_by_default(code: DeviceCode) -> DeviceCode:

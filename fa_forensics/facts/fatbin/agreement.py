@@ -65,10 +65,10 @@ def compare(
         return CuobjdumpReport(ABSENT, None, None, detail)
     exe, version = listing.exe, listing.version
     name = f"cuobjdump {version}" if version else "cuobjdump"
-    if listing.error is not None and listing.exit_code is None and not listing.seconds:
-        return CuobjdumpReport(ABSENT, exe, version, listing.error)
-    if listing.error is not None:
-        detail = f"the output of {name} could not be read: {listing.error}"
+    if listing.not_run is not None:
+        return CuobjdumpReport(ABSENT, exe, version, listing.not_run)
+    if listing.unreadable is not None:
+        detail = f"the output of {name} could not be read: {listing.unreadable}"
         return CuobjdumpReport(STOPPED, exe, version, detail)
     limits = read_limits()
     total = sum(image.cuobjdump_name_arch is not None for image in code.images)

@@ -35,7 +35,8 @@ class Listing(NamedTuple):
     elf, ptx: the architecture in each listed name, in order.
     exit_code: None when it was ended for taking too long; negative for a signal.
     message: the last line on its standard error.
-    error: why it could not be run, or its output not be read; else None.
+    not_run: why it could not be started; else None.
+    unreadable: what was wrong with its output; else None.
     seconds: from its start to its end.
     """
 
@@ -45,7 +46,8 @@ class Listing(NamedTuple):
     ptx: tuple[str, ...]
     exit_code: int | None
     message: str
-    error: str | None
+    not_run: str | None
+    unreadable: str | None
     seconds: float
 
 
@@ -114,16 +116,16 @@ class Running:
         self.exe = exe
         self._started = time.monotonic()
         self._deadline = self._started + timeout_s
-        self._error: str | None = None
+        self._not_run: str | None = None
         self._version: _Child | None = None
         self._list: _Child | None = None
         try:
             self._version = _Child([exe, "--version"])
             self._list = _Child([exe, *LIST_OPTIONS, path])
         except OSError as error:
-            self._error = f"{exe} cannot be run: {error.strerror}"
+            self._not_run = f"{exe} cannot be run: {error.strerror}"
             if isinstance(error, PermissionError):
-                self._error += f" (make it executable: chmod +x {exe})"
+                self._not_run += f" (make it executable: chmod +x {exe})"
 
     def finish(self) -> Listing:
         """Wait for the end, or for the time-out, and read what was printed."""
@@ -133,15 +135,16 @@ class Running:
             found = _VERSION.search(text.decode("utf-8", "replace"))
             version = found.group(1) if found else None
         if self._list is None:
-            return Listing(self.exe, version, (), (), None, "", self._error, 0.0)
+            return Listing(self.exe, version, (), (), None, "", self._not_run, None, 0.0)
         result = self._list.collect(self._deadline)
         seconds = time.monotonic() - self._started
-        elf, ptx, error = parse_list(result.output.decode("utf-8", "replace"))
+        elf, ptx, unreadable = parse_list(result.output.decode("utf-8", "replace"))
         if result.cut:
-            error = f"it printed more than {MAX_OUTPUT:,} bytes"
+            unreadable = f"it printed more than {MAX_OUTPUT:,} bytes"
         lines = result.error.decode("utf-8", "replace").strip().splitlines()
         message = lines[-1].strip() if lines else ""
-        return Listing(self.exe, version, elf, ptx, result.exit_code, message, error, seconds)
+        code = result.exit_code
+        return Listing(self.exe, version, elf, ptx, code, message, None, unreadable, seconds)
 
     def stop(self) -> None:
         """End it without looking at what it printed."""
