@@ -233,6 +233,10 @@ def test_long_arguments_are_left_out_but_never_the_symbol() -> None:
     _, symbol, demangled = samples.MISSING[-1]
     first = "   |  needs  at::_ops::empty_like::call(...) (.rela.plt[545])\n"
     assert f"{first}   |         {symbol}\n" in plain(samples.FAILING)
+    there = Evidence(f"has {demangled} (other parameters)", "/lib/a.so", None, None, symbol)
+    finding = replace(samples.GROUPED, evidence=(there,))
+    text = plain(replace(samples.FAILING, findings=(finding,)))
+    assert "has  at::_ops::empty_like::call(...) (other parameters) in /lib/a.so\n" in text
     assert f"   |  needs  {demangled}\n" in plain(samples.FAILING, verbose=True)
     assert "   |  needs  c10::cuda::GetDevice(int*) (.rela.plt[347])\n" in plain(samples.FAILING)
 
@@ -259,6 +263,36 @@ def test_ten_findings_of_one_code_are_shown_and_other_codes_still_are() -> None:
     assert "... and 13 more of FA201 (--verbose shows all)\n" in text
     assert "error[FA999]: the last\n" in text
     assert plain(target, verbose=True).count("error[FA201]") == 23
+
+
+def test_overloads_that_read_alike_without_their_parameters_are_one_line() -> None:
+    long = "x" * 90
+    rows = tuple(
+        Evidence(f"has f({long}, {kind}) (other parameters)", "/lib/a.so", symbol=f"_Z1f{kind[0]}")
+        for kind in ("int", "long")
+    )
+    target = replace(samples.FAILING, findings=(replace(samples.GROUPED, evidence=rows),))
+    assert plain(target).count("has  f(...) (other parameters) in /lib/a.so\n") == 1
+    assert f"has  f({long}, int)" in plain(target, verbose=True)
+    assert f"has  f({long}, long)" in plain(target, verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("comment", "short"),
+    [
+        ("GCC: (Debian 12.2.0-14) 12.2.0", "GCC 12.2.0"),
+        ("GCC: (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0", "GCC 9.4.0"),
+        ("GCC: (GNU) 14.2.1 20250110 (Red Hat 14.2.1-11)", "GCC 14.2.1"),
+        ("GCC: (GNU) 4.8.5 20150623 (Red Hat 4.8.5-44)", "GCC 4.8.5"),
+        ("GCC: (Anaconda (x)) 11.2.0", "GCC 11.2.0"),
+        ("Linker: LLD 17.0.6", "Linker: LLD 17.0.6"),
+        ("GCC: (", "GCC: ("),
+    ],
+)
+def test_compilers_are_named_in_short_and_in_full_when_verbose(comment: str, short: str) -> None:
+    target = replace(samples.HEALTHY, elf={**samples.ELF, "compilers": [comment]})
+    assert f"   built      {short}, CUDA 12.1, " in plain(target)
+    assert f"   compiler   {comment}\n" in plain(target, verbose=True)
 
 
 def test_evidence_of_a_label_alone_takes_the_readable_name_from_the_undefined_symbols() -> None:

@@ -94,7 +94,7 @@ def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
 
 
 def _place(target: TargetReport) -> list[str]:
-    if target.member:
+    if target.member and not target.path.endswith(target.member):
         return [escape(target.member), f"in {escape(target.path)}"]
     return [escape(target.path)]
 
@@ -118,7 +118,9 @@ def _file_parts(elf: Mapping[str, object]) -> list[str]:
 def _built_parts(target: TargetReport, elf: Mapping[str, object]) -> list[str]:
     parts = [compiler_text(text) for text in _strings(elf, "compilers")]
     for kit in sorted(target.toolkits, key=natural_key):
-        parts.append(escape(kit) if kit.startswith("CUDA ") else f"CUDA {escape(kit)}")
+        # "CUDA 12.1 (sm_80; where that is written)": the release is enough here.
+        release = escape(kit.partition(" (")[0])
+        parts.append(release if release.startswith("CUDA ") else f"CUDA {release}")
     parts.append(_STRINGS.get(target.cxx11_abi, escape(target.cxx11_abi)))
     if target.stable_abi:
         parts.append("torch's stable ABI only")
@@ -126,10 +128,11 @@ def _built_parts(target: TargetReport, elf: Mapping[str, object]) -> list[str]:
 
 
 def compiler_text(comment: str) -> str:
-    """A ``.comment`` string in short: ``GCC: (Debian 12.2.0-14) 12.2.0`` is ``GCC 12.2.0``."""
+    """A ``.comment`` string in short: ``GCC: (GNU) 8.5.0 20210514 (Red Hat)`` is ``GCC 8.5.0``."""
     head, found, tail = comment.partition(": (")
-    version = tail.rpartition(") ")[2]
-    if found and head == "GCC" and version and version != tail:
+    # The vendor in brackets may hold brackets itself; the version is the word behind it.
+    version = tail.partition(") ")[2].lstrip(") ").partition(" ")[0]
+    if found and head == "GCC" and version[:1].isdigit():
         return f"GCC {escape(version)}"
     return escape(comment)
 
@@ -219,7 +222,8 @@ _KIND_ORDER = {"cubin": 0, "ptx": 1}
 
 
 def _verbose_rows(target: TargetReport, elf: Mapping[str, object]) -> list[Row]:
-    rows: list[Row] = []
+    rows: list[Row] = [("compiler", pieces(escape(c))) for c in _strings(elf, "compilers")]
+    rows += [("toolkit", pieces(escape(kit))) for kit in target.toolkits]
     for key, label in (("soname", "soname"), ("build_id", "build id")):
         value = _text(elf, key)
         rows.append((label, [escape(value) if value else "none"]))

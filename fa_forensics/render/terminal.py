@@ -136,7 +136,10 @@ def _finding_lines(
     block: list[str] = []
     for entry in evidence:
         rows = _evidence_rows(entry, finding.title, target, None if verbose else width)
-        block += _evidence_lines(_label_of(entry)[0], rows, column, width)
+        shown = _evidence_lines(_label_of(entry)[0], rows, column, width)
+        # Overloads whose parameters were left out read alike; one of them says it.
+        if block[-len(shown) :] != shown:
+            block += shown
     if len(evidence) < len(finding.evidence):
         block.append(f"{_BAR}... and {len(finding.evidence) - SHOWN} more (--verbose shows all)")
     lines += [f"   {paint('|', 'cyan')}{line[4:]}" for line in block]
@@ -178,12 +181,19 @@ def _evidence_rows(
             text = text.partition(" = ")[2] or _readable(symbol, target)
             if text == symbol or text in title:
                 return [below + _where(entry, target)]
-            if room is not None and len(text) > room - 15:
-                text = without_arguments(text)
         elif room is not None and entry.text.startswith("has "):
             below = []
+        name, remark = _name_and_remark(text)
+        if room is not None and len(name) > room - 15:
+            text = without_arguments(name) + remark
     first = pieces(escape(text)) + _where(entry, target)
     return [first, below] if below else [first]
+
+
+def _name_and_remark(text: str) -> tuple[str, str]:
+    """``f(int) (other parameters)`` in its two parts, the second with the space before it."""
+    cut = text.rfind(") (") + 1
+    return (text[:cut], text[cut:]) if cut else (text, "")
 
 
 def _readable(symbol: str, target: TargetReport) -> str:
