@@ -88,6 +88,7 @@ def test_every_field_of_the_report_is_in_the_document() -> None:
     answers = why_document(samples.why(samples.DRIFT_ANSWER))["answers"]
     assert isinstance(answers, list)
     assert set(answers[0]) == set(samples.DRIFT_ANSWER.__dataclass_fields__)
+    assert why_document(replace(samples.why(), problem="no torch"))["problem"] == "no torch"
     assert set(target[0]["findings"][0]) == set(samples.DRIFT.__dataclass_fields__)
     assert set(target[0]["undefined"][0]) == set(samples.BOUND[0].__dataclass_fields__)
     assert set(target[0]["cuobjdump"]) == set(samples.WITNESS.__dataclass_fields__)

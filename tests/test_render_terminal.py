@@ -404,6 +404,16 @@ def test_why_says_which_releases_export_a_name_and_that_nothing_here_does() -> N
     assert "; here: not looked at\n" in why_text(nowhere, False, 100)
 
 
+def test_why_calls_a_name_that_is_provided_here_neither_changed_nor_unknown() -> None:
+    here = replace(
+        samples.DRIFT_ANSWER, exported_by=(), direction="none", provider="/usr/lib/libcudart.so.12"
+    )
+    text = why_text(samples.why(here), False, 200)
+    assert "_ZN3c104cuda9SetDeviceEi: provided in this environment [FA201]\n" in text
+    assert "exported by here: /usr/lib/libcudart.so.12\n" in text
+    assert "changed between" not in text
+
+
 def test_why_tells_no_release_from_not_looked_up() -> None:
     unknown = replace(samples.DRIFT_ANSWER, exported_by=(), direction="unknown")
     assert "exported by no release on record; here" in why_text(samples.why(unknown), False, 100)

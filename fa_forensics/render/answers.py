@@ -65,7 +65,11 @@ def _row(label: str, parts: list[str], paint: Paint, width: int) -> list[str]:
 
 
 def _what(answer: Answer) -> list[str]:
-    words = f"{KIND_WORDS.get(answer.kind, escape(answer.kind))} [{escape(answer.code)}]"
+    words = KIND_WORDS.get(answer.kind, escape(answer.kind))
+    if answer.symbol and answer.provider:
+        # The kind says what a missing name of this sort means; this one is not missing.
+        words = "provided in this environment"
+    words += f" [{escape(answer.code)}]"
     names = [name for name in (answer.demangled, answer.symbol) if name]
     if not names:
         return pieces(words)
@@ -77,7 +81,7 @@ def _exported(answer: Answer, has_environment: bool) -> list[str]:
     releases = _releases(answer.owner, answer.exported_by)
     if not (releases or answer.symbol or answer.owner or answer.provider):
         return pieces("not a question of who exports it")
-    if not releases:
+    if not releases and not answer.provider:
         releases = ["no known release" if answer.direction == "none" else "no release on record"]
     if answer.provider:
         here = f"here: {escape(short_path(answer.provider))}"
@@ -85,7 +89,7 @@ def _exported(answer: Answer, has_environment: bool) -> list[str]:
         here = "here: nothing"
     else:
         here = "here: not looked at"
-    return [*releases[:-1], releases[-1] + ";", here]
+    return [*releases[:-1], releases[-1] + ";", here] if releases else [here]
 
 
 def _releases(owner: str | None, exported_by: tuple[str, ...]) -> list[str]:

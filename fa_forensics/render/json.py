@@ -42,6 +42,7 @@ def why_document(report: WhyReport) -> Document:
     return {
         **_head(report.tool_version, report.environment),
         "answers": [_answer(answer) for answer in report.answers],
+        "problem": report.problem,
     }
 
 
