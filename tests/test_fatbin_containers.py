@@ -393,4 +393,4 @@ def test_random_damage_never_raises_and_never_hangs(tmp_path: Path) -> None:
         assert all(isinstance(image, Image) for image in code.images)
         assert len(code.images) <= len(content) // 16
         assert all(0 <= image.stored_bytes <= len(content) for image in code.images)
-    assert slowest < 0.5
+    assert slowest < 2.0

@@ -186,7 +186,7 @@ def test_zstd_bomb_is_bounded() -> None:
     sizes = [len(chunk) for chunk in zstd_chunks(source, 1 << 20)]
     assert sum(sizes) == 1 << 20
     assert max(sizes) <= 1 << 16
-    assert time.perf_counter() - started < 1.0
+    assert time.perf_counter() - started < 5.0
 
 
 def test_ptx_table_rises_without_a_gap_in_either_column() -> None:

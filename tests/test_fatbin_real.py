@@ -8,6 +8,7 @@ same. The test marked ``real`` repeats it on whole files with a live cuobjdump.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import struct
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from fa_forensics.errors import DamagedFile, NotAnElfFile
 from fa_forensics.facts.elf.image import ElfImage
 from fa_forensics.facts.fatbin.agreement import compare
 from fa_forensics.facts.fatbin.cuobjdump import Listing, parse_list, start
@@ -155,6 +157,35 @@ def test_file_cut_in_the_middle_lists_what_is_left(unpacked: Path, tmp_path: Pat
     cut = read_file(path)
     assert [i.arch for i in cut.images] == [i.arch for i in whole.images[:21]]
     assert any("cut short" in problem for problem in cut.problems)
+
+
+def test_random_damage_to_a_real_file_never_raises(unpacked: Path, tmp_path: Path) -> None:
+    """1,000 corruptions of its headers, section table and entry headers, one to four at a time."""
+    name, member = SEARCHED[1]
+    path = os.path.join(husk.unpack(name, tmp_path), member)
+    with ElfImage(path) as image:
+        places = [*range(64), *range(len(image.data) - 44 * 64, len(image.data))]
+        places += [i.offset + at for i in read_file(path).images for at in range(-16, 64)]
+    randomness = random.Random(41)
+    lists = set()
+    slowest = 0.0
+    with open(path, "r+b") as file:
+        for _ in range(1000):
+            hits = [randomness.choice(places) for _ in range(randomness.randint(1, 4))]
+            before = [(at, os.pread(file.fileno(), 1, at)) for at in hits]
+            for at in hits:
+                os.pwrite(file.fileno(), randomness.randbytes(1), at)
+            started = time.perf_counter()
+            try:
+                code = read_file(path)
+                lists.add(summary(code.images))
+            except (NotAnElfFile, DamagedFile):
+                assert min(hits) < 16
+            slowest = max(slowest, time.perf_counter() - started)
+            for at, byte in reversed(before):
+                os.pwrite(file.fileno(), byte, at)
+    assert len(lists) > 10
+    assert slowest < 2.0
 
 
 @pytest.mark.parametrize(
