@@ -61,35 +61,49 @@ MISSING = (
     (
         123,
         "_ZN2at4_ops9_pad_enum4callERKNS_6TensorEN3c108ArrayRefINS5_6SymIntEEElNS5_8optionalIdEE",
-        "at::_ops::_pad_enum::call(at::Tensor const&, c10::ArrayRef<c10::SymInt>, long, "
-        "c10::optional<double>)",
+        (
+            "at::_ops::_pad_enum::call(at::Tensor const&, c10::ArrayRef<c10::SymInt>, long, "
+            "c10::optional<double>)"
+        ),
     ),
     (229, "_ZN3c104cuda14ExchangeDeviceEi", "c10::cuda::ExchangeDevice(int)"),
     (331, "_ZN3c104cuda14MaybeSetDeviceEi", "c10::cuda::MaybeSetDevice(int)"),
     (
         334,
-        "_ZN2at4_ops19empty_memory_format4callEN3c108ArrayRefINS2_6SymIntEEENS2_8optionalINS2_10"
-        "ScalarTypeEEENS6_INS2_6LayoutEEENS6_INS2_6DeviceEEENS6_IbEENS6_INS2_12MemoryFormatEEE",
-        "at::_ops::empty_memory_format::call(c10::ArrayRef<c10::SymInt>, "
-        "c10::optional<c10::ScalarType>, c10::optional<c10::Layout>, c10::optional<c10::Device>, "
-        "c10::optional<bool>, c10::optional<c10::MemoryFormat>)",
+        (
+            "_ZN2at4_ops19empty_memory_format4callEN3c108ArrayRefINS2_6SymIntEEENS2_8optionalINS2_10"
+            "ScalarTypeEEENS6_INS2_6LayoutEEENS6_INS2_6DeviceEEENS6_IbEENS6_INS2_12MemoryFormatEEE"
+        ),
+        (
+            "at::_ops::empty_memory_format::call(c10::ArrayRef<c10::SymInt>, "
+            "c10::optional<c10::ScalarType>, c10::optional<c10::Layout>, c10::optional<c10::Device>, "
+            "c10::optional<bool>, c10::optional<c10::MemoryFormat>)"
+        ),
     ),
     (347, "_ZN3c104cuda9GetDeviceEPi", "c10::cuda::GetDevice(int*)"),
     (
         528,
-        "_ZN3c107WarningC1ENS_7variantIJNS0_11UserWarningENS0_18DeprecationWarningEEEERKNS_14"
-        "SourceLocationESsb",
-        "c10::Warning::Warning(c10::variant<c10::Warning::UserWarning, "
-        "c10::Warning::DeprecationWarning>, c10::SourceLocation const&, std::basic_string<char, "
-        "std::char_traits<char>, std::allocator<char> >, bool)",
+        (
+            "_ZN3c107WarningC1ENS_7variantIJNS0_11UserWarningENS0_18DeprecationWarningEEEERKNS_14"
+            "SourceLocationESsb"
+        ),
+        (
+            "c10::Warning::Warning(c10::variant<c10::Warning::UserWarning, "
+            "c10::Warning::DeprecationWarning>, c10::SourceLocation const&, std::basic_string<char, "
+            "std::char_traits<char>, std::allocator<char> >, bool)"
+        ),
     ),
     (
         545,
-        "_ZN2at4_ops10empty_like4callERKNS_6TensorEN3c108optionalINS5_10ScalarTypeEEENS6_INS5_6"
-        "LayoutEEENS6_INS5_6DeviceEEENS6_IbEENS6_INS5_12MemoryFormatEEE",
-        "at::_ops::empty_like::call(at::Tensor const&, c10::optional<c10::ScalarType>, "
-        "c10::optional<c10::Layout>, c10::optional<c10::Device>, c10::optional<bool>, "
-        "c10::optional<c10::MemoryFormat>)",
+        (
+            "_ZN2at4_ops10empty_like4callERKNS_6TensorEN3c108optionalINS5_10ScalarTypeEEENS6_INS5_6"
+            "LayoutEEENS6_INS5_6DeviceEEENS6_IbEENS6_INS5_12MemoryFormatEEE"
+        ),
+        (
+            "at::_ops::empty_like::call(at::Tensor const&, c10::optional<c10::ScalarType>, "
+            "c10::optional<c10::Layout>, c10::optional<c10::Device>, c10::optional<bool>, "
+            "c10::optional<c10::MemoryFormat>)"
+        ),
     ),
 )
 

@@ -16,7 +16,6 @@ import render_samples as samples
 from fa_forensics.render.style import pieces
 from fa_forensics.render.terminal import inspect_text, why_text
 from fa_forensics.report import (
-    Answer,
     Confirm,
     Evidence,
     Finding,
@@ -229,85 +228,6 @@ def test_spaces_at_the_end_of_a_name_can_be_seen() -> None:
     assert "   file       /tmp/a.so\\x20\n" in text
 
 
-def test_long_arguments_are_left_out_but_never_the_symbol() -> None:
-    _, symbol, demangled = samples.MISSING[-1]
-    first = "   |  needs  at::_ops::empty_like::call(...) (.rela.plt[545])\n"
-    assert f"{first}   |         {symbol}\n" in plain(samples.FAILING)
-    there = Evidence(f"has {demangled} (other parameters)", "/lib/a.so", None, None, symbol)
-    finding = replace(samples.GROUPED, evidence=(there,))
-    text = plain(replace(samples.FAILING, findings=(finding,)))
-    assert "has  at::_ops::empty_like::call(...) (other parameters) in /lib/a.so\n" in text
-    assert f"   |  needs  {demangled}\n" in plain(samples.FAILING, verbose=True)
-    assert "   |  needs  c10::cuda::GetDevice(int*) (.rela.plt[347])\n" in plain(samples.FAILING)
-
-
-@pytest.mark.parametrize("number", [10, 11, 56])
-def test_ten_pieces_of_evidence_are_shown_and_the_rest_counted(number: int) -> None:
-    names = [f"_ZN3c104nameE{'v' * (i + 1)}" for i in range(number)]
-    finding = replace(samples.GROUPED, evidence=tuple(Evidence("needs", symbol=n) for n in names))
-    target = replace(samples.FAILING, findings=(finding,), missing=(), undefined=())
-    short = plain(target)
-    assert [n for n in names if f"needs  {n}\n" in short] == names[:10]
-    assert (f"   |  ... and {number - 10} more (--verbose shows all)\n" in short) == (number > 10)
-    full = plain(target, verbose=True)
-    assert [n for n in names if f"needs  {n}\n" in full] == names
-    assert "more (--verbose" not in full
-
-
-def test_ten_findings_of_one_code_are_shown_and_other_codes_still_are() -> None:
-    many = [replace(samples.DRIFT, title=f"name number {i} is missing.") for i in range(23)]
-    last = replace(samples.DRIFT, code="FA999", title="the last")
-    target = replace(samples.FAILING, findings=(*many, last))
-    text = plain(target)
-    assert text.count("error[FA201]") == 10
-    assert "... and 13 more of FA201 (--verbose shows all)\n" in text
-    assert "error[FA999]: the last\n" in text
-    assert plain(target, verbose=True).count("error[FA201]") == 23
-
-
-def test_overloads_that_read_alike_without_their_parameters_are_one_line() -> None:
-    long = "x" * 90
-    rows = tuple(
-        Evidence(f"has f({long}, {kind}) (other parameters)", "/lib/a.so", symbol=f"_Z1f{kind[0]}")
-        for kind in ("int", "long")
-    )
-    target = replace(samples.FAILING, findings=(replace(samples.GROUPED, evidence=rows),))
-    assert plain(target).count("has  f(...) (other parameters) in /lib/a.so\n") == 1
-    assert f"has  f({long}, int)" in plain(target, verbose=True)
-    assert f"has  f({long}, long)" in plain(target, verbose=True)
-
-
-@pytest.mark.parametrize(
-    ("comment", "short"),
-    [
-        ("GCC: (Debian 12.2.0-14) 12.2.0", "GCC 12.2.0"),
-        ("GCC: (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0", "GCC 9.4.0"),
-        ("GCC: (GNU) 14.2.1 20250110 (Red Hat 14.2.1-11)", "GCC 14.2.1"),
-        ("GCC: (GNU) 4.8.5 20150623 (Red Hat 4.8.5-44)", "GCC 4.8.5"),
-        ("GCC: (Anaconda (x)) 11.2.0", "GCC 11.2.0"),
-        ("Linker: LLD 17.0.6", "Linker: LLD 17.0.6"),
-        ("GCC: (", "GCC: ("),
-    ],
-)
-def test_compilers_are_named_in_short_and_in_full_when_verbose(comment: str, short: str) -> None:
-    target = replace(samples.HEALTHY, elf={**samples.ELF, "compilers": [comment]})
-    assert f"   built      {short}, CUDA 12.1, " in plain(target)
-    assert f"   compiler   {comment}\n" in plain(target, verbose=True)
-
-
-def test_evidence_of_a_label_alone_takes_the_readable_name_from_the_undefined_symbols() -> None:
-    _, symbol, _ = samples.MISSING[5]
-    finding = replace(samples.GROUPED, evidence=(Evidence("needs", symbol=symbol),))
-    text = plain(replace(samples.FAILING, findings=(finding,)))
-    assert f"   |  needs  c10::cuda::GetDevice(int*)\n   |         {symbol}\n" in text
-
-
-def test_temporary_copy_of_a_wheel_member_is_not_named() -> None:
-    evidence = (Evidence("reads badly", f"/tmp/x/{samples.NAME}"), Evidence("other", "/lib/a.so"))
-    target = replace(samples.IN_WHEEL, findings=(replace(samples.DRIFT, evidence=evidence),))
-    assert "   |  reads badly\n   |  other in /lib/a.so\n" in plain(target)
-
-
 def test_confidence_is_said_when_it_is_not_high() -> None:
     low = replace(samples.DRIFT, confidence="low", severity="warning", title="perhaps")
     assert "warning[FA201]: perhaps (low confidence)\n" in plain(
@@ -384,41 +304,6 @@ def test_what_was_skipped_and_why_nothing_ran_is_always_said() -> None:
 def test_several_files_end_in_a_count_of_verdicts() -> None:
     text = plain(samples.HEALTHY, samples.FAILING, samples.FAILING)
     assert text.endswith("\n\n3 files: 1 loads, 2 fails\n")
-
-
-@pytest.mark.parametrize("answer", ALL_ANSWERS, ids=lambda a: a.kind)
-def test_why_answers_in_five_lines_of_one_order(answer: Answer) -> None:
-    text = why_text(samples.why(answer), False, 400)
-    lines = text.splitlines()[2:]
-    labels = [line[:12].rstrip() for line in lines]
-    assert labels[:5] == ["what", "owner", "exported by", "means", "type"]
-    assert set(labels[5:]) <= {"see also", "note", ""}
-
-
-def test_why_says_which_releases_export_a_name_and_that_nothing_here_does() -> None:
-    text = why_text(samples.why(samples.DRIFT_ANSWER), False, 100)
-    assert "exported by torch 2.1.0 2.1.1 2.1.2 2.2.0 2.2.1 2.2.2; here: nothing\n" in text
-    here = replace(samples.DRIFT_ANSWER, provider=samples.torch_library("libc10_cuda.so"))
-    assert "; here: torch/lib/libc10_cuda.so\n" in why_text(samples.why(here), False, 100)
-    nowhere = WhyReport("0.1.0", None, (samples.DRIFT_ANSWER,))
-    assert "; here: not looked at\n" in why_text(nowhere, False, 100)
-
-
-def test_why_calls_a_name_that_is_provided_here_neither_changed_nor_unknown() -> None:
-    here = replace(
-        samples.DRIFT_ANSWER, exported_by=(), direction="none", provider="/usr/lib/libcudart.so.12"
-    )
-    text = why_text(samples.why(here), False, 200)
-    assert "_ZN3c104cuda9SetDeviceEi: provided in this environment [FA201]\n" in text
-    assert "exported by here: /usr/lib/libcudart.so.12\n" in text
-    assert "changed between" not in text
-
-
-def test_why_tells_no_release_from_not_looked_up() -> None:
-    unknown = replace(samples.DRIFT_ANSWER, exported_by=(), direction="unknown")
-    assert "exported by no release on record; here" in why_text(samples.why(unknown), False, 100)
-    none = replace(unknown, direction="none")
-    assert "exported by no known release; here" in why_text(samples.why(none), False, 100)
 
 
 def run_python(code: str, **variables: str) -> str:
