@@ -76,7 +76,8 @@ MISSING = (
         ),
         (
             "at::_ops::empty_memory_format::call(c10::ArrayRef<c10::SymInt>, "
-            "c10::optional<c10::ScalarType>, c10::optional<c10::Layout>, c10::optional<c10::Device>, "
+            "c10::optional<c10::ScalarType>, c10::optional<c10::Layout>, "
+            "c10::optional<c10::Device>, "
             "c10::optional<bool>, c10::optional<c10::MemoryFormat>)"
         ),
     ),
@@ -89,7 +90,8 @@ MISSING = (
         ),
         (
             "c10::Warning::Warning(c10::variant<c10::Warning::UserWarning, "
-            "c10::Warning::DeprecationWarning>, c10::SourceLocation const&, std::basic_string<char, "
+            "c10::Warning::DeprecationWarning>, c10::SourceLocation const&, "
+            "std::basic_string<char, "
             "std::char_traits<char>, std::allocator<char> >, bool)"
         ),
     ),
