@@ -1,3 +1,3 @@
-"""Forensics for CUDA extension modules: why a torch extension does not load, read from its bytes."""
+"""Forensics for CUDA extension modules: why a torch extension does not load."""
 
 __version__ = "0.1.0"

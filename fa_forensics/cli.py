@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -120,9 +119,7 @@ def inspect(
 @_PYTHON
 @_FORMAT
 @_COLOR
-def why(
-    symbols: tuple[str, ...], python: str | None, form: str, color: bool | None
-) -> None:
+def why(symbols: tuple[str, ...], python: str | None, form: str, color: bool | None) -> None:
     """Explain undefined symbols: whose they are, who exports them here, what to do.
 
     SYMBOL is a name as the loader printed it, mangled or not, with or without its version.
@@ -133,6 +130,8 @@ def why(
         report = explain(symbols, python)
     except ForensicsError as error:
         _fail(error, form)
+    if report.problem is not None:
+        _warn(report.problem, "point at the environment that has torch: --python PATH")
     if form == "json":
         from fa_forensics.render.json import dumps, why_document
 
@@ -163,9 +162,7 @@ def exit_code(report: Report, fail_on: str) -> int:
 
 
 def _why_exit_code(report: WhyReport) -> int:
-    if any(answer.kind == "unrecognised" for answer in report.answers):
-        return EXIT_NOT_ANALYSED
-    return EXIT_OK
+    return EXIT_OK if report.problem is None else EXIT_NOT_ANALYSED
 
 
 def _fail(error: ForensicsError, form: str) -> None:
@@ -205,8 +202,6 @@ def _width() -> int:
     import shutil
 
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
-
-
 
 
 if __name__ == "__main__":

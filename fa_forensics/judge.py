@@ -201,5 +201,3 @@ def _mapped_elsewhere(ctx: Context, real: Confirmation) -> list[Judged]:
         notes=("Something loads it earlier: a preload, another package, or torch's own code.",),
     )
     return [Judged(RANK_NONE, finding)]
-
-

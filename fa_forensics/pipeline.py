@@ -34,7 +34,6 @@ from fa_forensics.resolve.target import Linked, link_target
 from fa_forensics.rules.base import Context, GpuFacts
 from fa_forensics.views import elf_view, environment_view
 
-
 if TYPE_CHECKING:
     from fa_forensics.facts.fatbin.agreement import CuobjdumpReport
 

@@ -170,8 +170,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class WhyReport:
-    """One run of ``why``: the environment it was answered in and its answers."""
+    """One run of ``why``: the environment it was answered in and its answers.
+
+    ``problem`` says what could not be looked up; it goes to stderr and makes the exit
+    code 3.
+    """
 
     tool_version: str
     environment: Mapping[str, object] | None
     answers: tuple[Answer, ...]
+    problem: str | None = None

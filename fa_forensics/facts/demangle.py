@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 MAX_MANGLED = 16_384
 
 #: What folds the two std::string flavours onto one text, in demangled form.
-_CXX11_STRING = (
-    "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
-)
+_CXX11_STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 
 
 @lru_cache(maxsize=1)
@@ -85,6 +83,17 @@ def mentions_cxx11(name: str, demangled: str) -> bool:
     return "__cxx11" in name or "B5cxx11" in name or "[abi:cxx11]" in demangled
 
 
+#: How the demangler introduces names that are not functions' own.
+_SPECIAL_NAMES = (
+    "vtable for ",
+    "typeinfo for ",
+    "typeinfo name for ",
+    "VTT for ",
+    "guard variable for ",
+    "non-virtual thunk to ",
+    "virtual thunk to ",
+)
+
 _OLD_STRING = re.compile(r"\bstd::(string\b|basic_string<char)")
 
 
@@ -99,8 +108,7 @@ def qualified_name(demangled: str) -> str:
     ``at::Tensor c10::f<int>(at::Tensor)`` gives ``c10::f<int>``; a return type, which
     templates carry, is dropped; ``vtable for c10::X`` gives ``c10::X``.
     """
-    for prefix in ("vtable for ", "typeinfo for ", "typeinfo name for ", "VTT for ",
-                   "guard variable for ", "non-virtual thunk to ", "virtual thunk to "):  # fmt: skip
+    for prefix in _SPECIAL_NAMES:
         if demangled.startswith(prefix):
             demangled = demangled[len(prefix) :]
             break

@@ -67,8 +67,10 @@ def owner_of_library(soname: str) -> str | None:
     for row in _rows():
         libraries: tuple[str, ...] = tuple(row["libraries"])  # type: ignore[arg-type]
         for library in libraries:
-            if soname == library or soname.startswith(library + ".") or (
-                library == "libpython" and soname.startswith(library)
+            if (
+                soname == library
+                or soname.startswith(library + ".")
+                or (library == "libpython" and soname.startswith(library))
             ):
                 return str(row["owner"])
     return None
@@ -78,9 +80,8 @@ def _row_of(name: str, version: str | None, demangled: str) -> Mapping[str, obje
     mangled = name.startswith("_Z")
     scope = qualified_name(demangled) if mangled else ""
     for row in _rows():
-        if version is not None:
-            if version.startswith(row["versions"]):  # type: ignore[arg-type]
-                return row
+        if version is not None and version.startswith(row["versions"]):  # type: ignore[arg-type]
+            return row
         if mangled:
             if scope.startswith(row["scopes"]):  # type: ignore[arg-type]
                 return row

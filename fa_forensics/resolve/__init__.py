@@ -1,1 +1,1 @@
-"""What is true of one file in one environment: which file serves a soname, who provides a symbol."""
+"""What is true of one file in one environment: what serves a soname, what a symbol."""

@@ -16,7 +16,6 @@ from fa_forensics.resolve.resolution import (
     VersionMiss,
 )
 from fa_forensics.resolve.search import Searcher, split_path
-from fa_forensics.resolve.torch_import import STAGE as TORCH_STAGE
 from fa_forensics.resolve.torch_import import load_torch
 
 STAGE = "dlopen"
@@ -123,14 +122,9 @@ def _first_failure(
         if library.path is None:
             if library.problem is not None:
                 return library.problem
-            return (
-                f"{library.soname}: cannot open shared object file: No such file or directory"
-            )
+            return f"{library.soname}: cannot open shared object file: No such file or directory"
     for miss in versions:
-        return (
-            f"{miss.provider}: version `{miss.version}' not found "
-            f"(required by {miss.needed_by})"
-        )
+        return f"{miss.provider}: version `{miss.version}' not found (required by {miss.needed_by})"
     for dependency in dependencies:
         version = f", version {dependency.version}" if dependency.version else ""
         return f"{dependency.path}: undefined symbol: {dependency.symbol}{version}"
@@ -139,6 +133,3 @@ def _first_failure(
         version = f", version {binding.version}" if binding.version else ""
         return f"{os.path.abspath(target.path)}: undefined symbol: {binding.symbol}{version}"
     return None
-
-
-__all__ = ["Linker", "STAGE", "TORCH_STAGE"]

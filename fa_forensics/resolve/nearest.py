@@ -122,6 +122,21 @@ class NameIndex:
                 return rows
         return ()
 
+    def with_scope(self, prefix: bytes, demangled: str) -> tuple[Near, ...]:
+        """Exported names with a readable name's qualified name, whatever their parameters.
+
+        ``prefix`` is the mangled start of that qualified name.
+        """
+        scope = qualified_name(fold_flavour(demangled))
+        rows: dict[str, Near] = {}
+        for spelling in _spellings(prefix):
+            for name, loaded in self.starting_with(spelling, self._objects):
+                symbol = name.decode("utf-8", "backslashreplace")
+                text = demangle(symbol)
+                if qualified_name(fold_flavour(text)) == scope:
+                    rows.setdefault(text, Near(symbol, text, loaded.path, OTHER_PARAMETERS))
+        return tuple(rows[text] for text in sorted(rows))
+
     def _nearest_in(self, symbol: str, objects: Sequence[LoadedObject]) -> tuple[Near, ...]:
         name = symbol.encode("utf-8", "surrogateescape")
         if not name.startswith(b"_Z"):

@@ -39,7 +39,7 @@ class LoadedObject:
         found_by: str,
         stage: str,
     ) -> None:
-        self.path = path
+        self.path = _tidy(path)
         self.dynamic = dynamic
         self.names = {path}
         if dynamic.soname:
@@ -51,6 +51,17 @@ class LoadedObject:
         self.missing: list[Miss] = []
         self.stage = stage
         self.searched = False
+
+
+def _tidy(path: str) -> str:
+    """A path without ``..``, as people want to read it, if it still names the same file."""
+    if ".." not in path:
+        return path
+    shorter = os.path.normpath(path)
+    try:
+        return shorter if os.path.samefile(shorter, path) else path
+    except OSError:  # a link on the way makes the textual shortening wrong
+        return path
 
 
 class Miss:
@@ -95,9 +106,7 @@ class Process:
                 roots.append(found)
         self.global_scope = self._load_dependencies(roots, "start")
 
-    def dlopen(
-        self, path: str, stage: str, global_scope: bool = False
-    ) -> list[LoadedObject]:
+    def dlopen(self, path: str, stage: str, global_scope: bool = False) -> list[LoadedObject]:
         """What ``dlopen(path)`` would map: the object first, then its needs, breadth first.
 
         Raises ``ForensicsError`` when the file itself cannot be read.
@@ -135,9 +144,7 @@ class Process:
                 loaded.needed = []
                 loaded.searched = False
 
-    def _load_dependencies(
-        self, roots: Sequence[LoadedObject], stage: str
-    ) -> list[LoadedObject]:
+    def _load_dependencies(self, roots: Sequence[LoadedObject], stage: str) -> list[LoadedObject]:
         order = list(roots)
         for loaded in order:  # grows while it is walked: breadth first
             if not loaded.searched:
@@ -151,9 +158,7 @@ class Process:
             order.extend(o for o in loaded.needed if o not in order)
         return order
 
-    def _load_needed(
-        self, name: str, loader: LoadedObject, stage: str
-    ) -> LoadedObject | Miss:
+    def _load_needed(self, name: str, loader: LoadedObject, stage: str) -> LoadedObject | Miss:
         known = self.find_loaded(name)
         if known is not None:
             return known

@@ -54,14 +54,7 @@ def link_target(
         return Linked(None, (), (), (Skipped("link", reason),), uses_torch)
     torch = environment.torch
     try:
-        linker = Linker(
-            environment.python_real,
-            environment.interpreter_loader,
-            _MACHINES[environment.machine],
-            torch.path if torch else None,
-            environment.site_dirs,
-            environment.variables,
-        )
+        linker = open_linker(environment)
     except ForensicsError as error:
         return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
     try:
@@ -76,25 +69,49 @@ def link_target(
         linker.close()
 
 
+def open_linker(environment: Environment) -> Linker:
+    """The process of an environment after ``import torch``, as far as it has a torch.
+
+    Raises ``ForensicsError`` when the interpreter cannot be read or its loader's rules are
+    not known.
+    """
+    reason = _foreign(environment)
+    if reason is not None:
+        raise ForensicsError(reason)
+    return Linker(
+        environment.python_real,
+        environment.interpreter_loader,
+        _MACHINES[environment.machine],
+        environment.torch.path if environment.torch else None,
+        environment.site_dirs,
+        environment.variables,
+    )
+
+
+def _foreign(environment: Environment) -> str | None:
+    """Why the loader of an environment cannot be modelled, or None."""
+    if environment.machine not in _MACHINES:
+        return f"the loader's rules for {environment.machine} are not known to this tool"
+    if environment.libc != "glibc":
+        return f"the loader of {environment.libc} searches by other rules, which are not modelled"
+    return None
+
+
 def _cannot_resolve(elf: ElfFacts, environment: Environment, uses_torch: bool) -> str | None:
     if elf.machine != environment.machine:
         return (
             f"the file is for {elf.machine}, the Python at {environment.python} is for "
             f"{environment.machine}: nothing of it can be looked up here"
         )
-    if environment.machine not in _MACHINES:
-        return f"the loader's rules for {environment.machine} are not known to this tool"
-    if environment.libc != "glibc":
-        return f"the loader of {environment.libc} searches by other rules, which are not modelled"
+    foreign = _foreign(environment)
+    if foreign is not None:
+        return foreign
     if elf.type != "shared object" or not elf.has_dynamic:
         return "the file has no dynamic section that a loader could read"
     if elf.expected_size > elf.size:
         return "the file is cut short, so its tables cannot be trusted"
     if uses_torch and environment.torch is None:
-        return (
-            environment.torch_problem
-            or f"no torch is installed in {environment.prefix}"
-        )
+        return environment.torch_problem or f"no torch is installed in {environment.prefix}"
     return None
 
 
@@ -158,5 +175,3 @@ def _siblings(path: str, resolution: Resolution) -> tuple[Sibling, ...]:
         if os.path.isfile(candidate):
             found.append(Sibling(library.soname, candidate))
     return tuple(found)
-
-

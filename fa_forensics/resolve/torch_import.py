@@ -23,7 +23,9 @@ STAGE = "import torch"
 _PRELOAD = re.compile(r"""["']([\w-]+)["']\s*[:,]\s*["'](lib[\w-]+\.so\.\*\[0-9\])["']""")
 
 
-def load_torch(process: Process, torch_dir: str, site_dirs: Sequence[str], rtld_global: bool) -> list[str]:
+def load_torch(
+    process: Process, torch_dir: str, site_dirs: Sequence[str], rtld_global: bool
+) -> list[str]:
     """Map what ``import torch`` would map. Returns problems as sentences.
 
     ``rtld_global`` is true when TORCH_USE_RTLD_GLOBAL is set, which puts torch's own
@@ -61,9 +63,7 @@ def _dlopen(
         return []
 
 
-def _read_preloads(
-    torch_dir: str, problems: list[str]
-) -> tuple[list[tuple[str, str]], bool]:
+def _read_preloads(torch_dir: str, problems: list[str]) -> tuple[list[tuple[str, str]], bool]:
     """(folder, pattern) rows of torch's preload list, and whether it is always used."""
     path = os.path.join(torch_dir, "__init__.py")
     try:

@@ -13,9 +13,10 @@ from fa_forensics.rules.link import symbol_evidence
 from fa_forensics.rules.remedy import build_for_this_torch, metadata_note, torch_for_the_file
 
 _WORDS = {
-    "cxx11": "the new std::string (std::__cxx11, _GLIBCXX_USE_CXX11_ABI=1)",
-    "pre-cxx11": "the old std::string (_GLIBCXX_USE_CXX11_ABI=0)",
+    "cxx11": "the new std::string (cxx11)",
+    "pre-cxx11": "the old std::string (pre-cxx11)",
 }
+_MACRO = {"cxx11": "_GLIBCXX_USE_CXX11_ABI=1", "pre-cxx11": "_GLIBCXX_USE_CXX11_ABI=0"}
 
 
 def flavour_mismatch(ctx: Context) -> Sequence[Judged]:
@@ -35,20 +36,24 @@ def flavour_mismatch(ctx: Context) -> Sequence[Judged]:
         rank = RANK_NONE
         evidence = (
             Evidence(
-                f"needs {witness} = {readable(demangle(witness))}", ctx.elf.path, ".dynsym",
-                None, witness,
-            ),  # fmt: skip
+                f"needs {witness} = {readable(demangle(witness))}",
+                ctx.elf.path,
+                ".dynsym",
+                None,
+                witness,
+            ),
         )
     finding = Finding(
         code="FA301",
         severity="error" if split.other_flavour else "warning",
         confidence="high",
-        title=f"{ctx.name} was built for {_WORDS[flavour]}, torch {torch.version} here "
-        f"was built for {_WORDS[torch.cxx11_abi]}",
+        title=f"the file was built for {_WORDS[flavour]}, torch {torch.version} for "
+        f"{_WORDS[torch.cxx11_abi]}",
         evidence=(*evidence, Evidence(f"torch's flavour: {torch.cxx11_evidence}", torch.lib_dir)),
         notes=(
-            "Every torch function that takes or returns a std::string has another name in the other "
-            "flavour. It is a property of each build, not of a version: no compiler or library "
+            f"The file was compiled with {_MACRO[flavour]}, torch with {_MACRO[torch.cxx11_abi]}.",
+            "Every torch function that takes or returns a std::string has another name in the "
+            "other flavour. It is a property of each build, not of a version: no compiler or library "
             "upgrade changes it, only a build of the extension in torch's flavour.",
             *metadata_note(ctx),
         ),
@@ -70,12 +75,14 @@ def mixed_flavours(ctx: Context) -> Sequence[Judged]:
         title=f"{ctx.name} needs torch names of both std::string flavours "
         f"({len(new)} new, {len(old)} old)",
         evidence=tuple(
-            Evidence(f"needs {name} = {readable(demangle(name))}", ctx.elf.path, ".dynsym", None, name)
+            Evidence(
+                f"needs {name} = {readable(demangle(name))}", ctx.elf.path, ".dynsym", None, name
+            )
             for name in rarer[:5]
         ),
-        notes=("Its object files were compiled with different settings; rebuild all of them alike.",),
+        notes=(
+            "Its object files were compiled with different settings; rebuild all of them alike.",
+        ),
         help=build_for_this_torch(ctx),
     )
     return (Judged(RANK_NONE, finding),)
-
-

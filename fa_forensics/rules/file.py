@@ -19,7 +19,9 @@ def wrong_machine(ctx: Context) -> Sequence[Judged]:
         title=f"{ctx.name} is for {ctx.elf.machine}, this Python is for {ctx.environment.machine}",
         evidence=(
             Evidence(f"e_machine {ctx.elf.machine}", ctx.elf.path, "ELF header"),
-            Evidence(f"e_machine {ctx.environment.machine}", ctx.environment.python_real, "ELF header"),
+            Evidence(
+                f"e_machine {ctx.environment.machine}", ctx.environment.python_real, "ELF header"
+            ),
         ),
         notes=("No setting makes it load here; its symbols were not looked up.",),
     )
@@ -34,7 +36,8 @@ def cut_short(ctx: Context) -> Sequence[Judged]:
         code="FA102",
         severity="error",
         confidence="high",
-        title=f"{ctx.name} is cut short: {ctx.elf.size:,} of at least {ctx.elf.expected_size:,} bytes are there",
+        title=f"{ctx.name} is cut short: {ctx.elf.size:,} of at least "
+        f"{ctx.elf.expected_size:,} bytes are there",
         evidence=tuple(Evidence(text, ctx.elf.path) for text in ctx.elf.problems),
         notes=("A download, a copy or a full disk broke it; what is left was still read.",),
         help=_reinstall(ctx),
@@ -87,7 +90,7 @@ def executable_stack(ctx: Context) -> Sequence[Judged]:
         evidence=(Evidence("PT_GNU_STACK has the flag X", ctx.elf.path, "program headers"),),
         notes=(
             "glibc 2.41 and later, and hardened kernels before that, refuse such a file: "
-            "\"cannot enable executable stack as shared object requires\".",
+            '"cannot enable executable stack as shared object requires".',
         ),
     )
     return (Judged(RANK_NONE, finding),)
@@ -105,7 +108,8 @@ def no_section_headers(ctx: Context) -> Sequence[Judged]:
         confidence="high",
         title=f"{ctx.name} has no section headers; it was read through its program headers",
         notes=(
-            "Loading does not need them. Tools that do (cuobjdump, older binutils) see nothing in it.",
+            "Loading does not need them. Tools that do (cuobjdump, older binutils) see "
+            "nothing in it.",
         ),
     )
     return (Judged(RANK_NONE, finding),)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
 from fa_forensics.facts.flavour import CXX11, PRE_CXX11
 from fa_forensics.facts.owner import is_torch
-from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.resolve.explain import Missing
+from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.rules.base import Context
 
 
@@ -41,8 +41,10 @@ def split_by_flavour(ctx: Context) -> FlavourSplit:
         if not is_torch(item.owner):
             continue
         flavour = symbol_flavour(item)
-        differs = flavour is not None and torch_flavour in (CXX11, PRE_CXX11) and (
-            flavour != torch_flavour
+        differs = (
+            flavour is not None
+            and torch_flavour in (CXX11, PRE_CXX11)
+            and (flavour != torch_flavour)
         )
         twin = any(near.relation == OTHER_FLAVOUR for near in item.nearest)
         if twin or (differs and not item.nearest_sought):

@@ -6,13 +6,18 @@ import re
 from dataclasses import dataclass, field
 
 from fa_forensics.facts.owner import is_torch, owner_of_library
-from fa_forensics.resolve.resolution import Library
 from fa_forensics.resolve.explain import Sibling
+from fa_forensics.resolve.resolution import Library
 from fa_forensics.rules.base import Context
 
 _MAJOR = re.compile(r"\.so\.(\d+)")
 #: torch's libraries that only CUDA builds have.
-_CUDA_ONLY = ("libc10_cuda.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so", "libtorch_nvshmem.so")
+_CUDA_ONLY = (
+    "libc10_cuda.so",
+    "libtorch_cuda.so",
+    "libtorch_cuda_linalg.so",
+    "libtorch_nvshmem.so",
+)
 _DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 
 
@@ -70,12 +75,19 @@ def library_causes(ctx: Context) -> LibraryCauses:
             causes.sibling.append((library, siblings[soname]))
         elif soname in _DRIVER:
             causes.driver.append(library)
-        elif torch is not None and not torch.has_cuda_libs and (
-            soname in _CUDA_ONLY or is_nvidia_library(soname)
+        elif (
+            torch is not None
+            and not torch.has_cuda_libs
+            and (soname in _CUDA_ONLY or is_nvidia_library(soname))
         ):
             causes.cpu_only.append(library)
         elif major is not None and torch_major is not None and major != torch_major:
             causes.cuda_major.append(library)
         else:
             causes.other.append(library)
+    if causes.cuda_major:
+        # The libraries whose sonames count on their own (cuSPARSE, cuDNN …) are missing for
+        # the same reason as those that name the major version.
+        causes.cuda_major += [lib for lib in causes.other if is_nvidia_library(lib.soname)]
+        causes.other = [lib for lib in causes.other if lib not in causes.cuda_major]
     return causes

@@ -30,13 +30,14 @@ def cpu_only_torch(ctx: Context) -> Sequence[Judged]:
         code="FA601",
         severity="error",
         confidence="high",
-        title=f"torch {torch.version} here has no CUDA{other}; {ctx.name} needs a CUDA build of torch",
+        title=f"torch {torch.version} has no CUDA{other}; the file needs a CUDA build of torch",
         evidence=(
             *(needed_by(library) for library in libraries),
             Evidence("no libc10_cuda.so, no libtorch_cuda.so", torch.lib_dir),
         ),
         notes=(
-            "The GPU driver plays no part in this: the libraries would come with a CUDA build of torch.",
+            "The GPU driver plays no part in this: the libraries would come with a CUDA build "
+            "of torch.",
             *metadata_note(ctx),
         ),
         help=(pip(ctx, f'install --force-reinstall --no-cache-dir "torch=={release}"'),),
@@ -55,8 +56,7 @@ def other_cuda_major(ctx: Context) -> Sequence[Judged]:
         code="FA602",
         severity="error",
         confidence="high",
-        title=f"{ctx.name} was built with CUDA {major}, torch {torch.version} here brings CUDA "
-        f"{torch.cuda}",
+        title=f"the file was built with CUDA {major}, torch {torch.version} brings CUDA {torch.cuda}",
         evidence=tuple(needed_by(library) for library in libraries),
         notes=(
             "A library's major version is in its name, so one major cannot stand in for another; "
@@ -77,11 +77,7 @@ def broken_torch(ctx: Context) -> Sequence[Judged]:
     if not misses and not problems:
         return ()
     torch = ctx.environment.torch
-    what = (
-        f"it needs {misses[0].soname}, which is not found"
-        if misses
-        else problems[0]
-    )
+    what = f"it needs {misses[0].soname}, which is not found" if misses else problems[0]
     finding = Finding(
         code="FA603",
         severity="error",

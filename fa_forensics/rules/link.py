@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import readable
-from fa_forensics.facts.owner import OWN, PYTHON, is_torch, title_of
+from fa_forensics.facts.owner import OWN, PYTHON, is_torch, owner_of_library, title_of
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.resolve.explain import Missing
 from fa_forensics.resolve.resolution import Library
@@ -39,22 +39,32 @@ def symbol_evidence(ctx: Context, missing: Sequence[Missing]) -> tuple[Evidence,
             text += f" = {shown}"
         rows.append(
             Evidence(
-                text, ctx.elf.path, ".dynsym", item.binding.table, item.binding.symbol,
+                text,
+                ctx.elf.path,
+                ".dynsym",
+                item.binding.table,
+                item.binding.symbol,
                 item.binding.version,
-            )  # fmt: skip
+            )
         )
         rows += [
             Evidence(
-                f"has {readable(near.demangled)} ({near.relation})", near.library, ".dynsym",
-                None, near.symbol,
-            )  # fmt: skip
+                f"has {readable(near.demangled)} ({near.relation})",
+                near.library,
+                ".dynsym",
+                None,
+                near.symbol,
+            )
             for near in item.nearest[:3]
         ]
     return tuple(rows)
 
 
 def _others(count: int, what: str = "other") -> str:
-    return f" and {count} {what}{'s' if count > 1 else ''}" if count else ""
+    if not count:
+        return ""
+    plural = what[:-1] + "ies" if what.endswith("y") else what + "s"
+    return f" and {count} {plural if count > 1 else what}"
 
 
 def torch_symbols(ctx: Context) -> Sequence[Judged]:
@@ -87,22 +97,25 @@ def torch_symbols(ctx: Context) -> Sequence[Judged]:
 
 
 def libraries_not_found(ctx: Context) -> Sequence[Judged]:
-    """FA202: a needed library is in none of the places where the loader looks."""
-    return [
-        Judged(
-            library_rank(ctx, library),
-            Finding(
-                code="FA202",
-                severity="error",
-                confidence="high",
-                title=f"{library.soname} is not found"
-                + (f": it is part of {title_of(owner)}" if (owner := _owner(library)) else ""),
-                evidence=(needed_by(library), *tried(library)),
-                notes=_consequences(ctx, [library]),
-            ),
-        )
-        for library in library_causes(ctx).other
-    ]
+    """FA202: needed libraries are in none of the places where the loader looks."""
+    libraries = library_causes(ctx).other
+    if not libraries:
+        return ()
+    first = libraries[0]
+    title = f"{first.soname} is not found"
+    if len(libraries) > 1:
+        title = f"{first.soname}{_others(len(libraries) - 1, 'other library')} are not found"
+    owner = owner_of_library(first.soname)
+    notes = [f"{first.soname} is part of {title_of(owner)}."] if owner else []
+    finding = Finding(
+        code="FA202",
+        severity="error",
+        confidence="high",
+        title=title,
+        evidence=(*(needed_by(library) for library in libraries), *tried(first)),
+        notes=(*notes, *_consequences(ctx, libraries)),
+    )
+    return (Judged(library_rank(ctx, first), finding),)
 
 
 def damaged_libraries(ctx: Context) -> Sequence[Judged]:
@@ -271,8 +284,14 @@ def dependency_symbols(ctx: Context) -> Sequence[Judged]:
     for miss in ctx.resolution.dependency_misses:
         version = f", version {miss.version}" if miss.version else ""
         by_path.setdefault(miss.path, []).append(
-            Evidence(f"needs {miss.symbol}{version}", miss.path, ".dynsym", None, miss.symbol,
-                     miss.version)  # fmt: skip
+            Evidence(
+                f"needs {miss.symbol}{version}",
+                miss.path,
+                ".dynsym",
+                None,
+                miss.symbol,
+                miss.version,
+            )
         )
     return [
         Judged(
@@ -314,21 +333,18 @@ def _consequences(ctx: Context, libraries: Sequence[Library]) -> tuple[str, ...]
     count = sum(1 for m in ctx.missing if m.absent_library in names)
     if not count:
         return ()
-    return (f"{count} undefined symbol{'s' if count > 1 else ''} would come from it.",)
-
-
-def _owner(library: Library) -> str | None:
-    from fa_forensics.facts.owner import owner_of_library
-
-    return owner_of_library(library.soname)
+    source = "it" if len(libraries) == 1 else "them"
+    return (f"{count} undefined symbol{'s' if count > 1 else ''} would come from {source}.",)
 
 
 def _loaded_library(ctx: Context, owner: str) -> str | None:
-    from fa_forensics.facts.owner import owner_of_library
-
     if ctx.resolution is None:
         return None
     return next(
-        (path for path in ctx.resolution.scope if owner_of_library(os.path.basename(path)) == owner),
+        (
+            path
+            for path in ctx.resolution.scope
+            if owner_of_library(os.path.basename(path)) == owner
+        ),
         None,
     )

@@ -29,8 +29,8 @@ def other_python(ctx: Context) -> Sequence[Judged]:
         title=f"{ctx.name} is for Python {digits[0]}.{digits[1:]}, this environment has {version}",
         evidence=(Evidence(f"tag {tag} in the file name, {expected} expected", ctx.elf.path),),
         notes=(
-            "Python looks only for its own tag: the import says \"No module named\", "
-            "not \"undefined symbol\".",
+            'Python looks only for its own tag: the import says "No module named", '
+            'not "undefined symbol".',
         ),
         help=build_for_this_torch(ctx),
     )
@@ -68,8 +68,8 @@ def module_name(ctx: Context) -> Sequence[Judged]:
         title=f"{ctx.name} defines PyInit_{found[0]}, not PyInit_{expected}",
         evidence=(Evidence(f"exports PyInit_{found[0]}", ctx.elf.path, ".dynsym"),),
         notes=(
-            "Under this file name, import fails with \"dynamic module does not define module "
-            f"export function (PyInit_{expected})\"; the file was renamed.",
+            'Under this file name, import fails with "dynamic module does not define module '
+            f'export function (PyInit_{expected})"; the file was renamed.',
         ),
     )
     return (Judged(RANK_NONE, finding),)

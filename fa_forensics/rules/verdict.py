@@ -28,11 +28,18 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
         return FAILS, first.title
     count = sum(1 for b in ctx.resolution.bindings if b.provider is not None)
     if not ctx.uses_torch:
-        return LOADS, f"all {count} symbols it needs have a provider here; it needs nothing of torch"
+        return (
+            LOADS,
+            f"all {count} symbols it needs have a provider here; it needs nothing of torch",
+        )
     torch = ctx.environment.torch if ctx.environment else None
     here = f"torch {torch.version}" if torch else "this environment"
     if ctx.stable_abi:
-        return LOADS, f"all {count} symbols it needs have a provider in {here}; it keeps to torch's stable ABI"
+        return (
+            LOADS,
+            f"all {count} symbols it needs have a provider in {here}; "
+            "it keeps to torch's stable ABI",
+        )
     return _by_build_torch(ctx, count, here)
 
 

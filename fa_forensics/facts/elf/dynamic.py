@@ -311,9 +311,7 @@ class DynamicObject:
                 yield index
                 (index,) = _U32.unpack_from(data, at + 4 * (buckets + index))
 
-    def lookup(
-        self, name: bytes, hashed: int, version: str | None = None
-    ) -> Definition | None:
+    def lookup(self, name: bytes, hashed: int, version: str | None = None) -> Definition | None:
         """The exported definition that glibc would bind this name and version to, or None.
 
         ``hashed`` is ``gnu_hash(name)``, computed once for all objects. The rules are
@@ -329,26 +327,27 @@ class DynamicObject:
             found = self._definition_at(index, name)
             if found is None:
                 continue
+            bind, kind = found
             if self._versym is None:
-                return found
+                return Definition(index, bind, kind, None)
             at = self._versym + 2 * index
             if at + 2 > self.image.size:
                 continue
             (number,) = _U16.unpack_from(self.image.data, at)
             plain = number & VERSION_MASK
             named = self.verdef.get(plain) if plain >= 2 else None
-            found = found._replace(version=named)
             if version is not None:
                 if named == version or (plain < 2 and not number & VERSION_HIDDEN):
-                    return found
+                    return Definition(index, bind, kind, named)
             elif plain < 3:
-                return found
+                return Definition(index, bind, kind, named)
             elif not number & VERSION_HIDDEN:
                 visible_versions += 1
-                only = only or found
+                only = only or Definition(index, bind, kind, named)
         return only if visible_versions == 1 else None
 
-    def _definition_at(self, index: int, name: bytes) -> Definition | None:
+    def _definition_at(self, index: int, name: bytes) -> tuple[int, int] | None:
+        """(bind, type) of a symbol that defines and exports exactly this name."""
         assert self._symtab is not None
         at = self._symtab + index * _SYM.size
         if at + _SYM.size > self.image.size:
@@ -364,4 +363,4 @@ class DynamicObject:
         start = (self._strtab or 0) + offset
         if self.image.data[start : start + len(name) + 1] != name + b"\0":
             return None
-        return Definition(index, bind, kind, None)
+        return bind, kind

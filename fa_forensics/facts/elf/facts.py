@@ -92,13 +92,18 @@ def read_facts(dynamic: DynamicObject) -> ElfFacts:
     """Collect the facts of an opened object. Raises nothing: damage is in ``problems``."""
     image = dynamic.image
     symbols = tuple(dynamic.symbols())
+    expected_size = image.expected_size()
+    if expected_size > image.size:
+        image.problems.append(
+            f"cut short: its headers describe {expected_size:,} bytes, the file has {image.size:,}"
+        )
     module_name, python_tag = module_of(image.path)
     stack = next((s for s in image.segments if s.type == PT_GNU_STACK), None)
     tls = next((s for s in image.segments if s.type == PT_TLS), None)
     return ElfFacts(
         path=image.path,
         size=image.size,
-        expected_size=getattr(image, "expected_size", 0),
+        expected_size=expected_size,
         elf_class=64 if image.is_64bit else 32,
         machine=machine_name(image.machine),
         type=_TYPES.get(image.type, f"type {image.type}"),

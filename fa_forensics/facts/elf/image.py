@@ -66,15 +66,13 @@ class ElfImage:
     def __init__(self, path: str) -> None:
         self.path = path
         self.problems: list[str] = []
-        self.section_problem: str | None = None
         self.data, self.size = _map_file(path)
         self._read_header()
         self.segments: tuple[Segment, ...] = ()
-        self.sections: tuple[Section, ...] = ()
+        self._sections: tuple[Section, ...] | None = None
+        self._section_problem: str | None = None
         if self.supported:
             self.segments = self._read_segments()
-            self.sections = self._read_sections()
-            self._check_size()
 
     def close(self) -> None:
         """Unmap the file. Views handed out before must not be used afterwards."""
@@ -86,6 +84,18 @@ class ElfImage:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The section table, read at first use: binding a symbol never needs it."""
+        if self._sections is None:
+            self._sections = self._read_sections() if self.supported else ()
+        return self._sections
+
+    @property
+    def section_problem(self) -> str | None:
+        """Why there is no section table, in a few words, or None when there is one."""
+        return self._section_problem if self.sections == () else None
 
     def section(self, name: str) -> Section | None:
         """The first section of that name that has bytes in this file, or None."""
@@ -158,15 +168,15 @@ class ElfImage:
 
     def _read_sections(self) -> tuple[Section, ...]:
         if not self._shoff:
-            self.section_problem = "the section headers were removed"
+            self._section_problem = "the section headers were removed"
             return ()
         if self._shentsize != _SHDR.size:
-            self.section_problem = f"section header entries of {self._shentsize} bytes, not 64"
+            self._section_problem = f"section header entries of {self._shentsize} bytes, not 64"
             return ()
         count, strings_index = self._shnum, self._shstrndx
         first = self.read(self._shoff, _SHDR.size)
         if len(first) < _SHDR.size:
-            self.section_problem = "the section headers lie beyond the end of the file"
+            self._section_problem = "the section headers lie beyond the end of the file"
             return ()
         # gABI: with 0xff00 sections or more the real numbers are in the first header.
         if count == 0:
@@ -175,11 +185,11 @@ class ElfImage:
             strings_index = _SHDR.unpack(first)[6]
         raw = self.read(self._shoff, min(count, MAX_SECTIONS) * _SHDR.size)
         if not count or count > MAX_SECTIONS or len(raw) < count * _SHDR.size:
-            self.section_problem = "the section header table leaves the file"
+            self._section_problem = "the section header table leaves the file"
             return ()
         headers = list(_SHDR.iter_unpack(raw))
         if strings_index >= count or headers[strings_index][1] == SHT_NOBITS:
-            self.section_problem = "the section names are missing"
+            self._section_problem = "the section names are missing"
             return ()
         return self._name_sections(headers, strings_index)
 
@@ -188,7 +198,7 @@ class ElfImage:
     ) -> tuple[Section, ...]:
         names = self.read(headers[strings_index][4], min(headers[strings_index][5], 1 << 20))
         if not names:
-            self.section_problem = "the section names lie beyond the end of the file"
+            self._section_problem = "the section names lie beyond the end of the file"
             return ()
         sections = []
         for header in headers:
@@ -200,18 +210,13 @@ class ElfImage:
             )
         return tuple(sections)
 
-    def _check_size(self) -> None:
-        """Note when the headers speak of bytes that the file no longer has."""
+    def expected_size(self) -> int:
+        """The size (bytes) that the headers speak of; more than ``size`` when cut short."""
         ends = [s.offset + s.file_size for s in self.segments if s.type == PT_LOAD]
         ends += [s.offset + s.size for s in self.sections if s.type not in (0, SHT_NOBITS)]
         if self._shoff and self._shnum:
             ends.append(self._shoff + self._shnum * _SHDR.size)
-        self.expected_size = max(ends, default=0)
-        if self.expected_size > self.size:
-            self.problems.append(
-                f"cut short: its headers describe {self.expected_size:,} bytes, "
-                f"the file has {self.size:,}"
-            )
+        return max(ends, default=0)
 
 
 def _map_file(path: str) -> tuple[mmap.mmap | bytes, int]:

@@ -65,9 +65,10 @@ class Toolkits(NamedTuple):
 def read_toolkits(image: ElfImage, code: DeviceCode) -> Toolkits:
     """The toolkits that made the code of a file.
 
-    Every uncompressed cubin of ABI 7 is asked. Compressed ones, and those of ABI 8, are asked
-    by the first and the last of each architecture and section: enough to see a library
-    built by another toolkit linked in, at a cost of milliseconds.
+    Every uncompressed cubin of ABI 7 is asked. Of compressed ones the first and the last of
+    each architecture and section are, which shows most libraries linked in from elsewhere.
+    Of ABI 8 the smallest is asked (its note may lie anywhere in it), or else the first. All
+    that takes milliseconds; asking every cubin would take seconds.
     """
     seen: dict[tuple[str, str | None, str], set[str]] = {}
     problems: dict[str, set[str]] = {}
@@ -76,6 +77,8 @@ def read_toolkits(image: ElfImage, code: DeviceCode) -> Toolkits:
         for cubin in group:
             try:
                 seen.setdefault(_of_cubin(image, cubin), set()).add(cubin.arch)
+                if cubin.abi != 7:
+                    break
             except DamagedFile as error:
                 failed.append(error.message)
             except ImportError:
@@ -102,18 +105,22 @@ def read_ptx_releases() -> dict[str, tuple[str, ...]]:
 
 
 def _worth_asking(images: tuple[Image, ...]) -> Iterator[list[Image]]:
-    """The cubins to ask: single ones, and the first and last of groups."""
+    """The cubins to ask: single ones, and the one or two that stand for a group."""
     groups: dict[tuple[str, int | None, str | None], list[Image]] = {}
     for image in images:
         if image.kind != "cubin":
             continue
         if image.compression is None and image.abi == 7:
             yield [image]
-            continue
-        key = (image.arch, image.abi, image.section)
-        group = groups.setdefault(key, [])
-        group[1 if group else 0 :] = [image]
-    yield from groups.values()
+        else:
+            groups.setdefault((image.arch, image.abi, image.section), []).append(image)
+    for (_arch, abi, _section), group in groups.items():
+        pair = [group[0], group[-1]] if abi == 7 else [min(group, key=_full_size), group[0]]
+        yield pair if pair[0] is not pair[1] else pair[:1]
+
+
+def _full_size(image: Image) -> int:
+    return image.uncompressed_bytes or image.stored_bytes
 
 
 def _of_cubin(image: ElfImage, cubin: Image) -> tuple[str, str | None, str]:
