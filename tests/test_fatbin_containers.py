@@ -180,7 +180,8 @@ def test_file_without_gpu_code_has_an_empty_list(read: Reader) -> None:
 def test_concatenated_entry_lists_each_of_its_images(read: Reader) -> None:
     subs = b""
     for sm, flags, size, blob_offset, identifier in (
-        (80, 0x11, 3000, 100, b""), (90, 0x100011, 1000, 3100, b"b.cu"), (100, 0x200011, 4000, 4100, b""),
+        (80, 0x11, 3000, 100, b""), (90, 0x100011, 1000, 3100, b"b.cu"),
+        (100, 0x200011, 4000, 4100, b""),
     ):  # fmt: skip
         sub = bytearray(entry(2, sm, b"", flags=flags, identifier=identifier, version=(1, 8)))
         struct.pack_into("<IQ", sub, 4, blob_offset, size)

@@ -191,7 +191,7 @@ def test_random_damage_to_a_real_file_never_raises(unpacked: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "member", "releases"),
     [
-        ("vllm_flash_attn-2.6.2", "vllm_flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so", {"12.1"}),
+        ("autoawq_kernels-0.0.4", "awq_ext.cpython-311-x86_64-linux-gnu.so", {"12.1"}),
         ("autoawq_kernels-0.0.9", "awq_ext.cpython-311-x86_64-linux-gnu.so", {"12.4"}),
         ("bitsandbytes-0.43.0", "bitsandbytes/libbitsandbytes_cuda118.so", {"11.8"}),
         ("bitsandbytes-0.43.0", "bitsandbytes/libbitsandbytes_cuda121.so", {"12.1"}),

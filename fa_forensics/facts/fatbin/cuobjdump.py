@@ -7,6 +7,7 @@ milliseconds. What its list says about ours is judged in ``agreement``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -216,10 +217,9 @@ class _Child:
         """Let a list of some thousand images fit, so that the child never waits for us."""
         import fcntl
 
-        try:
+        # Where a privilege or a kernel feature is missing it only works more slowly.
+        with contextlib.suppress(OSError, AttributeError):
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)
-        except (OSError, AttributeError):
-            pass  # a privilege or a kernel feature is missing: it only works more slowly
 
     def collect(self, deadline: float) -> _Result:
         """Read to the end, or to the deadline (then the whole group is killed), and reap."""
@@ -272,8 +272,7 @@ class _Child:
     def _kill(self) -> None:
         import signal
 
-        try:
+        # It may have ended by itself a moment ago.
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it ended by itself a moment ago
         os.waitpid(self._pid, 0)

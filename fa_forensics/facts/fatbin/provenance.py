@@ -30,13 +30,16 @@ PTX_ISA_FILE = os.path.join(
 
 _HEADER_SIZE = 64
 _EM_CUDA = 190
-_TOOL_LINE = b"Cuda compilation tools, release "
+_TOOLS = ("ptxas", "nvlink")
+#: Of "Cuda compilation tools, release 12.8, V12.8.93" the part that LZ4 leaves whole: its
+#: beginning resembles other text in a cubin, and is then stored as a reference to it.
+_TOOL_LINE = b" tools, release "
 _NOTE_SECTION = b".note.nv.tkinfo\0"
 #: e_version values that are believed: CUDA 6.5 to 13.9. ABI 8 cubins hold 1 there.
 _TOOLKIT_NUMBERS = range(65, 140)
 #: How far into a decompressed cubin the note is looked for. It lies before the code.
 _MAX_DEPTH = 16 << 20
-_MAX_LZ4_DEPTH = 1 << 20
+_MAX_LZ4_BLOCK, _MAX_LZ4_DEPTH = 4 << 20, 1 << 19
 _MAX_CUBIN_SECTIONS = 65_535
 
 
@@ -140,7 +143,7 @@ def _of_cubin(image: ElfImage, cubin: Image) -> tuple[str, str | None, str]:
     else:
         found = _search_note(image, cubin)
     if found is None:
-        raise DamagedFile("could not look: the cubin has no toolkit note")
+        raise DamagedFile("could not look: no toolkit note in what was read of the cubin")
     return (*found, FROM_NOTE)
 
 
@@ -184,11 +187,9 @@ def _reader(image: ElfImage, cubin: Image) -> Callable[[int], bytes]:
 def _search_note(image: ElfImage, cubin: Image) -> tuple[str, str | None] | None:
     """The tool line in the decompressed cubin, stopping as soon as it is seen."""
     if cubin.compression == "lz4":
-        for size in (4_096, CHUNK, _MAX_LZ4_DEPTH):
-            found = _tool_line(_prefix(image, cubin, size))
-            if found is not None:
-                return found
-        return None
+        # LZ4 leaves text that it meets for the first time as it is.
+        block = image.read(cubin.payload_offset, min(cubin.payload_bytes, _MAX_LZ4_BLOCK))
+        return _tool_line(block) or _tool_line(lz4_prefix(block, _MAX_LZ4_DEPTH))
     tail = b""
     for chunk in _zstd_from(image, cubin, _MAX_DEPTH):
         found = _tool_line(tail + chunk)
@@ -199,15 +200,19 @@ def _search_note(image: ElfImage, cubin: Image) -> tuple[str, str | None] | None
 
 
 def _tool_line(text: bytes) -> tuple[str, str | None] | None:
-    """(release, tool) from the strings of a toolkit note: the tool's name precedes its line."""
+    """(release, tool) from the strings of a toolkit note: the tool's name precedes its line.
+
+    ``text`` may be a raw LZ4 block, in which the strings have a few bytes in between.
+    """
     start = text.find(_TOOL_LINE)
     if start < 0:
         return None
     release = text[start + len(_TOOL_LINE) : start + len(_TOOL_LINE) + 16].partition(b",")
     if not release[1] or not release[0].replace(b".", b"").isdigit():
         return None
-    tool = text[max(0, start - 64) : max(0, start - 1)].rpartition(b"\0")[2]
-    return release[0].decode(), tool.decode() if tool.isalnum() else None
+    before = text[max(0, start - 40) : start]
+    tool = next((name for name in _TOOLS if name.encode() + b"\0Cuda" in before), None)
+    return release[0].decode(), tool
 
 
 def _note_section(image: ElfImage, cubin: Image, header: bytes) -> bytes:
