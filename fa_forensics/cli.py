@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -99,7 +100,7 @@ def inspect(
     try:
         report = run(targets, options)
     except ForensicsError as error:
-        _fail(error, form)
+        _fail(error, form, "inspect")
     for target in report.targets:
         if target.problem is not None:
             _warn(target.problem, target.hint)
@@ -129,7 +130,7 @@ def why(symbols: tuple[str, ...], python: str | None, form: str, color: bool | N
     try:
         report = explain(symbols, python)
     except ForensicsError as error:
-        _fail(error, form)
+        _fail(error, form, "why")
     if report.problem is not None:
         _warn(report.problem, "point at the environment that has torch: --python PATH")
     if form == "json":
@@ -165,12 +166,12 @@ def _why_exit_code(report: WhyReport) -> int:
     return EXIT_OK if report.problem is None else EXIT_NOT_ANALYSED
 
 
-def _fail(error: ForensicsError, form: str) -> None:
+def _fail(error: ForensicsError, form: str, command: str) -> NoReturn:
     """One sentence on stderr, a legal document on stdout where JSON was asked for."""
     if form == "json":
         from fa_forensics.render.json import dumps, error_document
 
-        _print(dumps(error_document(error.message, error.hint, error.exit_code)))
+        _print(dumps(error_document(error.message, error.hint, error.exit_code, command)))
     _warn(error.message, error.hint)
     sys.exit(error.exit_code)
 
@@ -184,6 +185,9 @@ def _warn(message: str, hint: str | None) -> None:
 
 
 def _print(text: str) -> None:
+    # File and symbol names can hold anything, and a terminal's encoding may not.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

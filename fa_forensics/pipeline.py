@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from fa_forensics import __version__
 from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile
@@ -32,7 +32,7 @@ from fa_forensics.report import (
 )
 from fa_forensics.resolve.target import Linked, link_target
 from fa_forensics.rules.base import Context, GpuFacts
-from fa_forensics.views import elf_view, environment_view
+from fa_forensics.views import elf_view, environment_view, relabel
 
 if TYPE_CHECKING:
     from fa_forensics.facts.fatbin.agreement import CuobjdumpReport
@@ -72,13 +72,20 @@ def inspect(
             reports.append(_unread(Target(argument, None, argument), error))
             continue
         with found:
-            reports += [_inspect_one(target, environment, options) for target in found]
+            for target in found:
+                report = _inspect_one(target, environment, options)
+                if target.member is not None:
+                    # The unpacked copy is gone when the report is read.
+                    copy = target.path[: -len(target.member)]
+                    report = cast(TargetReport, relabel(report, copy, ""))
+                    report = replace(report, path=argument)
+                reports.append(report)
     return Report(__version__, environment_view(environment), tuple(reports))
 
 
 def _unread(target: Target, error: ForensicsError) -> TargetReport:
     return TargetReport(
-        path=target.display,
+        path=target.path,
         member=target.member,
         verdict=INCONCLUSIVE,
         headline=error.message,
@@ -139,7 +146,7 @@ def _inspect_open(
     judgement = judge(ctx, target.path, options.confirm, options.timeout_s)
     problem = _problem(ctx, elf)
     return TargetReport(
-        path=target.path if target.member is None else target.display,
+        path=target.path,
         member=target.member,
         verdict=judgement.verdict,
         headline=judgement.headline,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+
 from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
 from fa_forensics.resolve.resolution import Library, Resolution
@@ -70,6 +73,20 @@ def elf_view(elf: ElfFacts, resolution: Resolution | None) -> dict[str, object]:
         "first_failure": None if resolution is None else resolution.first_failure,
         "problems": list(elf.problems),
     }
+
+
+def relabel(value: object, old: str, new: str) -> object:
+    """The same value with one text put for another in every string it holds."""
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, (tuple, list)):
+        return type(value)([relabel(item, old, new) for item in value])
+    if isinstance(value, Mapping):
+        return {key: relabel(item, old, new) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {f.name: relabel(getattr(value, f.name), old, new) for f in fields(value)}
+        return replace(value, **changed)
+    return value
 
 
 def _library_view(library: Library) -> dict[str, object]:

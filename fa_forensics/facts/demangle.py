@@ -70,12 +70,14 @@ def fold_flavour(demangled: str) -> str:
     if "cxx11" not in demangled:
         return demangled
     folded = demangled.replace(_CXX11_STRING, "std::string").replace("[abi:cxx11]", "")
-    return folded.replace("std::__cxx11::", "std::")
+    # As the last template argument the long form ends in "> >", the short one in ">".
+    return folded.replace("std::string >", "std::string>").replace("std::__cxx11::", "std::")
 
 
 def readable(demangled: str) -> str:
     """A demangled name for messages: the new std::string written ``std::__cxx11::string``."""
-    return demangled.replace(_CXX11_STRING, "std::__cxx11::string")
+    shorter = demangled.replace(_CXX11_STRING, "std::__cxx11::string")
+    return shorter.replace("std::__cxx11::string >", "std::__cxx11::string>")
 
 
 def mentions_cxx11(name: str, demangled: str) -> bool:
@@ -112,6 +114,8 @@ def qualified_name(demangled: str) -> str:
         if demangled.startswith(prefix):
             demangled = demangled[len(prefix) :]
             break
+    if demangled.startswith(("decltype(", "decltype (")):  # a return type, not a name
+        demangled = demangled[_closing(demangled, demangled.index("(")) + 1 :].lstrip()
     depth = 0
     start = 0
     index = 0
@@ -139,6 +143,16 @@ def qualified_name(demangled: str) -> str:
             start = index + 1
         index += 1
     return demangled[start:]
+
+
+def _closing(text: str, index: int) -> int:
+    """The index of the parenthesis that closes the one at ``index``, else the last index."""
+    depth = 0
+    for at in range(index, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    return len(text) - 1
 
 
 def _skip_operator(text: str, index: int) -> int:

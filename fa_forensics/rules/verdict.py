@@ -19,13 +19,10 @@ def in_loader_order(judged: Sequence[Judged]) -> tuple[Finding, ...]:
 def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]:
     """(verdict, headline) from the facts alone, before any real load."""
     first = next((f for f in findings if f.severity == "error"), None)
-    if ctx.resolution is None:
-        reason = ctx.skips[0].reason if ctx.skips else "its symbols were not resolved"
-        if first is not None:
-            return FAILS, first.title
-        return INCONCLUSIVE, reason
     if first is not None:
-        return FAILS, first.title
+        return FAILS, _failure(ctx, first)
+    if ctx.resolution is None:
+        return INCONCLUSIVE, ctx.skips[0].reason if ctx.skips else "it was not resolved"
     count = sum(1 for b in ctx.resolution.bindings if b.provider is not None)
     if not ctx.uses_torch:
         return (
@@ -41,6 +38,26 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
             "it keeps to torch's stable ABI",
         )
     return _by_build_torch(ctx, count, here)
+
+
+def _failure(ctx: Context, first: Finding) -> str:
+    """How much is missing, counted; the finding that comes first says what."""
+    parts = []
+    libraries = len(ctx.missing_libraries)
+    if libraries:
+        parts.append(
+            f"{libraries} needed {'library is' if libraries == 1 else 'libraries are'} not found"
+        )
+    if ctx.resolution is not None and ctx.resolution.version_misses:
+        parts.append("a needed library is too old")
+    if ctx.causes:
+        torch = ctx.environment.torch if ctx.environment else None
+        where = f"torch {torch.version}" if torch else "this environment"
+        total = len(ctx.elf.undefined)
+        parts.append(
+            f"{len(ctx.causes)} of the {total} symbols it needs have no provider in {where}"
+        )
+    return "; ".join(parts) or first.title
 
 
 def _by_build_torch(ctx: Context, count: int, here: str) -> tuple[str, str]:

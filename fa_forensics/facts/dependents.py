@@ -1,0 +1,65 @@
+"""The installed extensions of torch: files of packages whose metadata asks for torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.elf.dynamic import DynamicObject
+from fa_forensics.facts.package import (
+    Distribution,
+    info_directories,
+    normalized,
+    read_distribution,
+    recorded_files,
+    torch_requirement,
+)
+
+
+def torch_dependents(site_dirs: Sequence[str]) -> Iterator[Distribution]:
+    """Every installed distribution, torch itself aside, that requires torch."""
+    for site in site_dirs:
+        for info in info_directories(site):
+            found = read_distribution(info)
+            if (
+                found is not None
+                and normalized(found.name) != "torch"
+                and torch_requirement(found.requires) is not None
+            ):
+                yield found
+
+
+def extensions_of(distribution: Distribution) -> list[str]:
+    """The shared objects that a distribution's RECORD lists and that are there."""
+    return [
+        path for path in recorded_files(distribution) if ".so" in path and os.path.isfile(path)
+    ]
+
+
+def files_that_need(symbol: str, site_dirs: Sequence[str]) -> list[str]:
+    """Installed torch extensions that have a name among their undefined symbols.
+
+    Files that cannot be read are passed over: they are no witness for or against.
+    """
+    name = symbol.encode("utf-8", "surrogateescape")
+    return [
+        path
+        for distribution in torch_dependents(site_dirs)
+        for path in extensions_of(distribution)
+        if _needs(path, name)
+    ]
+
+
+def _needs(path: str, name: bytes) -> bool:
+    try:
+        dynamic = DynamicObject.open(path)
+    except ForensicsError:
+        return False
+    try:
+        # The string table is searched first: most files do not have the name at all.
+        if b"\0" + name + b"\0" not in dynamic.strings():
+            return False
+        return any(s.name == name and s.shndx == 0 for s in dynamic.symbols())
+    finally:
+        dynamic.close()

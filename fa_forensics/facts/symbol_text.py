@@ -1,0 +1,74 @@
+"""Symbol names as people paste them: mangled or not, with or without a version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fa_forensics.facts.demangle import MAX_MANGLED, demangle, qualified_name
+
+_MANGLED = re.compile(r"_{1,3}Z[\w.$]+")
+_VERSIONED = re.compile(r"(?P<name>[A-Za-z_][\w.$]*)(?:@@?|,?\s+version\s+)(?P<version>[\w.+-]+)")
+_C_NAME = re.compile(r"[A-Za-z_]\w*")
+_AFTER_COLON = re.compile(r"(?:undefined symbol|Symbol not found)\s*:\s*", re.IGNORECASE)
+#: A C++ name with a scope or a parameter list: ``c10::cuda::SetDevice(int)``.
+_READABLE = re.compile(r"[\w:~<>\[\]\s,&*()]*(?:::|\()[\w:~<>\[\]\s,&*()=!+\-/|^%.]*")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolText:
+    """One symbol as it was meant.
+
+    ``name`` is the linker's name, or None when only a readable C++ name was given;
+    ``demangled`` is the readable form; ``version`` the symbol version, if one stood there.
+    """
+
+    name: str | None
+    demangled: str
+    version: str | None
+
+
+def parse_symbol(text: str) -> SymbolText | None:
+    """Read a pasted symbol; None when the text holds no symbol name.
+
+    Understands the loader's ``undefined symbol: NAME, version V``, ``NAME@V``, the extra
+    leading underscore of macOS (``__ZN…``) and readable C++ names.
+    """
+    text = _AFTER_COLON.split(text.strip())[-1].strip().strip("'\"`")
+    if not text or len(text) > 4 * MAX_MANGLED:
+        return None
+    version = None
+    match = _VERSIONED.search(text)
+    if match is not None:
+        version = match["version"]
+    mangled = _MANGLED.search(text)
+    if mangled is not None:
+        name = "_Z" + mangled[0].split("Z", 1)[1].rstrip(".")
+        readable = demangle(name)
+        if readable == name:
+            return None  # starts like a mangled name but is none, or is cut off
+        return SymbolText(name, readable, version)
+    if match is not None and match["name"] == text[: len(match["name"])]:
+        return SymbolText(match["name"], match["name"], version)
+    if _C_NAME.fullmatch(text):
+        return SymbolText(text, text, None)
+    if _READABLE.fullmatch(text) and _IDENTIFIER.search(text):
+        return SymbolText(None, " ".join(text.split()), None)
+    return None
+
+
+def mangled_scope(demangled: str) -> bytes | None:
+    """The mangled start of a plain qualified name.
+
+    ``c10::cuda::SetDevice`` gives ``_ZN3c104cuda9SetDevice``.
+
+    None for templates and operators, whose mangled form cannot be written from the text.
+    """
+    parts = qualified_name(demangled).replace("[abi:cxx11]", "").split("::")
+    if not all(_C_NAME.fullmatch(part) for part in parts):
+        return None
+    body = "".join(f"{len(part)}{part}" for part in parts)
+    if len(parts) > 1 and parts[-1] == parts[-2]:  # a constructor: its name is C1, C2
+        body = "".join(f"{len(part)}{part}" for part in parts[:-1]) + "C"
+    return ("_ZN" + body if len(parts) > 1 else "_Z" + body).encode()
