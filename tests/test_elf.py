@@ -14,7 +14,13 @@ from fa_forensics.facts.elf.facts import ElfFacts, bind_name, module_of, read_fa
 #: machine_name's words → readelf's.
 MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
 
+#: nm finds nothing where section headers are gone; test_elf_sections.py compares this file.
+HEADERLESS = "tiny|no-section-headers"
+
 every_file = pytest.mark.parametrize("identity", DYNAMIC_FILES)
+with_sections = pytest.mark.parametrize(
+    "identity", [identity for identity in DYNAMIC_FILES if identity != HEADERLESS]
+)
 
 
 def facts(path: Path) -> ElfFacts:
@@ -29,9 +35,9 @@ def text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-@every_file
+@with_sections
 def test_undefined_symbols_are_those_of_nm(identity: str) -> None:
-    path = _with_sections(identity)
+    path = file_of(identity)
     ours = sorted((s.bind == 2, text(s.name), s.version or "") for s in facts(path).undefined)
     theirs = sorted(
         (letter in "wv", name, version)
@@ -40,9 +46,9 @@ def test_undefined_symbols_are_those_of_nm(identity: str) -> None:
     assert ours == theirs
 
 
-@every_file
+@with_sections
 def test_defined_symbols_and_their_binding_are_those_of_nm(identity: str) -> None:
-    path = _with_sections(identity)
+    path = file_of(identity)
     elf = facts(path)
     versions = _version_definitions(path)
     ours = sorted(
@@ -60,13 +66,6 @@ def test_defined_symbols_and_their_binding_are_those_of_nm(identity: str) -> Non
         allowed = {"weak": "WVi", "unique": "u", "global": "TDBRAi"}
         bind = binds.get((name.encode(), version))
         assert bind is None or letter in allowed[bind], name
-
-
-def _with_sections(identity: str) -> Path:
-    """The file of an id; nm and readelf -V find nothing where section headers are gone."""
-    if identity == "tiny|no-section-headers":
-        pytest.skip("nm needs section headers; test_elf_sections.py compares this file")
-    return file_of(identity)
 
 
 def _how(version: str | None, hidden: bool) -> str:
@@ -91,13 +90,13 @@ def test_all_else_is_what_readelf_prints(identity: str) -> None:
     assert elf.build_id == oracles.readelf_build_id(path)
     assert elf.compilers == oracles.readelf_comment(path)
     assert (elf.tls_size, elf.executable_stack) == oracles.readelf_segments(path)
-    if identity != "tiny|no-section-headers":
+    if identity != HEADERLESS:
         assert set(elf.versions_needed) == oracles.readelf_verneed(path)
     elf_class, machine, kind = oracles.readelf_header(path)
     assert f"ELF{elf.elf_class}" == elf_class
     assert MACHINES[elf.machine] == machine
     assert elf.type == "shared object" and kind.startswith("DYN")
-    assert elf.has_section_headers == (identity != "tiny|no-section-headers")
+    assert elf.has_section_headers == (identity != HEADERLESS)
     assert elf.problems == ()
 
 
