@@ -4,7 +4,7 @@ PY ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SOURCES := pyproject.toml README.md LICENSE $(shell find fa_forensics -type f ! -name '*.pyc')
+SOURCES := pyproject.toml $(shell find fa_forensics -type f ! -name '*.pyc')
 
 # The shipped flash-attention build: a real file with its code taken out (fixtures/README.md).
 HUSK := vllm_flash_attn-2.6.2

@@ -1,0 +1,1 @@
+"""Maintainers' measurements and generated documentation; never imported by the package."""

@@ -1,0 +1,91 @@
+"""Fetch the real files: ``python benchmarks/fetch_real.py DIR``, for the tests marked ``real``.
+
+Fetches with `pip download` the wheels that fixtures/husks/wanted.json names (about 2 GB), checks
+their SHA-256, and unpacks their extension files and metadata as ``DIR/NAME/...``, as the husks do.
+Fetches a cuobjdump too, and writes its path into ``DIR/cuobjdump.path`` (an empty line when there
+is none for this machine). What is there already is kept.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from fixtures.make_husks import fetch_wheel, open_wheel
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CUOBJDUMP = "nvidia-cuda-cuobjdump"
+
+
+def wanted_wheels() -> dict[str, dict[str, Any]]:
+    """The wheels, by the name of their husk."""
+    with open(os.path.join(ROOT, "fixtures", "husks", "wanted.json")) as stream:
+        wheels: dict[str, dict[str, Any]] = json.load(stream)["wheels"]
+    return wheels
+
+
+def fetch(name: str, wanted: dict[str, Any], folder: str) -> None:
+    """Fetch and unpack one wheel, unless that was done before. The folder appears whole."""
+    dest = os.path.join(folder, name)
+    if os.path.isdir(dest):
+        return
+    print(f"fetching {wanted['wheel']}", flush=True)
+    scratch = tempfile.mkdtemp(prefix=f".{name}-", dir=folder)
+    try:
+        fetch_wheel(wanted, scratch)
+        with open_wheel(wanted, scratch, scratch) as wheel:
+            _unpack(wheel, wanted["members"], os.path.join(scratch, "tree"))
+        os.rename(os.path.join(scratch, "tree"), dest)
+    finally:
+        shutil.rmtree(scratch)
+
+
+def _unpack(wheel: zipfile.ZipFile, members: list[str], dest: str) -> None:
+    names = [n for n in wheel.namelist() if ".dist-info/" in n and not n.endswith("/")]
+    for name in [*members, *names]:
+        wheel.extract(name, dest)
+
+
+def fetch_cuobjdump(folder: str) -> str:
+    """The path of a cuobjdump under ``folder``; empty when there is none for this machine."""
+    dest = os.path.join(folder, "cuobjdump")
+    if not os.path.isdir(dest):
+        print(f"fetching {CUOBJDUMP}", flush=True)
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        done = subprocess.run([*command, "--target", dest, CUOBJDUMP], check=False)
+        if done.returncode:
+            print(f"{CUOBJDUMP} could not be fetched; its comparisons are skipped", flush=True)
+            return ""
+    found = glob.glob(os.path.join(dest, "**", "bin", "cuobjdump"), recursive=True)
+    return os.path.abspath(found[0]) if found else ""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; return its exit code (0 done, 1 could not, 2 wrong usage)."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python benchmarks/fetch_real.py DIR", file=sys.stderr)
+        return 2
+    folder = os.path.abspath(arguments[0])
+    os.makedirs(folder, exist_ok=True)
+    try:
+        for name, wanted in wanted_wheels().items():
+            fetch(name, wanted, folder)
+    except (subprocess.CalledProcessError, OSError, zipfile.BadZipFile) as error:
+        print(f"fetch_real: {error}", file=sys.stderr)
+        return 1
+    with open(os.path.join(folder, "cuobjdump.path"), "w") as stream:
+        stream.write(fetch_cuobjdump(folder) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
