@@ -37,7 +37,11 @@ def judge(ctx: Context, path: str, confirm: bool | None, timeout_s: float) -> Ju
     environment = ctx.environment
     assert environment is not None  # why_not_confirmed gives a reason otherwise
     real = load_for_real(
-        path, environment.python, needs_torch=environment.torch is not None, timeout_s=timeout_s
+        path,
+        environment.python,
+        needs_torch=environment.torch is not None,
+        timeout_s=timeout_s,
+        preload=[sibling.path for sibling in ctx.siblings] if ctx.as_package else [],
     )
     return combine(ctx, judged, verdict, headline, real)
 

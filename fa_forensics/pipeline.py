@@ -73,7 +73,7 @@ def inspect(
             continue
         with found:
             for target in found:
-                report = _inspect_one(target, environment, options)
+                report = _inspect_one(target, environment, options, found.package is not None)
                 if target.member is not None:
                     # The unpacked copy is gone when the report is read.
                     copy = target.path[: -len(target.member)]
@@ -95,19 +95,25 @@ def _unread(target: Target, error: ForensicsError) -> TargetReport:
     )
 
 
-def _inspect_one(target: Target, environment: Environment, options: Options) -> TargetReport:
+def _inspect_one(
+    target: Target, environment: Environment, options: Options, as_package: bool
+) -> TargetReport:
     try:
         dynamic = DynamicObject.open(target.path)
     except ForensicsError as error:
         return _unread(target, error)
     try:
-        return _inspect_open(target, dynamic, environment, options)
+        return _inspect_open(target, dynamic, environment, options, as_package)
     finally:
         dynamic.close()
 
 
 def _inspect_open(
-    target: Target, dynamic: DynamicObject, environment: Environment, options: Options
+    target: Target,
+    dynamic: DynamicObject,
+    environment: Environment,
+    options: Options,
+    as_package: bool,
 ) -> TargetReport:
     elf = read_facts(dynamic)
     code = read_device_code(dynamic.image)
@@ -120,7 +126,7 @@ def _inspect_open(
         for demangled in (demangle(text),)
     ]
     owners = {symbol.index: (demangled, owner) for _, demangled, owner, symbol in names}
-    linked = link_target(target.path, elf, environment, owners)
+    linked = link_target(target.path, elf, environment, owners, as_package)
     cuobjdump = witness.finish(code, toolkits) if witness is not None else None
     ctx = Context(
         name=os.path.basename(target.member or target.path),
@@ -142,6 +148,8 @@ def _inspect_open(
             witness_detail="" if cuobjdump is None else cuobjdump.detail,
             witness_differences=() if cuobjdump is None else cuobjdump.differences,
         ),
+        as_package=linked.as_package,
+        left_with_siblings=linked.left_with_siblings,
     )
     judgement = judge(ctx, target.path, options.confirm, options.timeout_s)
     problem = _problem(ctx, elf)

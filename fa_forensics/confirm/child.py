@@ -10,7 +10,7 @@ descriptor of its own (`report_fd`), as one JSON object a line:
 
 and again with the status "ok", "failed" or "not-run" once it is over; `ms` is what it took.
 
-Job: {"path", "report_fd", "needs_torch", "timeout_s", "adapter": {...} | null}.
+Job: {"path", "report_fd", "needs_torch", "timeout_s", "adapter": {...} | null, "preload": []}.
 """
 
 from __future__ import annotations
@@ -122,8 +122,11 @@ def import_torch(report: Reporter, needed: bool) -> Any:
     return torch
 
 
-def load(report: Reporter, path: str) -> None:
-    """dlopen the file as the interpreter's import would. Ends the process if the loader refuses."""
+def load(report: Reporter, path: str, preload: list[str]) -> None:
+    """dlopen the file as the interpreter's import would. Ends the process if the loader refuses.
+
+    ``preload`` is opened first, as ``torch.ops.load_library`` opens a package's own libraries.
+    """
     report.begin("dlopen", path)
     try:
         # ctypes itself may be missing from a hand-built interpreter: that is not the file's fault.
@@ -132,6 +135,8 @@ def load(report: Reporter, path: str) -> None:
         report.send("dlopen", "not-run", f"this Python has no ctypes: {error}")
         finish(report)
     try:
+        for first in preload:
+            ctypes.CDLL(first, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
         report.send("dlopen", "failed", str(error))
@@ -339,7 +344,7 @@ def main() -> None:
     report.send("start", "ok", f"Python {version} at {sys.executable}", **facts)
     torch = import_torch(report, job["needs_torch"])
     report_maps(report, "maps")
-    load(report, job["path"])
+    load(report, job["path"], job.get("preload", []))
     report_maps(report, "maps-after")
     launch_kernel(report, torch, job, find_device(report, torch))
     finish(report)

@@ -26,11 +26,13 @@ def confirm(
     needs_torch: bool,
     timeout_s: float = 60.0,
     env: Mapping[str, str] | None = None,
+    preload: Sequence[str] = (),
 ) -> Confirmation:
     """Load `path` in a child process of the interpreter `python` and say what happened.
 
     `needs_torch`: import torch first, as a program that uses the file does. `env` is the child's
-    whole environment, the caller's own if None. This executes code: the file's static
+    whole environment, the caller's own if None. `preload` is opened before `path`, as a package
+    does with its own libraries. This executes code: the file's static
     initialisers and its libraries', torch, and the package of a known kernel.
     """
     if not sys.platform.startswith("linux"):
@@ -47,6 +49,7 @@ def confirm(
         "needs_torch": needs_torch,
         "timeout_s": timeout_s,
         "adapter": adapter_for(path),
+        "preload": [os.path.abspath(library) for library in preload],
     }
     try:
         ending = run(lambda fd: command(interpreter, job, fd), environment, timeout_s)

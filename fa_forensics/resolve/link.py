@@ -19,6 +19,7 @@ from fa_forensics.resolve.search import Searcher, split_path
 from fa_forensics.resolve.torch_import import load_torch
 
 STAGE = "dlopen"
+PACKAGE_STAGE = "its package"
 
 
 class Linker:
@@ -52,11 +53,16 @@ class Linker:
         """Unmap every file of the process."""
         self.process.close()
 
-    def resolve(self, path: str, symbols: Sequence[Symbol]) -> Resolution:
+    def resolve(
+        self, path: str, symbols: Sequence[Symbol], preload: Sequence[str] = ()
+    ) -> Resolution:
         """Open a file in this process as dlopen would and bind its undefined symbols.
 
-        Raises ``ForensicsError`` when the file itself cannot be read.
+        ``preload`` is opened first, as a package does with its own libraries. Raises
+        ``ForensicsError`` when the file itself cannot be read.
         """
+        for library in preload:
+            self.process.dlopen(library, PACKAGE_STAGE)
         local = self.process.dlopen(path, STAGE)
         target = local[0]
         scope = self.process.scope_for(local)

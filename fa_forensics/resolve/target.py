@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.facts import ElfFacts
@@ -26,13 +26,20 @@ MAX_EXPLAINED = 12
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """The resolution of one target, or why there is none."""
+    """The resolution of one target, or why there is none.
+
+    ``siblings`` are libraries of its own directory that the loader does not find by
+    itself. With ``as_package`` the resolution has them loaded first; without it,
+    ``left_with_siblings`` counts what would still be missing then (None: not looked).
+    """
 
     resolution: Resolution | None
     missing: tuple[Missing, ...]
     siblings: tuple[Sibling, ...]
     skipped: tuple[Skipped, ...]
     uses_torch: bool
+    as_package: bool = False
+    left_with_siblings: int | None = None
 
 
 def link_target(
@@ -40,11 +47,14 @@ def link_target(
     elf: ElfFacts,
     environment: Environment,
     owners: Mapping[int, tuple[str, str]],
+    as_package: bool,
 ) -> Linked:
     """Resolve a file in an environment.
 
-    ``owners`` maps a symbol's index to (demangled, owner). Nothing is raised: what keeps
-    the file from being resolved becomes a ``Skipped``.
+    ``owners`` maps a symbol's index to (demangled, owner). With ``as_package`` the file is
+    loaded as its package does it: libraries of its own directory that it cannot find are
+    opened first. Nothing is raised: what keeps the file from being resolved becomes a
+    ``Skipped``.
     """
     uses_torch = any(is_torch(owner) for _, owner in owners.values()) or any(
         is_torch(owner_of_library(soname) or "") for soname in elf.needed
@@ -52,19 +62,37 @@ def link_target(
     reason = _cannot_resolve(elf, environment, uses_torch)
     if reason is not None:
         return Linked(None, (), (), (Skipped("link", reason),), uses_torch)
-    torch = environment.torch
     try:
-        linker = open_linker(environment)
+        first = _link_once(path, elf, environment, owners, uses_torch, ())
+        if not first.siblings:
+            return first
+        preload = [sibling.path for sibling in first.siblings]
+        second = _link_once(path, elf, environment, owners, uses_torch, preload)
     except ForensicsError as error:
         return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
+    if as_package:
+        return replace(second, siblings=first.siblings, as_package=True)
+    assert second.resolution is not None
+    left = len(second.resolution.missing_libraries) + len(second.missing)
+    return replace(first, left_with_siblings=left)
+
+
+def _link_once(
+    path: str,
+    elf: ElfFacts,
+    environment: Environment,
+    owners: Mapping[int, tuple[str, str]],
+    uses_torch: bool,
+    preload: Sequence[str],
+) -> Linked:
+    torch = environment.torch
+    linker = open_linker(environment)
     try:
-        resolution = linker.resolve(path, elf.symbols)
+        resolution = linker.resolve(path, elf.symbols, preload)
         missing = _explain(linker, resolution, owners, torch.path if torch else None)
         siblings = _siblings(path, resolution)
         skipped = [Skipped("link", problem) for problem in linker.process.searcher.problems]
         return Linked(resolution, missing, siblings, tuple(skipped), uses_torch)
-    except ForensicsError as error:
-        return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
     finally:
         linker.close()
 

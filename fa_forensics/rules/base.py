@@ -40,7 +40,10 @@ class GpuFacts:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All facts of one target. ``None`` means: could not look (``skips`` says why)."""
+    """All facts of one target. ``None`` means: could not look (``skips`` says why).
+
+    ``as_package``: the siblings were loaded first, as the file's package does it.
+    """
 
     name: str
     elf: ElfFacts
@@ -54,6 +57,8 @@ class Context:
     stable_abi: bool
     uses_torch: bool
     gpu: GpuFacts | None
+    as_package: bool = False
+    left_with_siblings: int | None = None
 
     @property
     def python_command(self) -> str:

@@ -13,6 +13,7 @@ from fa_forensics.resolve.resolution import Library
 from fa_forensics.rules.base import (
     RANK_DEPENDENCY,
     RANK_LIBRARY,
+    RANK_NONE,
     RANK_VERSION,
     Context,
     Judged,
@@ -138,9 +139,14 @@ def damaged_libraries(ctx: Context) -> Sequence[Judged]:
 
 def sibling_libraries(ctx: Context) -> Sequence[Judged]:
     """FA207: a library of the same package that only the package's own code can load first."""
+    if ctx.as_package:
+        return _loaded_by_package(ctx)
     causes = library_causes(ctx).sibling
     if not causes:
         return ()
+    then = "With it loaded first, everything it needs has a provider."
+    if ctx.left_with_siblings:
+        then = f"With it loaded first, {ctx.left_with_siblings} needs are still not met."
     names = ", ".join(library.soname for library, _ in causes)
     beside = "lies beside it" if len(causes) == 1 else "lie beside it"
     finding = Finding(
@@ -156,10 +162,24 @@ def sibling_libraries(ctx: Context) -> Sequence[Judged]:
         notes=(
             "Neither RPATH nor RUNPATH of the file names its own directory, so its package must "
             "load that library first; imported through the package this is no fault.",
+            then,
         ),
         help=import_command(ctx),
     )
     return (Judged(library_rank(ctx, causes[0][0]), finding),)
+
+
+def _loaded_by_package(ctx: Context) -> Sequence[Judged]:
+    names = ", ".join(sibling.soname for sibling in ctx.siblings)
+    finding = Finding(
+        code="FA207",
+        severity="note",
+        confidence="high",
+        title=f"{ctx.name} loads only after {names}, which its package has to load first",
+        evidence=tuple(Evidence("the library", sibling.path) for sibling in ctx.siblings),
+        notes=("It was judged, and loaded, in that order.",),
+    )
+    return (Judged(RANK_NONE, finding),)
 
 
 def driver_libraries(ctx: Context) -> Sequence[Judged]:
