@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fa_forensics.facts.elf.dynamic import DynamicObject, Symbol
 from fa_forensics.resolve.bind import bind_symbols, check_versions, dependency_misses
-from fa_forensics.resolve.process import ALREADY_LOADED, LoadedObject, Process
+from fa_forensics.resolve.process import ALREADY_LOADED, LoadedObject, Miss, Process
 from fa_forensics.resolve.resolution import (
     Binding,
     DependencyMiss,
@@ -92,9 +92,10 @@ class Linker:
         return next((o.dynamic for o in self.process.objects if o.path == path), None)
 
 
-def _library(soname: str, loaded: LoadedObject, miss: object) -> Library:
-    tried = getattr(miss, "tried", ())
-    return Library(soname, loaded.path, None, "not found", tried, getattr(miss, "problem", None))
+def _library(soname: str, loaded: LoadedObject, miss: Miss) -> Library:
+    return Library(
+        soname, loaded.path, None, "not found", miss.tried, miss.problem, miss.refusal
+    )
 
 
 def _libraries(local: Sequence[LoadedObject]) -> tuple[Library, ...]:
@@ -126,8 +127,8 @@ def _first_failure(
     """The text that ld.so would give: it stops at the first of these, in this order."""
     for library in libraries:
         if library.path is None:
-            if library.problem is not None:
-                return library.problem
+            if library.refusal is not None:
+                return library.refusal
             return f"{library.soname}: cannot open shared object file: No such file or directory"
     for miss in versions:
         return f"{miss.provider}: version `{miss.version}' not found (required by {miss.needed_by})"

@@ -67,15 +67,34 @@ def _tidy(path: str) -> str:
 class Miss:
     """A needed library that the loader would not find, with the places it would try."""
 
-    __slots__ = ("soname", "needed_by", "tried", "problem")
+    __slots__ = ("soname", "needed_by", "tried", "problem", "refusal")
 
     def __init__(
-        self, soname: str, needed_by: str, tried: Sequence[str], problem: str | None = None
+        self,
+        soname: str,
+        needed_by: str,
+        tried: Sequence[str],
+        problem: str | None = None,
+        refusal: str | None = None,
     ) -> None:
         self.soname = soname
         self.needed_by = needed_by
         self.tried = tuple(tried)
         self.problem = problem
+        self.refusal = refusal
+
+
+#: Bytes of a 64-bit ELF header; the loader calls a shorter file "too short".
+_HEADER_SIZE = 64
+
+
+def _refusal(path: str) -> str:
+    """What ld.so says of a file that it cannot use (glibc ``elf/dl-load.c``, open_verify)."""
+    try:
+        short = os.path.getsize(path) < _HEADER_SIZE
+    except OSError as error:
+        return f"{path}: cannot open shared object file: {error.strerror}"
+    return f"{path}: {'file too short' if short else 'invalid ELF header'}"
 
 
 class Process:
@@ -167,7 +186,7 @@ class Process:
             try:
                 loaded = self._map(path, loader, found_by, stage)
             except ForensicsError as error:
-                return Miss(name, loader.path, tried, error.message)
+                return Miss(name, loader.path, tried, error.message, _refusal(path))
             loaded.names.add(name)
             return loaded
         return Miss(name, loader.path, tried)
@@ -177,29 +196,30 @@ class Process:
     ) -> Iterator[tuple[str, str]]:
         """(how, path) of the first file ld.so would take; ``tried`` fills with the rest."""
         if "/" in name:
-            tried.append(name)
-            if os.path.exists(name):
-                yield BY_PATH, self.searcher.expand(name, loader.origin)
+            path = self.searcher.expand(name, loader.origin)
+            tried.append(path)
+            if os.path.exists(path):
+                yield BY_PATH, path
             return
         for found_by, element, origin in self._search_path(loader):
             directory = self.searcher.expand(element, origin)
             tried.append(f"{found_by} {directory}")
-            path = self.searcher.in_directory(directory, name)
-            if path is not None:
-                yield found_by, path
+            found = self.searcher.in_directory(directory, name)
+            if found is not None:
+                yield found_by, found
                 return
         tried.append("/etc/ld.so.cache")
-        path = self.searcher.in_cache(name)
-        if path is not None and not (
-            loader.dynamic.nodeflib and os.path.dirname(path) in self.searcher.defaults
+        cached = self.searcher.in_cache(name)
+        if cached is not None and not (
+            loader.dynamic.nodeflib and os.path.dirname(cached) in self.searcher.defaults
         ):
-            yield CACHE, path
+            yield CACHE, cached
             return
         for directory in () if loader.dynamic.nodeflib else self.searcher.defaults:
             tried.append(f"{DEFAULT} {directory}")
-            path = self.searcher.in_directory(directory, name)
-            if path is not None:
-                yield DEFAULT, path
+            found = self.searcher.in_directory(directory, name)
+            if found is not None:
+                yield DEFAULT, found
                 return
 
     def _search_path(self, loader: LoadedObject) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,8 @@ class Library:
     """One library of the file's closure: where it was found and how, or where it was sought.
 
     ``needed_by`` is the path of the object whose DT_NEEDED names it. ``path`` is None for
-    a miss; ``problem`` says why a file that was found cannot be used.
+    a miss; ``problem`` says why a file that was found cannot be used, ``refusal`` says the
+    same in the loader's words.
     """
 
     soname: str
@@ -19,6 +20,7 @@ class Library:
     found_by: str
     tried: tuple[str, ...] = ()
     problem: str | None = None
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
