@@ -195,9 +195,11 @@ def short_text(text: str) -> list[str]:
     return [os.path.basename(word.rstrip(":,)").lstrip("(")) for word in text.split()]
 
 
-def ldd_undefined(path: Path, library_path: Sequence[Path], **more: str) -> set[tuple[str, str]]:
-    """(symbol, version) that ``ldd -r`` calls undefined, with LD_LIBRARY_PATH set."""
+def ldd_undefined(
+    path: Path, library_path: Sequence[Path], **more: str
+) -> set[tuple[str, str, str]]:
+    """(symbol, version, file) that ``ldd -r`` calls undefined, with LD_LIBRARY_PATH set."""
     variables: Mapping[str, str] = {"LD_LIBRARY_PATH": ":".join(map(str, library_path)), **more}
     text = output_of("ldd", "-r", path, check=False, **variables)
-    rows = re.findall(r"^undefined symbol: (\S+?)(?:, version (\S+))?\s+\(", text, re.M)
+    rows = re.findall(r"^undefined symbol: (\S+?)(?:, version (\S+))?\s+\((.*)\)$", text, re.M)
     return set(rows)
