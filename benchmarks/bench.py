@@ -190,7 +190,11 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", nargs="?", help="an extension file [default: see above]")
-    parser.add_argument("--python", help="the environment to resolve in")
+    parser.add_argument(
+        "--python",
+        default=os.environ.get("FA_FORENSICS_REAL_PYTHON"),
+        help="the environment to resolve in [FA_FORENSICS_REAL_PYTHON]",
+    )
     parser.add_argument("--runs", type=int, default=11, help="runs of each command [11]")
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
     options = parser.parse_args()
