@@ -27,44 +27,6 @@ SYMBOL = "_ZN3c104cuda9SetDeviceEi"
 #: Whole process, warm: milliseconds and MiB.
 LIMITS = {"inspect": (350.0, 100.0), "why": (300.0, 100.0), "--help": (150.0, 100.0)}
 
-STAGES = """
-import os, statistics, sys, time
-def clock(work, runs):
-    work(); times = []
-    for _ in range(runs):
-        start = time.perf_counter(); work(); times.append((time.perf_counter() - start) * 1000)
-    return statistics.median(times)
-path, python, runs = sys.argv[1], sys.argv[2] or None, int(sys.argv[3])
-start = time.perf_counter()
-from fa_forensics.facts.demangle import demangle
-from fa_forensics.facts.elf.dynamic import DynamicObject
-from fa_forensics.facts.elf.facts import read_facts
-from fa_forensics.facts.environment import find_environment
-from fa_forensics.facts.fatbin.reader import read_file
-from fa_forensics.facts.owner import owner_of
-from fa_forensics.resolve.target import link_target
-print("imports of the readers", (time.perf_counter() - start) * 1000, sep="\\t")
-def facts():
-    dynamic = DynamicObject.open(path)
-    try: return read_facts(dynamic)
-    finally: dynamic.close()
-elf = facts()
-def named():
-    texts = [(s, s.name.decode("utf-8", "backslashreplace")) for s in elf.undefined]
-    return {s.index: (d, owner_of(t, s.version, d)) for s, t in texts for d in (demangle(t),)}
-start = time.perf_counter(); owners = named()
-print("demangle, owners (first time)", (time.perf_counter() - start) * 1000, sep="\\t")
-print("facts/elf", clock(facts, runs), sep="\\t")
-print("facts/fatbin", clock(lambda: read_file(path), runs), sep="\\t")
-def around(): return find_environment(python, path, os.environ)
-print("facts/environment", clock(around, runs), sep="\\t")
-environment = around()
-if environment.torch is not None:
-    print("resolve", clock(lambda: link_target(path, elf, environment, owners), runs), sep="\\t")
-else:
-    print("resolve", "no torch in this environment (--python PATH)", sep="\\t")
-"""
-
 
 class Sample(NamedTuple):
     """One process: wall time in ms, peak memory in MiB, exit code (negative: a signal)."""
@@ -172,11 +134,13 @@ def report(path: str, python: str | None, runs: int) -> bool:
             line += f"  {ms:.0f} ms, {mib:.0f} MiB: {'kept' if good else 'MISSED'}"
         print(line)
     print(f"\n{'inside one process':34}{'ms':>9}")
+    command = [sys.executable, "-m", "benchmarks.stages", path, str(max(runs, 5))]
     stages = subprocess.run(
-        [sys.executable, "-c", STAGES, path, python or "", str(max(runs, 5))],
-        env={**environ, "PYTHONPATH": ROOT},
+        [*command, *([python] if python else [])],
+        cwd=ROOT,
+        env=environ,
         check=True,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
     )
     for row in stages.stdout.splitlines():

@@ -42,8 +42,8 @@ THIRD_PARTY = {
 #: What loads code into the process that calls it.
 LOADERS = {
     "CDLL", "PyDLL", "LoadLibrary", "cdll", "dlopen", "ctypes", "_ctypes", "torch",
-    "runpy", "exec", "eval", "__import__", "import_module", "exec_module", "load_module", "create_module",
-    "spec_from_file_location", "ExtensionFileLoader", "load_dynamic",
+    "runpy", "exec", "eval", "__import__", "import_module", "exec_module", "load_module",
+    "create_module", "spec_from_file_location", "ExtensionFileLoader", "load_dynamic",
 }  # fmt: skip
 #: The one use of a loader outside confirm/child.py. cxxfilt opens this process's own libc and
 #: libstdc++ through ctypes, never an inspected file; demangle.py tells it under which names,
