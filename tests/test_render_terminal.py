@@ -31,7 +31,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 #: What stands before the text of a line: a fact's or an answer's label, a bar with its word.
 LABEL = re.compile(r"^(   \|  (needs|has  |     )  |   [A-Za-z ]{11}|[a-z ]{12}|  --> )")
 HOSTILE = "lib\x1b[31m\n  --> trusted\u202eos.\udcff\x07\x9b2J"
-SHOWN = r"lib\x1b[31m\x0a  --> trusted\u202eos.\udcff\x07\x9b2J"
+SHOWN = r"lib\x1b[31m\x0a  --> trusted\u202eos.\xff\x07\x9b2J"
 
 ALL_TARGETS = (samples.HEALTHY, samples.FAILING, samples.UNREADABLE, samples.IN_WHEEL)
 ALL_ANSWERS = (samples.DRIFT_ANSWER, samples.LIBRARY_ANSWER)

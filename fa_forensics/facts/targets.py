@@ -155,8 +155,14 @@ def _is_there(path: str) -> bool:
 
 
 def _check_readable(path: str) -> None:
-    if not os.path.exists(path):
-        raise UnreadableFile(f"{path} is a link to {os.path.realpath(path)}, which does not exist")
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise UnreadableFile(
+            f"{path} is a link to {os.path.realpath(path)}, which does not exist"
+        ) from None
+    except OSError as error:  # a loop of links, a directory that may not be entered
+        raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -35,7 +35,7 @@ def escape(text: str) -> str:
     r"""Text that cannot move the cursor, change colours, forge a line or reverse its reading.
 
     Everything that Unicode calls non-printable (control and format characters such as
-    ESC, line feed and the bidi marks, lone surrogates of undecodable bytes) becomes
+    ESC, line feed and the bidi marks, bytes that are no UTF-8) becomes
     ``\xNN``, ``\uNNNN`` or ``\UNNNNNNNN``. So does a space at either end, which would
     not be seen.
     """
@@ -50,6 +50,8 @@ def escape(text: str) -> str:
 
 def _escaped(char: str) -> str:
     number = ord(char)
+    if 0xDC80 <= number <= 0xDCFF:  # stands for one byte that is no UTF-8 (PEP 383)
+        number -= 0xDC00
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

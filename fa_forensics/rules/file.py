@@ -62,7 +62,7 @@ def damaged_tables(ctx: Context) -> Sequence[Judged]:
 
 def not_loadable(ctx: Context) -> Sequence[Judged]:
     """FA104: an ELF file that dlopen cannot open: an object file, a program, no dynamic part."""
-    if ctx.elf.expected_size > ctx.elf.size:
+    if ctx.elf.expected_size > ctx.elf.size or wrong_machine(ctx):
         return ()
     if ctx.elf.type == "shared object" and ctx.elf.has_dynamic:
         return ()
