@@ -47,12 +47,16 @@ inspect: $(VENV)/.installed $(if $(SO),,$(UNPACKED))
 	  *) exit $$code ;; \
 	esac
 
-# pytest comes last, so that its closing line is the last one.
-test: lint
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+# All three always run. pytest comes last, so that its closing line is the last one.
+test: $(VENV)/.dev
+	@failed=0; \
+	$(BIN)/ruff check --quiet --output-format concise . || failed=1; \
+	$(BIN)/mypy || failed=1; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS) || failed=1; \
+	exit $$failed
 
 lint: $(VENV)/.dev
-	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff check --output-format concise .
 	@$(BIN)/mypy
 
 test-real: $(VENV)/.dev
