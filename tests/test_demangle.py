@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -197,3 +198,32 @@ def test_messages_shorten_the_new_string() -> None:
     assert readable(demangle(TWINS[0][1])) == (
         "c10::Error::Error(c10::SourceLocation, std::__cxx11::string)"
     )
+
+
+def _bomb(levels: int) -> str:
+    """A valid name whose readable form doubles in length at each level."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return "_Z1fSt4pairIiiE" + "".join(f"S_IS{digits[i]}_S{digits[i]}_E" for i in range(levels))
+
+
+@pytest.fixture
+def unspent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hostile names of other tests do not count against this one."""
+    monkeypatch.setattr("fa_forensics.facts.demangle._spent", 0.0)
+
+
+@pytest.mark.usefixtures("unspent")
+def test_a_name_that_expands_to_gigabytes_is_left_alone_in_bounded_time() -> None:
+    started = time.monotonic()
+    for levels in (14, 20, 24, 30):
+        assert demangle(_bomb(levels)) == _bomb(levels)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.usefixtures("unspent")
+def test_a_name_with_many_references_is_still_demangled_as_cxxfilt_does() -> None:
+    name = "_Z1f" + "St4pairIiiE" + "S0_" * 30
+    expected = subprocess.run(
+        ["c++filt", "-i", name], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert demangle(name) == expected != name
