@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import os
 
-# What a shell has activated or preloaded would choose another environment to judge in, or other
-# libraries to find. A test that wants one of these sets it.
-for _name in (
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "NO_COLOR",
-    "FORCE_COLOR",
-):
-    os.environ.pop(_name, None)
+# What a shell has activated, preloaded or set for Python would choose another environment to
+# judge in, other libraries to find or other output. A test that wants one of these sets it.
+_CHANGES = {"VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_DEBUG"}
+_CHANGES |= {"NO_COLOR", "FORCE_COLOR"}
+for _name in list(os.environ):
+    if _name in _CHANGES or _name.startswith("PYTHON"):
+        del os.environ[_name]
 os.environ["COLUMNS"] = "100"
