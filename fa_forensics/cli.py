@@ -61,13 +61,9 @@ def main() -> None:
     "[default: only for files inside the environment]",
 )
 @click.option(
-    "--cuobjdump",
-    is_flag=False,
-    flag_value="",
-    default=None,
-    metavar="[PATH]",
-    help="Ask NVIDIA's cuobjdump for its list of GPU code too, and compare.",
+    "--cuobjdump", is_flag=True, help="Ask NVIDIA's cuobjdump for its list too, and compare."
 )
+@click.option("--cuobjdump-path", metavar="PATH", help="The cuobjdump to ask. [default: find one]")
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for a child process.")
 @click.option(
     "--fail-on",
@@ -83,7 +79,8 @@ def inspect(
     python: str | None,
     form: str,
     confirm: bool | None,
-    cuobjdump: str | None,
+    cuobjdump: bool,
+    cuobjdump_path: str | None,
     timeout: float,
     fail_on: str,
     verbose: bool,
@@ -96,7 +93,8 @@ def inspect(
     from fa_forensics.pipeline import Options
     from fa_forensics.pipeline import inspect as run
 
-    options = Options(python=python, confirm=confirm, cuobjdump=cuobjdump, timeout_s=timeout)
+    witness = cuobjdump_path or ("" if cuobjdump else None)
+    options = Options(python=python, confirm=confirm, cuobjdump=witness, timeout_s=timeout)
     try:
         report = run(targets, options)
     except ForensicsError as error:

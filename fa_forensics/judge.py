@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fa_forensics.confirm.model import Confirmation
 from fa_forensics.facts.environment import Environment
 from fa_forensics.report import FAILS, LOADS, Confirm, Evidence, Finding
+from fa_forensics.resolve.mapped import MappedDifference, compare_mapped
 from fa_forensics.rules import ALL_RULES
 from fa_forensics.rules.base import RANK_FILE, RANK_INITIALISER, RANK_NONE, Context, Judged
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
@@ -184,24 +185,35 @@ def _torch_broken(ctx: Context, real: Confirmation) -> Finding:
 
 
 def _mapped_elsewhere(ctx: Context, real: Confirmation) -> list[Judged]:
-    """FA903: a library is mapped from another file than the one predicted."""
-    if ctx.resolution is None or not real.mapped_after:
+    """FA903: a provider is mapped from another file than the loader's rules predict."""
+    mapped = real.mapped_after or real.mapped
+    if ctx.resolution is None or not mapped:
         return []
-    mapped = {os.path.basename(path): path for path in real.mapped_after}
-    rows = []
-    for path in ctx.resolution.scope:
-        real_path = os.path.realpath(path)
-        actual = mapped.get(os.path.basename(real_path))
-        if actual is not None and os.path.realpath(actual) != real_path:
-            rows.append(Evidence(f"predicted {real_path}, mapped {actual}", actual))
-    if not rows:
+    differences = compare_mapped(ctx.resolution, mapped, bool(real.mapped_after))
+    if not differences:
         return []
+    lacking = [symbol for row in differences for symbol in row.lacking or ()]
     finding = Finding(
         code="FA903",
-        severity="warning",
+        severity="error" if lacking else "warning",
         confidence="high",
-        title="a library is mapped from another file than the loader's rules predict",
-        evidence=tuple(rows),
+        title="a library is mapped from another file than the loader's rules predict"
+        + (f", and it lacks {lacking[0]}" if lacking else ""),
+        evidence=tuple(entry for row in differences for entry in _mapped_evidence(row)),
         notes=("Something loads it earlier: a preload, another package, or torch's own code.",),
     )
-    return [Judged(RANK_NONE, finding)]
+    return [Judged(RANK_FILE if lacking else RANK_NONE, finding)]
+
+
+def _mapped_evidence(row: MappedDifference) -> tuple[Evidence, ...]:
+    predicted = Evidence(f"predicted {row.predicted}")
+    if row.actual is None:
+        return predicted, Evidence("found no file of that name mapped")
+    if row.lacking is None:
+        what = f"which could not be read: {row.problem}"
+    elif row.lacking:
+        what = f"which lacks {len(row.lacking)} of the {row.symbols} symbols needed of it: "
+        what += ", ".join(row.lacking[:5])
+    else:
+        what = f"which exports all {row.symbols} symbols needed of it"
+    return predicted, Evidence(f"found {row.actual}, {what}")

@@ -53,8 +53,8 @@ def flavour_mismatch(ctx: Context) -> Sequence[Judged]:
         notes=(
             f"The file was compiled with {_MACRO[flavour]}, torch with {_MACRO[torch.cxx11_abi]}.",
             "Every torch function that takes or returns a std::string has another name in the "
-            "other flavour. It is a property of each build, not of a version: no compiler or library "
-            "upgrade changes it, only a build of the extension in torch's flavour.",
+            "other flavour. It is a property of each build, not of a version: no compiler or "
+            "library upgrade changes it, only a build of the extension in torch's flavour.",
             *metadata_note(ctx),
         ),
         help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)),

@@ -56,7 +56,8 @@ def other_cuda_major(ctx: Context) -> Sequence[Judged]:
         code="FA602",
         severity="error",
         confidence="high",
-        title=f"the file was built with CUDA {major}, torch {torch.version} brings CUDA {torch.cuda}",
+        title=f"the file was built with CUDA {major}, "
+        f"torch {torch.version} brings CUDA {torch.cuda}",
         evidence=tuple(needed_by(library) for library in libraries),
         notes=(
             "A library's major version is in its name, so one major cannot stand in for another; "
