@@ -23,7 +23,7 @@ def build(directory: Path, name: str, source: str, *flags: str) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
     subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(path), *flags],
+        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", "-o", str(path), *flags],
         input=source,
         text=True,
         check=True,
