@@ -83,25 +83,25 @@ def combine(
         for step in real.steps
     )
     extra = _mapped_elsewhere(ctx, real)
+    # What dlopen can confirm is the loader's part; a wrong Python tag is beyond it.
+    expected = ctx.resolution.first_failure if ctx.resolution else None
     status, detail = NOT_RUN, real.detail
-    if real.status == "loads":
-        status = CONFIRMED if verdict != FAILS else REFUTED
-        if status == REFUTED:
-            extra.append(Judged(RANK_FILE, _unexpected_load(ctx, headline, real)))
-        verdict = LOADS
-        if status == CONFIRMED:
-            headline = f"a real dlopen succeeded; {headline}"
-        else:
-            headline = f"a real dlopen succeeded, although: {headline}"
+    if real.status == "loads" and expected is None:
+        status = CONFIRMED
+        if verdict != FAILS:
+            verdict, headline = LOADS, f"a real dlopen succeeded; {headline}"
+    elif real.status == "loads":
+        status = REFUTED
+        extra.append(Judged(RANK_FILE, _unexpected_load(ctx, headline, real)))
+        verdict, headline = LOADS, f"a real dlopen succeeded, although {headline}"
     elif real.status == "load-failed":
-        expected = ctx.resolution.first_failure if ctx.resolution else None
-        status = CONFIRMED if verdict == FAILS else REFUTED
+        status = CONFIRMED if expected is not None else REFUTED
         detail = _compare_texts(expected, real)
         if status == REFUTED:
             extra.append(Judged(RANK_FILE, _unexpected_failure(ctx, headline, real)))
             verdict, headline = FAILS, f"the loader refused it: {real.loader_text}"
     elif real.status in ("crashed", "hung", "exited"):
-        status = CONFIRMED if verdict == FAILS else REFUTED
+        status = CONFIRMED if expected is not None else REFUTED
         extra.append(Judged(RANK_INITIALISER, _died(ctx, real)))
         verdict, headline = FAILS, real.detail
     elif real.status == "torch-import-failed":
@@ -151,8 +151,21 @@ def _unexpected_failure(ctx: Context, headline: str, real: Confirmation) -> Find
             Evidence(f"the loader's text: {real.loader_text}"),
             Evidence(f"predicted: {headline}"),
         ),
-        notes=("The loader is right; the prediction missed something. Please report this.",),
+        notes=(_known_text(real.loader_text or "") or _REPORT_THIS,),
     )
+
+
+_REPORT_THIS = "The loader is right; the prediction missed something. Please report this."
+_TEXTS = os.path.join(os.path.dirname(__file__), "data", "loader_texts.json")
+
+
+def _known_text(text: str) -> str | None:
+    """What a loader's text means that no table of symbols could have predicted."""
+    import json
+
+    with open(_TEXTS, encoding="utf-8") as file:
+        rows = json.load(file)["texts"]
+    return next((row["meaning"] for row in rows if row["contains"] in text), None)
 
 
 def _died(ctx: Context, real: Confirmation) -> Finding:

@@ -140,7 +140,9 @@ def _inspect_open(
         distribution=find_distribution(target.path, environment.site_dirs),
         stable_abi=_stable_abi([owner for _, _, owner, _ in names]),
         uses_torch=linked.uses_torch,
-        gpu=GpuFacts(
+        gpu=None
+        if not dynamic.image.supported
+        else GpuFacts(
             image_count=len(code.images),
             found_by=code.found_by,
             problems=code.problems,

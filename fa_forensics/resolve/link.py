@@ -93,9 +93,7 @@ class Linker:
 
 
 def _library(soname: str, loaded: LoadedObject, miss: Miss) -> Library:
-    return Library(
-        soname, loaded.path, None, "not found", miss.tried, miss.problem, miss.refusal
-    )
+    return Library(soname, loaded.path, None, "not found", miss.tried, miss.problem, miss.refusal)
 
 
 def _libraries(local: Sequence[LoadedObject]) -> tuple[Library, ...]:

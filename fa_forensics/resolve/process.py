@@ -27,8 +27,16 @@ class LoadedObject:
     """One object of the process: its file, the names it answers to, what it needs."""
 
     __slots__ = (
-        "path", "dynamic", "names", "origin", "loader", "found_by", "needed", "missing", "stage",
+        "dynamic",
+        "found_by",
+        "loader",
+        "missing",
+        "names",
+        "needed",
+        "origin",
+        "path",
         "searched",
+        "stage",
     )  # fmt: skip
 
     def __init__(
@@ -67,7 +75,7 @@ def _tidy(path: str) -> str:
 class Miss:
     """A needed library that the loader would not find, with the places it would try."""
 
-    __slots__ = ("soname", "needed_by", "tried", "problem", "refusal")
+    __slots__ = ("needed_by", "problem", "refusal", "soname", "tried")
 
     def __init__(
         self,

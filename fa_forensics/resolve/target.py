@@ -150,12 +150,15 @@ def _explain(
     torch_dir: str | None,
 ) -> tuple[Missing, ...]:
     absent = {library.soname for library in resolution.missing_libraries}
+    too_old = {(miss.soname, miss.version) for miss in resolution.version_misses}
     index: NameIndex | None = None
     explained = 0
     rows = []
     for binding in resolution.missing:
         demangled, owner = owners[binding.index]
         library = _absent_library(binding, owner, absent)
+        if (binding.version_file, binding.version) in too_old:
+            library = binding.version_file
         row = Missing(binding, demangled, owner, library)
         if library is None and is_torch(owner) and torch_dir and explained < MAX_EXPLAINED:
             index = index or torch_names(linker, torch_dir)
