@@ -15,7 +15,8 @@ import pytest
 from support import oracles
 from support.material import SYSTEM_LIBRARIES, file_of, require, stub, tiny_file
 
-from fa_forensics.facts.elf.dynamic import DynamicObject, gnu_hash, sysv_hash
+from fa_forensics.facts.elf.dynamic import DynamicObject
+from fa_forensics.facts.elf.hash_table import gnu_hash, sysv_hash
 
 LIBRARIES = (
     *(f"system|{soname}" for soname in SYSTEM_LIBRARIES),

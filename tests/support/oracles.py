@@ -158,7 +158,7 @@ for path in sys.argv[2:]:
 try:
     ctypes.CDLL(sys.argv[1], os.RTLD_NOW)
 except OSError as error:
-    print("error", error)
+    print("error", error, flush=True)
 else:
     print("loaded", flush=True)
     print(open("/proc/self/maps").read(), flush=True)

@@ -14,7 +14,9 @@ import struct
 from collections import namedtuple
 from collections.abc import Iterator
 
-from fa_forensics.facts.elf.image import PT_DYNAMIC, ElfImage
+from fa_forensics.facts.elf.hash_table import HashTable
+from fa_forensics.facts.elf.hash_table import gnu_hash as gnu_hash
+from fa_forensics.facts.elf.image import PT_DYNAMIC, PT_LOAD, ElfImage
 from fa_forensics.facts.elf.versions import read_verdef, read_verneed
 
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ = 1, 4, 5, 6, 7, 8
@@ -36,9 +38,19 @@ VERSION_HIDDEN, VERSION_MASK = 0x8000, 0x7FFF
 BIND_NAMES = {0: "local", 1: "global", 2: "weak", 10: "unique"}
 VISIBILITY_NAMES = {0: "default", 1: "internal", 2: "hidden", 3: "protected"}
 
+#: Entries whose values are addresses: DT_INIT, DT_FINI and their arrays beside the tables.
+_POINTERS = (
+    DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, 12, 13, DT_JMPREL, 25, 26, DT_GNU_HASH, DT_VERSYM,
+    DT_VERNEED, DT_VERDEF,
+)  # fmt: skip
+
+#: Limits for damaged and hostile files. libtorch_cpu, the largest real library seen, has
+#: 93,000 symbols, 20 MB of names and 700,000 relocations; its longest name has 2 KB.
 MAX_DYNAMIC_ENTRIES = 4_096
-MAX_SYMBOLS = 4_000_000
-MAX_CHAIN = 100_000
+MAX_SYMBOLS = 500_000
+MAX_RELOCATIONS = 4_000_000
+MAX_NAME = 65_536
+MAX_NAMES = 1 << 27
 
 #: One dynamic symbol. ``name`` is bytes; ``version`` the name in verneed or verdef.
 Symbol = namedtuple(
@@ -50,25 +62,7 @@ Definition = namedtuple("Definition", "index bind type version")
 _SYM = struct.Struct("<IBBHQQ")
 _DYN = struct.Struct("<qQ")
 _RELA = struct.Struct("<QQq")
-_U16, _U32, _U64 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q")
-
-
-def gnu_hash(name: bytes) -> int:
-    """The GNU hash of a symbol name (Bernstein's, 32 bits), as in glibc's dl-lookup.c."""
-    value = 5381
-    for byte in name:
-        value = (value * 33 + byte) & 0xFFFFFFFF
-    return value
-
-
-def sysv_hash(name: bytes) -> int:
-    """The System V hash of a name (gABI chapter 5, "Hash Table")."""
-    value = 0
-    for byte in name:
-        value = (value << 4) + byte
-        high = value & 0xF0000000
-        value = (value ^ (high >> 24)) & ~high & 0xFFFFFFFF
-    return value
+_U16 = struct.Struct("<H")
 
 
 class DynamicObject:
@@ -85,13 +79,18 @@ class DynamicObject:
         self.entries = self._read_entries()
         self.has_dynamic = bool(self.entries)
         self._first = dict(reversed(self.entries))
+        self._starts: list[int] | None = None
         self._strtab = self._table(DT_STRTAB)
         self._strsz = self._bounded_string_size()
         self._symtab = self._table(DT_SYMTAB)
         self._versym = self._table(DT_VERSYM)
-        self._setup_hash()
+        self._hash = HashTable(
+            image, *(self._table(tag) if tag in self._first else None
+                     for tag in (DT_GNU_HASH, DT_HASH)),
+        )  # fmt: skip
         self.soname = self._name_of(DT_SONAME)
-        self.needed = tuple(self._string(value) for tag, value in self.entries if tag == DT_NEEDED)
+        needed = (self._string(value) for tag, value in self.entries if tag == DT_NEEDED)
+        self.needed = tuple(name for name in needed if name)
         self.rpath = self._paths(DT_RPATH)
         self.runpath = self._paths(DT_RUNPATH)
         self.static_tls = bool(self._first.get(DT_FLAGS, 0) & DF_STATIC_TLS)
@@ -138,19 +137,39 @@ class DynamicObject:
             self.problems.append(f"dynamic entry {tag:#x} points outside the file")
         return offset
 
+    def _room(self, offset: int) -> int:
+        """Bytes from a table's start to the next table, or the end of its segment or file.
+
+        Tables do not overlap, so a size beyond this is damage: it must not make megabytes
+        of payload look like symbols.
+        """
+        if self._starts is None:
+            found = (self.image.offset_of(self._first.get(tag, -1)) for tag in _POINTERS)
+            self._starts = sorted(start for start in found if start is not None)
+        ends = [start for start in self._starts if start > offset][:1]
+        ends += [
+            s.offset + s.file_size
+            for s in self.image.segments
+            if s.type == PT_LOAD and 0 <= offset - s.offset < s.file_size
+        ]
+        return min([*ends, self.image.size]) - offset
+
     def _bounded_string_size(self) -> int:
         if self._strtab is None:
             return 0
-        return max(0, min(self._first.get(DT_STRSZ, 0), self.image.size - self._strtab))
+        return max(0, min(self._first.get(DT_STRSZ, 0), self._room(self._strtab)))
 
     def _string(self, offset: int) -> str:
-        return self.string_bytes(offset).decode("utf-8", "backslashreplace")
+        raw = self.string_bytes(offset)
+        if not raw:
+            self.problems.append("a name in the dynamic section lies outside its string table")
+        return raw.decode("utf-8", "backslashreplace")
 
     def string_bytes(self, offset: int) -> bytes:
         """The dynamic string at an offset in DT_STRTAB (empty when out of range)."""
         if self._strtab is None or not 0 <= offset < self._strsz:
             return b""
-        return self.image.string(self._strtab + offset, min(65_536, self._strsz - offset))
+        return self.image.string(self._strtab + offset, min(MAX_NAME, self._strsz - offset))
 
     def strings(self) -> bytes:
         """A copy of the whole dynamic string table, for searching by prefix."""
@@ -158,7 +177,7 @@ class DynamicObject:
 
     def _name_of(self, tag: int) -> str | None:
         value = self._first.get(tag)
-        return None if value is None else self._string(value)
+        return None if value is None else self._string(value) or None
 
     def _paths(self, tag: int) -> tuple[str, ...]:
         text = self._name_of(tag)
@@ -188,13 +207,20 @@ class DynamicObject:
         """Number of dynamic symbols, from .dynsym, else the hash table and relocations."""
         if self._symtab is None:
             return 0
-        room = (self.image.size - self._symtab) // _SYM.size
+        room = self._room(self._symtab) // _SYM.size
         for section in self.image.sections:
             if section.type == SHT_DYNSYM and section.offset == self._symtab:
-                return int(min(section.size // _SYM.size, room, MAX_SYMBOLS))
-        by_hash = self._count_by_hash()
-        by_relocation = max((index for index, _ in self.symbol_relocations()), default=-1) + 1
-        return int(min(max(by_hash, by_relocation), room, MAX_SYMBOLS))
+                count = section.size // _SYM.size
+                break
+        else:
+            by_relocation = max((index for index, _ in self.symbol_relocations()), default=-1) + 1
+            count = max(self._hash.count(), by_relocation)
+        limit = min(room, MAX_SYMBOLS)
+        if count > limit:
+            self.problems.append(
+                f"the symbol table is said to have {count:,} entries, {limit:,} of them were read"
+            )
+        return int(min(count, limit))
 
     def symbols(self) -> Iterator[Symbol]:
         """Every dynamic symbol but the null one, in table order."""
@@ -204,14 +230,20 @@ class DynamicObject:
         strings = self.strings()
         rows = _SYM.iter_unpack(raw[: len(raw) - len(raw) % _SYM.size])
         versions = self._raw_versions(len(raw) // _SYM.size)
+        names = 0
         for index, (name, info, other, shndx, value, _size) in enumerate(rows):
             if index == 0:
                 continue
-            end = strings.find(b"\0", name)
+            end = strings.find(b"\0", name, name + MAX_NAME)
+            text = strings[name : end if end >= 0 else name + MAX_NAME]
+            names += len(text)
+            if names > MAX_NAMES:
+                self.problems.append(f"the names of the symbols exceed {MAX_NAMES:,} bytes")
+                return
             number = versions[index] if index < len(versions) else 0
             version, file = self._version_of(number & VERSION_MASK, shndx)
             yield Symbol(
-                index, strings[name : end if end >= 0 else len(strings)], info >> 4, info & 15,
+                index, text, info >> 4, info & 15,
                 other & 3, shndx, value, version, file, bool(number & VERSION_HIDDEN),
             )  # fmt: skip
 
@@ -239,77 +271,13 @@ class DynamicObject:
             offset = self._table(table) if table in first else None
             if offset is None:
                 continue
-            raw = self.image.read(offset, min(first.get(size, 0), self.image.size))
+            room = min(self._room(offset), MAX_RELOCATIONS * _RELA.size)
+            raw = self.image.read(offset, min(first.get(size, 0), room))
             for _where, info, _addend in _RELA.iter_unpack(raw[: len(raw) - len(raw) % 24]):
                 if info >> 32:
                     yield info >> 32, info & 0xFFFFFFFF
 
     # -- look-up by name -----------------------------------------------------------
-
-    def _setup_hash(self) -> None:
-        self._gnu: tuple[int, int, int, int, int, int, int] | None = None
-        self._sysv: tuple[int, int, int] | None = None
-        image = self.image
-        offset = self._table(DT_GNU_HASH) if DT_GNU_HASH in self._first else None
-        if offset is not None and len(image.read(offset, 16)) == 16:
-            buckets, first, words, shift = struct.unpack_from("<IIII", image.data, offset)
-            bucket_at = offset + 16 + words * 8
-            chain_at = bucket_at + buckets * 4
-            if buckets and words and chain_at <= image.size:
-                self._gnu = (buckets, first, words, shift, offset + 16, bucket_at, chain_at)
-                return
-            self.problems.append("the GNU hash table is damaged")
-        offset = self._table(DT_HASH) if DT_HASH in self._first else None
-        if offset is not None and len(image.read(offset, 8)) == 8:
-            buckets, chains = struct.unpack_from("<II", image.data, offset)
-            if buckets and offset + 8 + (buckets + chains) * 4 <= image.size:
-                self._sysv = (buckets, chains, offset + 8)
-            else:
-                self.problems.append("the hash table is damaged")
-
-    def _count_by_hash(self) -> int:
-        if self._sysv is not None:
-            return self._sysv[1]
-        if self._gnu is None:
-            return 0
-        buckets, first, _words, _shift, _bloom, bucket_at, chain_at = self._gnu
-        last = max(struct.unpack_from(f"<{buckets}I", self.image.data, bucket_at))
-        if last < first:
-            return first
-        at = chain_at + (last - first) * 4
-        while at + 4 <= self.image.size and not _U32.unpack_from(self.image.data, at)[0] & 1:
-            at += 4
-        return int((at - chain_at) // 4 + first + 1)
-
-    def _candidates(self, name: bytes, hashed: int) -> Iterator[int]:
-        """Indices of symbols whose hash matches the name's."""
-        data, size = self.image.data, self.image.size
-        if self._gnu is not None:
-            buckets, first, words, shift, bloom, bucket_at, chain_at = self._gnu
-            (word,) = _U64.unpack_from(data, bloom + 8 * ((hashed >> 6) % words))
-            if not (word >> (hashed & 63)) & (word >> ((hashed >> shift) & 63)) & 1:
-                return
-            (index,) = _U32.unpack_from(data, bucket_at + 4 * (hashed % buckets))
-            if index < first:
-                return
-            for _ in range(MAX_CHAIN):
-                at = chain_at + 4 * (index - first)
-                if at + 4 > size:
-                    return
-                (value,) = _U32.unpack_from(data, at)
-                if (value ^ hashed) | 1 == 1:
-                    yield index
-                if value & 1:
-                    return
-                index += 1
-        elif self._sysv is not None:
-            buckets, chains, at = self._sysv
-            (index,) = _U32.unpack_from(data, at + 4 * (sysv_hash(name) % buckets))
-            for _ in range(MAX_CHAIN):
-                if not 0 < index < chains:
-                    return
-                yield index
-                (index,) = _U32.unpack_from(data, at + 4 * (buckets + index))
 
     def lookup(self, name: bytes, hashed: int, version: str | None = None) -> Definition | None:
         """The exported definition that glibc would bind this name and version to, or None.
@@ -323,7 +291,7 @@ class DynamicObject:
             return None
         only: Definition | None = None
         visible_versions = 0
-        for index in self._candidates(name, hashed):
+        for index in self._hash.candidates(name, hashed):
             found = self._definition_at(index, name)
             if found is None:
                 continue

@@ -27,21 +27,23 @@ def read_verneed(
     """Version index → (file it is needed of, version name, weak)."""
     needs: dict[int, tuple[str, str, bool]] = {}
     at = offset
+    seen = 0
     for _ in range(min(count, MAX_VERSIONS)):
         if at is None or at + _VERNEED.size > image.size:
             break
         _version, aux_count, file, aux, following = _VERNEED.unpack_from(image.data, at)
         name = string(file)
         aux_at = at + aux
-        for _ in range(min(aux_count, MAX_VERSIONS)):
-            if aux_at + _VERNAUX.size > image.size:
+        for _ in range(aux_count):
+            seen += 1
+            if seen > MAX_VERSIONS or aux_at + _VERNAUX.size > image.size:
                 break
             _hash, flags, index, version, aux_next = _VERNAUX.unpack_from(image.data, aux_at)
             needs[index & 0x7FFF] = (name, string(version), bool(flags & VER_FLG_WEAK))
             if not aux_next:
                 break
             aux_at += aux_next
-        if not following or len(needs) > MAX_VERSIONS:
+        if not following or seen > MAX_VERSIONS:
             break
         at += following
     return needs
