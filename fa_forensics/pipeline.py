@@ -119,40 +119,11 @@ def _inspect_open(
     code = read_device_code(dynamic.image)
     witness = _start_witness(target.path, environment, options)
     toolkits = read_toolkits(dynamic.image, code)
-    names = [
-        (text, demangled, owner_of(text, symbol.version, demangled), symbol)
-        for symbol in elf.undefined
-        for text in (symbol.name.decode("utf-8", "backslashreplace"),)
-        for demangled in (demangle(text),)
-    ]
-    owners = {symbol.index: (demangled, owner) for _, demangled, owner, symbol in names}
+    owners = _owners(elf)
     linked = link_target(target.path, elf, environment, owners, as_package)
     cuobjdump = witness.finish(code, toolkits) if witness is not None else None
-    ctx = Context(
-        name=os.path.basename(target.member or target.path),
-        elf=elf,
-        environment=environment,
-        resolution=linked.resolution,
-        skips=linked.skipped,
-        missing=linked.missing,
-        siblings=linked.siblings,
-        flavour=flavour_of((name, text, owner) for name, text, owner, _ in names),
-        distribution=find_distribution(target.path, environment.site_dirs),
-        stable_abi=_stable_abi([owner for _, _, owner, _ in names]),
-        uses_torch=linked.uses_torch,
-        gpu=None
-        if not dynamic.image.supported
-        else GpuFacts(
-            image_count=len(code.images),
-            found_by=code.found_by,
-            problems=code.problems,
-            witness_status=None if cuobjdump is None else cuobjdump.status,
-            witness_detail="" if cuobjdump is None else cuobjdump.detail,
-            witness_differences=() if cuobjdump is None else cuobjdump.differences,
-        ),
-        as_package=linked.as_package,
-        left_with_siblings=linked.left_with_siblings,
-    )
+    gpu = _gpu_facts(code, cuobjdump) if dynamic.image.supported else None
+    ctx = _context(target, elf, environment, owners, linked, gpu)
     judgement = judge(ctx, target.path, options.confirm, options.timeout_s)
     problem = _problem(ctx, elf)
     return TargetReport(
@@ -177,6 +148,57 @@ def _inspect_open(
         confirm=judgement.confirm,
         problem=problem,
         hint=_hint(linked, environment) if problem is not None else None,
+    )
+
+
+def _owners(elf: ElfFacts) -> dict[int, tuple[str, str]]:
+    """Index of each undefined symbol → (demangled, owner)."""
+    rows = {}
+    for symbol in elf.undefined:
+        name = symbol.name.decode("utf-8", "backslashreplace")
+        demangled = demangle(name)
+        rows[symbol.index] = (demangled, owner_of(name, symbol.version, demangled))
+    return rows
+
+
+def _gpu_facts(code: DeviceCode, cuobjdump: CuobjdumpReport | None) -> GpuFacts:
+    return GpuFacts(
+        image_count=len(code.images),
+        found_by=code.found_by,
+        problems=code.problems,
+        witness_status=None if cuobjdump is None else cuobjdump.status,
+        witness_detail="" if cuobjdump is None else cuobjdump.detail,
+        witness_differences=() if cuobjdump is None else cuobjdump.differences,
+    )
+
+
+def _context(
+    target: Target,
+    elf: ElfFacts,
+    environment: Environment,
+    owners: Mapping[int, tuple[str, str]],
+    linked: Linked,
+    gpu: GpuFacts | None,
+) -> Context:
+    names = (
+        (symbol.name.decode("utf-8", "backslashreplace"), *owners[symbol.index])
+        for symbol in elf.undefined
+    )
+    return Context(
+        name=os.path.basename(target.member or target.path),
+        elf=elf,
+        environment=environment,
+        resolution=linked.resolution,
+        skips=linked.skipped,
+        missing=linked.missing,
+        siblings=linked.siblings,
+        flavour=flavour_of(names),
+        distribution=find_distribution(target.path, environment.site_dirs),
+        stable_abi=_stable_abi([owner for _, owner in owners.values()]),
+        uses_torch=linked.uses_torch,
+        gpu=gpu,
+        as_package=linked.as_package,
+        left_with_siblings=linked.left_with_siblings,
     )
 
 
