@@ -11,6 +11,7 @@ HUSK := vllm_flash_attn-2.6.2
 HUSK_SO := build/fixtures/$(HUSK)/vllm_flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so
 UNPACKED := build/fixtures/.$(HUSK).made
 REAL_DIR ?= build/real
+TORCH ?= 2.4.0
 JOBS ?= auto
 LOOK = $(BIN)/fa-forensics inspect
 
@@ -31,7 +32,8 @@ help:
 	@echo "             PYTHON=PATH  ... in the environment of this python"
 	@echo "             ARGS=...     ... with more options, for example ARGS=--format=json"
 	@echo "make test                 linters, types and all tests that need neither network nor GPU"
-	@echo "make test-real            fetch the real wheels (about 2 GB) and compare with them too"
+	@echo "make test-real            fetch the real wheels (2 GB) and a real torch (5 GB), and compare"
+	@echo "             TORCH=...    ... with other torch releases, or with none (TORCH=)"
 	@echo "make bench                time the tool beside nm, ldd and cuobjdump"
 	@echo "make readme               renew the output that README.md shows"
 	@echo "make clean                remove what was built"
@@ -60,10 +62,10 @@ lint: $(VENV)/.dev
 	@$(BIN)/mypy
 
 test-real: $(VENV)/.dev
-	@$(BIN)/python benchmarks/fetch_real.py $(REAL_DIR)
-	@FA_FORENSICS_REAL_DIR=$(REAL_DIR) \
-	 FA_FORENSICS_CUOBJDUMP="$${FA_FORENSICS_CUOBJDUMP:-$$(cat $(REAL_DIR)/cuobjdump.path)}" \
-	 $(BIN)/python -m pytest -m real -n $(JOBS) --dist worksteal $(TESTS)
+	@$(PIP) install ".[real]"
+	@$(BIN)/python benchmarks/fetch_real.py "$(REAL_DIR)" $(TORCH)
+	@. "$(abspath $(REAL_DIR))/env.sh" && \
+	 $(BIN)/python -m pytest -m "real or online" -n $(JOBS) --dist worksteal $(TESTS)
 
 bench: $(VENV)/.installed $(UNPACKED)
 	@$(BIN)/python benchmarks/bench.py $(if $(SO),"$$SO") $(ARGS)

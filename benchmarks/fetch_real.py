@@ -1,9 +1,12 @@
-"""Fetch the real files: ``python benchmarks/fetch_real.py DIR``, for the tests marked ``real``.
+"""Fetch the real files for the tests marked ``real``.
+
+``python benchmarks/fetch_real.py DIR [TORCH...]``
 
 Fetches with `pip download` the wheels that fixtures/husks/wanted.json names (about 2 GB), checks
-their SHA-256, and unpacks their extension files and metadata as ``DIR/NAME/...``, as the husks do.
-Fetches a cuobjdump too, and writes its path into ``DIR/cuobjdump.path`` (an empty line when there
-is none for this machine). What is there already is kept.
+their SHA-256, and unpacks their extension files and metadata as ``DIR/NAME/...``, as the husks do;
+a cuobjdump; and for each TORCH release an environment ``DIR/envs/torch-RELEASE`` (about 5 GB with
+its CUDA libraries). ``DIR/env.sh`` then sets, where they are not set, the variables that the tests
+read. What is there already is kept; what cannot be fetched is said, and its comparisons skip.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -69,10 +73,39 @@ def fetch_cuobjdump(folder: str) -> str:
     return os.path.abspath(found[0]) if found else ""
 
 
+def make_environment(release: str, folder: str) -> str | None:
+    """The path of an environment with this torch, or None when it cannot be made here."""
+    dest = os.path.join(folder, "envs", f"torch-{release}")
+    ready = os.path.join(dest, ".ready")
+    if not os.path.exists(ready):
+        print(f"making an environment with torch {release}", flush=True)
+        python = os.path.join(dest, "bin", "python")
+        install = [python, "-m", "pip", "install", "--quiet", f"torch=={release}", "numpy<2"]
+        for command in ([sys.executable, "-m", "venv", "--clear", dest], install):
+            if subprocess.run(command, check=False).returncode:
+                print(f"no torch {release} for this Python; its comparisons are skipped")
+                return None
+        open(ready, "w").close()
+    return dest
+
+
+def write_variables(folder: str, cuobjdump: str, environments: list[str]) -> None:
+    """Write ``env.sh``: what the tests read, each variable only where it is not set."""
+    values = {
+        "FA_FORENSICS_REAL_DIR": folder,
+        "FA_FORENSICS_CUOBJDUMP": cuobjdump,
+        "FA_FORENSICS_REAL_ENVS": ":".join(environments),
+    }
+    with open(os.path.join(folder, "env.sh"), "w") as stream:
+        for name, value in values.items():
+            if value:
+                stream.write(f'[ -n "${name}" ] || export {name}={shlex.quote(value)}\n')
+
+
 def main(arguments: list[str]) -> int:
     """Run the command line; return its exit code (0 done, 1 could not, 2 wrong usage)."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: python benchmarks/fetch_real.py DIR", file=sys.stderr)
+    if not arguments or arguments[0].startswith("-"):
+        print("usage: python benchmarks/fetch_real.py DIR [TORCH...]", file=sys.stderr)
         return 2
     folder = os.path.abspath(arguments[0])
     os.makedirs(folder, exist_ok=True)
@@ -82,8 +115,8 @@ def main(arguments: list[str]) -> int:
     except (subprocess.CalledProcessError, OSError, zipfile.BadZipFile) as error:
         print(f"fetch_real: {error}", file=sys.stderr)
         return 1
-    with open(os.path.join(folder, "cuobjdump.path"), "w") as stream:
-        stream.write(fetch_cuobjdump(folder) + "\n")
+    made = [make_environment(release, folder) for release in arguments[1:]]
+    write_variables(folder, fetch_cuobjdump(folder), [path for path in made if path])
     return 0
 
 

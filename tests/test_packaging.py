@@ -125,18 +125,21 @@ def test_installed_package_inspects_a_real_file(installed: Path, tmp_path: Path)
     assert {row["owner"] for row in target["undefined"]} >= {"cudart", "libstdc++", "torch/c10"}
 
 
-def test_start_imports_nothing_heavy(tmp_path: Path) -> None:
-    code = "import sys, fa_forensics.cli; print('\\n'.join(sys.modules))"
-    done = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(ROOT))
+def started(code: str, folder: Path) -> set[str]:
+    """The modules that a fresh Python has after running ``code``."""
+    code += "\nimport sys; print('\\n'.join(sys.modules))"
+    done = run(sys.executable, "-c", code, cwd=folder, PYTHONPATH=str(ROOT))
     assert done.returncode == 0, done.stderr
-    names = done.stdout.split()
+    return set(done.stdout.split())
+
+
+def test_start_imports_nothing_heavy(tmp_path: Path) -> None:
+    names = started("import fa_forensics.cli", tmp_path) - started("import click", tmp_path)
     assert "fa_forensics.cli" in names
-    assert not [name for name in names if name in HEAVY or name.split(".")[0] in HEAVY]
+    assert not {name for name in names if name in HEAVY or name.split(".")[0] in HEAVY}
 
 
-def test_start_reads_the_package_from_no_more_than_a_few_files(tmp_path: Path) -> None:
-    """``--help`` needs the command line alone; the readers come when a file is to be read."""
-    code = "import sys, fa_forensics.cli; print('\\n'.join(sys.modules))"
-    done = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(ROOT))
-    own = {name for name in done.stdout.split() if name.startswith("fa_forensics.")}
+def test_start_reads_the_command_line_alone(tmp_path: Path) -> None:
+    """The readers come when there is a file to be read."""
+    own = {n for n in started("import fa_forensics.cli", tmp_path) if n.startswith("fa_forensics.")}
     assert own == {"fa_forensics.cli", "fa_forensics.errors"}
