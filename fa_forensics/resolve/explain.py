@@ -13,8 +13,9 @@ class Missing:
     """A strong undefined symbol with no provider, with all that is known of it.
 
     ``absent_library`` is the soname that would provide it but is itself not found, or is
-    too old: the symbol is then a consequence, not a cause. ``nearest`` is empty when nothing close is
-    exported, or when it was not looked for (``nearest_sought`` is false then).
+    too old: the symbol is then a consequence, not a cause. ``nearest`` is empty when
+    nothing close is exported, or when it was not looked for (``nearest_sought`` is false
+    then).
     """
 
     binding: Binding
