@@ -81,3 +81,29 @@ def run(
         done.stdout.decode("utf-8", "surrogateescape"),
         done.stderr.decode("utf-8", "surrogateescape"),
     )
+
+
+def invoke(*arguments: str | os.PathLike[str]) -> Run:
+    """The command line inside this process; an exception that leaves it fails the test."""
+    from click.testing import CliRunner
+
+    from fa_forensics.cli import main
+
+    try:
+        runner = CliRunner(mix_stderr=False)  # type: ignore[call-arg, unused-ignore]
+    except TypeError:  # click 8.2 and later keep the two apart always
+        runner = CliRunner()
+    result = runner.invoke(main, [os.fspath(part) for part in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Run(result.exit_code, result.stdout, result.stderr)
+
+
+def one_sentence(run: Run) -> str:
+    """The message on stderr, checked to be one sentence and at most one line of help."""
+    lines = run.stderr.splitlines()
+    assert 1 <= len(lines) <= 2, run.stderr
+    assert lines[0].startswith("fa-forensics: ") and len(lines[0]) > 20
+    assert len(lines) == 1 or lines[1].startswith("  help: ")
+    assert "Traceback (most recent" not in run.stderr + run.stdout
+    return lines[0].removeprefix("fa-forensics: ")

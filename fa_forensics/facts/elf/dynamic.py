@@ -49,8 +49,8 @@ _POINTERS = (
 MAX_DYNAMIC_ENTRIES = 4_096
 MAX_SYMBOLS = 500_000
 MAX_RELOCATIONS = 4_000_000
-MAX_NAME = 65_536
-MAX_NAMES = 1 << 27
+MAX_NAME = 16_384
+MAX_NAMES = 1 << 26
 
 #: One dynamic symbol. ``name`` is bytes; ``version`` the name in verneed or verdef.
 Symbol = namedtuple(
