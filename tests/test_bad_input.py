@@ -320,7 +320,7 @@ def bare(tmp_path: Path) -> Path:
 
 
 def test_without_a_torch_the_file_is_still_read(bare: Path) -> None:
-    path = husk_file(SMALL)
+    path = husk_file("autoawq_kernels-0.0.9:awq_ext.cpython-311-x86_64-linux-gnu.so")
     result = invoke("inspect", "--python", bare, "--format", "json", path)
     assert result.code == 3
     assert "no torch in" in one_sentence(result)
