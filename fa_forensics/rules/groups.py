@@ -48,9 +48,9 @@ def is_nvidia_library(soname: str) -> bool:
 def cuda_major_of(soname: str) -> str | None:
     """The CUDA major version in the soname of a library that carries it, else None.
 
-    libcudart, libnvrtc, libcublas(Lt), libcusparse and libnvJitLink number their sonames
-    by the toolkit's major version (11.0 for CUDA 11's cudart); cuDNN, NCCL, cuFFT, cuRAND
-    and cuSOLVER count on their own.
+    libcudart, libnvrtc, libcublas(Lt) and libnvJitLink number their sonames by the toolkit's
+    major version (11.0 for CUDA 11's cudart); cuSPARSE, cuDNN, NCCL, cuFFT, cuRAND and
+    cuSOLVER count on their own.
     """
     if not soname.startswith(
         ("libcudart.so", "libnvrtc.so", "libcublas.so", "libcublasLt.so", "libnvJitLink.so")

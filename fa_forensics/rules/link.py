@@ -206,12 +206,15 @@ def versions(ctx: Context) -> Sequence[Judged]:
     """FA203: a loaded library does not define a symbol version that is needed of it."""
     if ctx.resolution is None:
         return ()
-    grouped: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[tuple[str, str, str], list[str]] = {}
     misses = ctx.resolution.version_misses
     for miss in misses:
-        grouped.setdefault((miss.soname, miss.provider), []).append(miss.version)
+        key = (miss.needed_by, miss.soname, miss.provider)
+        grouped.setdefault(key, []).append(miss.version)
     judged = []
-    for place, ((soname, provider), needed) in enumerate(grouped.items()):
+    for place, ((needing, soname, provider), needed) in enumerate(grouped.items()):
+        own = os.path.basename(needing) == os.path.basename(ctx.elf.path)
+        who = ctx.name if own else os.path.basename(needing)
         defined = next(m.provided for m in misses if m.provider == provider)
         family = needed[-1].split("_")[0]
         newest = [v for v in defined if v.startswith(family + "_")]
@@ -219,10 +222,10 @@ def versions(ctx: Context) -> Sequence[Judged]:
             code="FA203",
             severity="error",
             confidence="high",
-            title=f"{soname} here is older than the one {ctx.name} was built with: "
+            title=f"{soname} here is older than the one {who} was built with: "
             f"it lacks {', '.join(needed)}",
             evidence=(
-                Evidence(f"needs {', '.join(needed)}", ctx.elf.path, ".gnu.version_r"),
+                Evidence(f"needs {', '.join(needed)}", needing, ".gnu.version_r"),
                 Evidence(
                     f"defines up to {_newest(newest)}" if newest else "defines no such version",
                     provider,
