@@ -11,6 +11,7 @@ from fa_forensics.report import FAILS, LOADS, Confirm, Evidence, Finding
 from fa_forensics.resolve.mapped import MappedDifference, compare_mapped
 from fa_forensics.rules import ALL_RULES
 from fa_forensics.rules.base import RANK_FILE, RANK_INITIALISER, RANK_NONE, Context, Judged
+from fa_forensics.rules.remedy import build_for_this_torch, metadata_note, torch_for_the_file
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 
 CONFIRMED, REFUTED, NOT_RUN = "confirmed", "refuted", "not-run"
@@ -183,7 +184,8 @@ def _died(ctx: Context, real: Confirmation) -> Finding:
         evidence=tuple(
             Evidence(line) for line in real.stderr_tail.strip().splitlines()[-5:] if line.strip()
         ),
-        notes=tuple(notes),
+        notes=(*notes, *metadata_note(ctx)),
+        help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)) if ctx.uses_torch else (),
     )
 
 

@@ -162,4 +162,14 @@ class NameIndex:
         order = {SAME_NAME: 0, OTHER_FLAVOUR: 1, OTHER_PARAMETERS: 2}
         # C1 and C2 (complete and base constructor) read alike: one of them is enough.
         unique = {(row.demangled, row.relation): row for row in reversed(rows)}
-        return tuple(sorted(unique.values(), key=lambda r: (order[r.relation], r.demangled)))
+        return tuple(
+            sorted(
+                unique.values(),
+                # The overload that reads alike for longest is the one people look for.
+                key=lambda r: (
+                    order[r.relation],
+                    -len(os.path.commonprefix((fold_flavour(r.demangled), own_folded))),
+                    r.demangled,
+                ),
+            )
+        )

@@ -55,7 +55,8 @@ def _failure(ctx: Context, first: Finding) -> str:
         where = f"torch {torch.version}" if torch else "this environment"
         total = len(ctx.elf.undefined)
         parts.append(
-            f"{len(ctx.causes)} of the {total} symbols it needs have no provider in {where}"
+            f"{len(ctx.causes)} of the {total} symbols it needs "
+            f"{'has' if len(ctx.causes) == 1 else 'have'} no provider in {where}"
         )
     return "; ".join(parts) or first.title
 
