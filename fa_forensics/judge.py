@@ -68,10 +68,16 @@ def why_not_confirmed(ctx: Context, path: str, confirm: bool | None) -> str | No
 
 
 def lies_in(path: str, environment: Environment) -> bool:
-    """Whether a file belongs to an environment: it lies below one of its package directories."""
+    """Whether a file was installed into an environment: site-packages, dist-packages.
+
+    Directories that PYTHONPATH or a .pth file adds do not count: what lies there was not
+    put there by an installer, and nobody asked to run it.
+    """
     real = os.path.realpath(path)
     return any(
-        real.startswith(os.path.realpath(directory) + os.sep) for directory in environment.site_dirs
+        os.path.basename(directory) in ("site-packages", "dist-packages")
+        and real.startswith(os.path.realpath(directory) + os.sep)
+        for directory in environment.site_dirs
     )
 
 

@@ -150,7 +150,12 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of ``why``, in the words of the JSON contract."""
+    """One answer of ``why``, in the words of the JSON contract.
+
+    ``looked_here`` is false when this environment could not be searched,
+    ``releases_looked_up`` when there was no table of releases to look in: an empty
+    ``exported_by`` then says nothing.
+    """
 
     kind: str
     code: str
@@ -166,6 +171,8 @@ class Answer:
     help: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     source_line: str | None = None
+    looked_here: bool = True
+    releases_looked_up: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,9 @@ from fa_forensics.views import environment_view
 #: Symbol versions and the answer's kind: GLIBC_2.38 is a matter of glibc, whoever owns it.
 _VERSION_KINDS = (("GLIBCXX_", "libstdcxx"), ("CXXABI_", "libstdcxx"), ("GLIBC_", "glibc"))
 
+#: Owners whose libraries only CUDA builds of torch have.
+_CUDA_OWNERS = ("torch/c10_cuda", "torch/torch_cuda")
+
 
 def explain(
     texts: Sequence[str], python: str | None, environ: Mapping[str, str] | None = None
@@ -120,6 +123,8 @@ def _compose(
     torch = environment.torch
     here = f"torch {torch.version}" if torch else "this environment"
     kind, code, direction = _kind(symbol, owner, near, provider)
+    if provider is None and _lacks_cuda(owner, environment):
+        kind, code = "wrong-torch", "FA601"
     overloads = tuple(
         Overload(n.symbol, n.demangled, (torch.release,) if torch else ())
         for n in near
@@ -146,6 +151,8 @@ def _compose(
         help=_help(owner, provider, environment, needed_by),
         notes=notes,
         source_line=None,
+        looked_here=looked,
+        releases_looked_up=False,
     )
 
 
@@ -194,7 +201,7 @@ def _cause(
             ),
         )
     if is_torch(owner):
-        return _torch_cause(symbol, near, here, environment)
+        return _torch_cause(symbol, owner, near, here, environment)
     if owner == OWN:
         return (
             "No known library owns such a name: it is the extension's own, or one of a library "
@@ -211,11 +218,27 @@ def _cause(
     return f"It belongs to {title}, which is not loaded with {here}.", ()
 
 
+def _lacks_cuda(owner: str, environment: Environment) -> bool:
+    """Whether a symbol of torch's CUDA libraries meets a torch that was built without."""
+    torch = environment.torch
+    return torch is not None and not torch.has_cuda_libs and owner in _CUDA_OWNERS
+
+
 def _torch_cause(
-    symbol: SymbolText, near: tuple[Near, ...], here: str, environment: Environment
+    symbol: SymbolText,
+    owner: str,
+    near: tuple[Near, ...],
+    here: str,
+    environment: Environment,
 ) -> tuple[str, tuple[str, ...]]:
     twin = next((n for n in near if n.relation == OTHER_FLAVOUR), None)
     torch = environment.torch
+    if _lacks_cuda(owner, environment):
+        return (
+            f"{here} has no CUDA, so it has no {libraries_of(owner)[0]}, which exports such names: "
+            "the file needs a CUDA build of torch.",
+            (),
+        )
     if twin is not None:
         flavour = torch.cxx11_abi if torch else "the other flavour"
         return (

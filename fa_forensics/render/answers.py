@@ -81,11 +81,11 @@ def _exported(answer: Answer, has_environment: bool) -> list[str]:
     releases = _releases(answer.owner, answer.exported_by)
     if not (releases or answer.symbol or answer.owner or answer.provider):
         return pieces("not a question of who exports it")
-    if not releases and not answer.provider:
+    if not releases and not answer.provider and answer.releases_looked_up:
         releases = ["no known release" if answer.direction == "none" else "no release on record"]
     if answer.provider:
         here = f"here: {escape(short_path(answer.provider))}"
-    elif has_environment:
+    elif has_environment and answer.looked_here:
         here = "here: nothing"
     else:
         here = "here: not looked at"

@@ -46,7 +46,9 @@ def environment_line(environment: Mapping[str, object] | None) -> str:
         parts.append(_torch(torch))
     else:
         problem = _text(environment, "torch_problem")
-        parts.append(f"no torch ({escape(problem)})" if problem else "no torch")
+        # "no torch in PREFIX" would repeat this line; another problem is news.
+        plain = problem is None or problem.startswith("no torch")
+        parts.append("no torch" if plain else f"no torch ({escape(problem or '')})")
     place = _text(environment, "prefix") or _text(environment, "python")
     found_by = _text(environment, "found_by")
     if place:

@@ -176,6 +176,8 @@ def _answer(answer: Answer) -> Document:
         "help": list(answer.help),
         "notes": list(answer.notes),
         "confidence": answer.confidence,
+        "looked_here": answer.looked_here,
+        "releases_looked_up": answer.releases_looked_up,
         "source_line": answer.source_line,
     }
 

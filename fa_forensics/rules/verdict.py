@@ -22,6 +22,8 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
     if first is not None:
         return FAILS, _failure(ctx, first)
     if ctx.resolution is None:
+        if ctx.uses_torch and ctx.environment is not None and ctx.environment.torch is None:
+            return INCONCLUSIVE, "the file was read, but there is no torch here to link it against"
         return INCONCLUSIVE, ctx.skips[0].reason if ctx.skips else "it was not resolved"
     count = sum(1 for b in ctx.resolution.bindings if b.provider is not None)
     if not ctx.uses_torch:
