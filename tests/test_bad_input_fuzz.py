@@ -55,7 +55,9 @@ def test_random_damage_is_reported_and_never_crashes(start: int, tmp_path: Path)
         assert validator().is_valid(document), where
         assert exit_code(report, "error") in (0, 1, 3, 4), where
         assert not set("\x1b\r\0") & set(shown), where
-        assert document["targets"][0]["verdict"] in ("loads", "links", "fails", "inconclusive"), where
+        assert document["targets"][0]["verdict"] in ("loads", "links", "fails", "inconclusive"), (
+            where
+        )
 
 
 @pytest.mark.parametrize("seed", range(1000, 1020))
@@ -187,7 +189,8 @@ BOMBS = (
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=[bomb.__name__.strip("_") for bomb in BOMBS])
 def test_a_table_that_claims_the_whole_huge_file_costs_no_more_than_a_healthy_one(
-    bomb, tmp_path: Path  # type: ignore[no-untyped-def]
+    bomb,
+    tmp_path: Path,  # type: ignore[no-untyped-def]
 ) -> None:
     path = sparse_copy(husk_file(HUGE), tmp_path / "_C.so")
     bomb(path)
@@ -214,9 +217,7 @@ def test_a_hostile_symbol_name_does_not_stop_the_inspection(tmp_path: Path) -> N
     if done.returncode:
         pytest.skip(f"cannot compile: {done.stderr}")
     started = time.monotonic()
-    result = invoke(
-        "inspect", "--python", stub("2.4.0+cu121").python, "--format", "json", path
-    )
+    result = invoke("inspect", "--python", stub("2.4.0+cu121").python, "--format", "json", path)
     assert time.monotonic() - started < 15
     assert result.code == 1
     assert result.document["targets"][0]["missing"] == [bomb]

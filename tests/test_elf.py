@@ -110,7 +110,9 @@ def test_the_oracles_saw_something() -> None:
     assert oracles.readelf_segments(tiny_file("static-tls"))[0] == 16
     assert oracles.readelf_segments(tiny_file("exec-stack"))[1] is True
     assert oracles.readelf_segments(tiny_file("whole"))[1] is False
-    assert any(letter == "u" for letter, _ in oracles.nm_rows(tiny_file("gnu-unique"), "--defined-only"))
+    assert any(
+        letter == "u" for letter, _ in oracles.nm_rows(tiny_file("gnu-unique"), "--defined-only")
+    )
 
 
 def test_static_tls_is_seen_where_readelf_sees_the_flag() -> None:

@@ -152,9 +152,7 @@ def test_both_hash_tables_of_one_library_agree(tmp_path: Path) -> None:
     source.write_text("\n".join(f"int {name}(void) {{ return 0; }}" for name in names))
     for style in ("sysv", "gnu", "both"):
         out = tmp_path / f"{style}.so"
-        oracles.output_of(
-            gcc, "-shared", "-fPIC", f"-Wl,--hash-style={style}", "-o", out, source
-        )
+        oracles.output_of(gcc, "-shared", "-fPIC", f"-Wl,--hash-style={style}", "-o", out, source)
         with opened(out) as dynamic:
             assert all(dynamic.lookup(n.encode(), gnu_hash(n.encode())) for n in names)
             for i in range(500):

@@ -67,7 +67,8 @@ def test_verdict_and_first_complaint_are_those_of_the_real_loader(row: dict[str,
 
 
 @pytest.mark.parametrize(
-    "row", [pytest.param(r, id=f"{r['pkg']} {r['version']} {r['so']}") for r in rows("link_truth.json")]
+    "row",
+    [pytest.param(r, id=f"{r['pkg']} {r['version']} {r['so']}") for r in rows("link_truth.json")],
 )
 def test_torch_symbols_are_missing_exactly_outside_the_recorded_releases(
     row: dict[str, Any],
@@ -120,7 +121,9 @@ def test_a_file_for_another_machine_is_read_but_not_resolved(identity: str) -> N
 @pytest.mark.parametrize("identity", HUSK_IDS)
 def test_undefined_lists_what_nm_lists(identity: str) -> None:
     target = husk_under(identity, "2.4.0+cu121")
-    ours = sorted((u["symbol"], u["version"] or "", u["bind"] == "weak") for u in target["undefined"])
+    ours = sorted(
+        (u["symbol"], u["version"] or "", u["bind"] == "weak") for u in target["undefined"]
+    )
     theirs = sorted(
         (name, version, letter in "wv")
         for letter, (name, version, _) in oracles.nm_rows(husk_file(identity), "-u")

@@ -113,16 +113,14 @@ def test_a_file_that_is_no_elf_file_is_refused_with_one_sentence(name: str) -> N
     assert "\n" not in caught.value.message
 
 
-# --- what each symbol binds to ----------------------------------------------------------------
+# --- what each symbol binds to ------------------------------------------------------------------
 
 
 def real_bindings(name: str) -> dict[str, str]:
     """Symbol → file it was bound to for the tiny file itself, from LD_DEBUG=bindings."""
     text = loaded(name, LD_DEBUG="bindings").text
     file = re.escape(str(tiny_file(name)))
-    rows = re.findall(
-        rf"binding file {file} \[0\] to (\S+) \[0\]: normal symbol `([^']+)'", text
-    )
+    rows = re.findall(rf"binding file {file} \[0\] to (\S+) \[0\]: normal symbol `([^']+)'", text)
     return {symbol: path for path, symbol in reversed(rows)}
 
 
@@ -164,7 +162,7 @@ def test_a_version_that_is_not_defined_names_both_files() -> None:
     assert miss.provider == str(tiny_file("missing-version").parent / "libdep.so")
 
 
-# --- where it looks ---------------------------------------------------------------------------
+# --- where it looks -----------------------------------------------------------------------------
 
 PROCESSORS = {"glibc-hwcaps", "tls", "haswell", "avx512_1", "xeon_phi", "x86_64", "aarch64"}
 
@@ -189,9 +187,7 @@ MISSES = [
 
 
 @pytest.mark.parametrize(("name", "soname"), MISSES)
-def test_a_miss_lists_the_places_that_the_loader_tried_in_its_order(
-    name: str, soname: str
-) -> None:
+def test_a_miss_lists_the_places_that_the_loader_tried_in_its_order(name: str, soname: str) -> None:
     (library,) = resolved(name).missing_libraries
     assert library.soname == soname
     ours = [place.split(" ")[-1] for place in library.tried if place != "/etc/ld.so.cache"]
@@ -256,9 +252,7 @@ def test_a_needed_path_with_origin_in_it_is_expanded(tmp_path: Path) -> None:
     dep, made = tmp_path / "libdep.so", tmp_path / "ext.so"
     sources = tiny_build.SOURCES
     gcc = ["gcc", "-shared", "-fPIC"]
-    oracles.output_of(
-        *gcc, "-Wl,-soname,$ORIGIN/libdep.so", "-o", dep, sources / "dep.c"
-    )
+    oracles.output_of(*gcc, "-Wl,-soname,$ORIGIN/libdep.so", "-o", dep, sources / "dep.c")
     oracles.output_of(*gcc, "-Wl,--no-as-needed", "-o", made, sources / "ext.c", dep)
     assert oracles.readelf_dynamic(made).needed[0] == "$ORIGIN/libdep.so"
     assert oracles.really_load(made).error is None

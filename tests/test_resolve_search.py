@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support import oracles
 from support.material import require, tiny_dir
+from test_resolve import interpreter
 
 from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64
 from fa_forensics.resolve.search import DEFAULT_DIRECTORIES, Searcher, split_path
-from test_resolve import interpreter
 
 MACHINE = EM_AARCH64 if os.uname().machine == "aarch64" else EM_X86_64
 ABI = "AArch64" if MACHINE == EM_AARCH64 else "x86-64"
@@ -107,7 +107,8 @@ def test_a_missing_cache_is_no_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"), [("", []), ("/a", ["/a"]), ("/a:/b;/c", ["/a", "/b", "/c"]), ("/a:", ["/a", ""])]
+    ("text", "parts"),
+    [("", []), ("/a", ["/a"]), ("/a:/b;/c", ["/a", "/b", "/c"]), ("/a:", ["/a", ""])],
 )
 def test_library_path_is_split_at_colons_and_semicolons(text: str, parts: list[str]) -> None:
     assert split_path(text) == parts

@@ -34,11 +34,14 @@ from support.contexts import (
 
 from fa_forensics.report import Finding
 from fa_forensics.resolve.resolution import Library
-from fa_forensics.rules import ALL_RULES, abi, file, gpu as gpu_rules, libs, link, python
+from fa_forensics.rules import ALL_RULES, abi, file, libs, link, python
+from fa_forensics.rules import gpu as gpu_rules
 from fa_forensics.rules.base import Context, Rule
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 
-CPU = environment(torch=torch(version="2.13.0+cpu", release="2.13.0", cuda=None, has_cuda_libs=False))
+CPU = environment(
+    torch=torch(version="2.13.0+cpu", release="2.13.0", cuda=None, has_cuda_libs=False)
+)
 CUDA13 = environment(torch=torch(version="2.14.1+cu130", release="2.14.1", cuda="13.0"))
 CXX11 = environment(torch=torch(version="2.8.0+cu128", release="2.8.0", cxx11_abi="cxx11"))
 NO_TORCH = environment(torch=None, torch_problem="no torch in /env")
@@ -57,7 +60,8 @@ TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
     (file.wrong_machine, {"elf": elf(machine="aarch64")}, "FA101 error",
      [{}, {"elf": elf(machine="aarch64"), "environment": environment(machine="aarch64")},
       {"elf": elf(machine="aarch64"), "environment": None}]),
-    (file.cut_short, {"elf": elf(expected_size=2000)}, "FA102 error", [{}, {"elf": elf(size=3000)}]),
+    (file.cut_short, {"elf": elf(expected_size=2000)}, "FA102 error",
+     [{}, {"elf": elf(size=3000)}]),
     (file.damaged_tables, {"elf": elf(problems=("the hash table is damaged",))}, "FA103 error",
      [{}, {"elf": elf(problems=("cut short",), expected_size=2000)}]),
     (file.not_loadable, {"elf": elf(type="relocatable")}, "FA104 error",
@@ -184,7 +188,9 @@ def test_a_healthy_file_has_no_finding() -> None:
 
 def test_help_holds_commands_and_nothing_else() -> None:
     for _, speaks, _, _ in TABLE:
-        ctx = context(**{"distribution": distribution("flash-attn", "2.5.8", "torch==2.3.0"), **speaks})
+        ctx = context(
+            **{"distribution": distribution("flash-attn", "2.5.8", "torch==2.3.0"), **speaks}
+        )
         for finding in findings(ctx):
             for command in finding.help:
                 assert re.match(r"([A-Z_]+=\w+ )*(/env/bin/python|python) -(m pip|c) ", command)
@@ -192,7 +198,7 @@ def test_help_holds_commands_and_nothing_else() -> None:
                     assert word not in command
 
 
-# --- what the words say -----------------------------------------------------------------------
+# --- what the words say -------------------------------------------------------------------------
 
 
 def one(ctx: Context, code: str) -> Finding:
@@ -242,7 +248,7 @@ def test_a_claim_that_does_not_hold_is_called_one() -> None:
     assert any("claims torch>=2.5.1" in note for note in finding.notes)
 
 
-# --- order and verdict -------------------------------------------------------------------------
+# --- order and verdict --------------------------------------------------------------------------
 
 
 def test_what_kills_the_import_first_is_listed_first() -> None:

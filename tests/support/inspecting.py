@@ -13,10 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from support.material import husk_file, stub
+
 import fa_forensics.render
 from fa_forensics.pipeline import Options, inspect
 from fa_forensics.render.json import dumps, inspect_document
-from support.material import husk_file, stub
 
 ROOT = Path(__file__).parent.parent.parent
 

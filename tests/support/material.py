@@ -91,9 +91,10 @@ def system_library(soname: str) -> Path:
         pytest.skip(f"{soname}: {error}")
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.split(maxsplit=5)[-1]
-        if Path(path).name.startswith(soname.split(".so")[0]) and path.startswith("/"):
-            if Path(path).resolve() == (Path(path).parent / soname).resolve():
-                return Path(path)
+        at = Path(path)
+        named = path.startswith("/") and at.name.startswith(soname.split(".so")[0])
+        if named and at.resolve() == (at.parent / soname).resolve():
+            return at
     pytest.skip(f"{soname} is not mapped from a file of that name")
 
 

@@ -6,8 +6,9 @@ import random
 import struct
 from pathlib import Path
 
-from fa_forensics.facts.elf.image import ElfImage
 from support.damage import overwrite
+
+from fa_forensics.facts.elf.image import ElfImage
 
 #: Numbers that break size and offset arithmetic: ends of ranges, signs, alignment.
 EXTREMES = (
