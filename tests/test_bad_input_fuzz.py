@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -189,8 +190,7 @@ BOMBS = (
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=[bomb.__name__.strip("_") for bomb in BOMBS])
 def test_a_table_that_claims_the_whole_huge_file_costs_no_more_than_a_healthy_one(
-    bomb,
-    tmp_path: Path,  # type: ignore[no-untyped-def]
+    bomb: Callable[[Path], None], tmp_path: Path
 ) -> None:
     path = sparse_copy(husk_file(HUGE), tmp_path / "_C.so")
     bomb(path)

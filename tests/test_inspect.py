@@ -42,7 +42,7 @@ LOADS = [
 
 
 def test_the_recorded_loads_cover_every_torch_build_and_both_outcomes() -> None:
-    found = [param.values[0] for param in LOADS]
+    found: list[Any] = [param.values[0] for param in LOADS]
     assert len(found) >= 100
     assert {row["torch"] for row in found} == set(CUDA_BUILDS)
     assert 15 <= sum(row["result"] == "OK" for row in found) <= len(found) - 50
