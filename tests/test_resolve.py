@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +17,12 @@ from pathlib import Path
 
 import pytest
 from support import oracles
+from support.damage import overwrite
 from support.material import TINY_IDS, tiny_dir, tiny_file
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import DynamicObject
-from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64
+from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64, ElfImage
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.resolution import Resolution
 from fixtures import tiny_build
@@ -286,3 +289,50 @@ def test_a_dependency_that_is_no_library_stops_the_loader_with_the_same_text(
         dynamic.close()
     assert real.error is not None and resolution.first_failure is not None
     assert oracles.short_text(resolution.first_failure) == oracles.short_text(real.error)
+
+
+# --- damage of a single field, which no linker would write ----------------------------------------
+
+
+def compared(made: Path) -> tuple[str | None, str | None]:
+    """(predicted, real) first complaint about a file."""
+    with process() as linker:
+        dynamic = DynamicObject.open(str(made))
+        resolution = linker.resolve(str(made), list(dynamic.symbols()))
+        dynamic.close()
+    return resolution.first_failure, oracles.really_load(made).error
+
+
+def test_a_weak_version_need_is_passed_over_and_the_symbol_is_missed(tmp_path: Path) -> None:
+    """VER_FLG_WEAK on the need: the version check passes, the look-up of the symbol fails."""
+    made = tmp_path / "ext.so"
+    shutil.copytree(tiny_file("missing-version").parent, tmp_path, dirs_exist_ok=True)
+    text = oracles.output_of("readelf", "-VW", made)
+    match = re.search(r"Version needs section.*?Offset: (0x\w+)", text, re.S)
+    entry = re.search(r"(0x\w+):   Name: V_2  Flags: none", text)
+    assert match is not None and entry is not None
+    # vna_flags stands 4 bytes into the entry (Elf64_Vernaux).
+    overwrite(made, int(match[1], 16) + int(entry[1], 16) + 4, struct.pack("<H", 2))
+    assert ("libdep.so", "V_2", True) in oracles.readelf_verneed(made)
+    ours, real = compared(made)
+    assert real is not None and "undefined symbol: dep_value, version V_2" in real
+    assert ours is not None and oracles.short_text(ours) == oracles.short_text(real)
+
+
+@pytest.mark.parametrize("visibility", [1, 2, 3])  # internal, hidden, protected
+def test_a_hidden_name_that_stands_in_the_table_serves_nobody(
+    visibility: int, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_file("origin-sibling").parent, tmp_path, dirs_exist_ok=True)
+    library = tmp_path / "libdep.so"
+    with ElfImage(str(library)) as image:
+        table = image.section(".dynsym")
+        assert table is not None
+    dynamic = DynamicObject.open(str(library))
+    index = next(s.index for s in dynamic.symbols() if s.name == b"dep_value")
+    dynamic.close()
+    overwrite(library, table.offset + 24 * index + 5, bytes([visibility]))  # st_other
+    ours, real = compared(tmp_path / "ext.so")
+    assert (ours is None) == (real is None) == (visibility == 3)
+    if ours is not None and real is not None:
+        assert oracles.short_text(ours) == oracles.short_text(real)

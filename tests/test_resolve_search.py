@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -69,6 +70,23 @@ def test_a_cache_of_our_own_with_hardware_variants(tmp_path: Path) -> None:
     loader = interpreter()[1]
     supported = "x86-64-v2 (supported, searched)" in oracles.output_of(loader, "--help")
     assert searcher.in_cache("libdep.so") == paths[0 if supported else 1]
+
+
+def test_entries_for_another_abi_are_passed_over(tmp_path: Path) -> None:
+    """The same cache with every entry marked as 32-bit: ldconfig lists none for this machine."""
+    system = Path("/etc/ld.so.cache")
+    if not system.exists():
+        pytest.skip("this system's loader has no cache")
+    content = bytearray(system.read_bytes())
+    start = content.index(b"glibc-ld.so.cache1.1")
+    (count,) = struct.unpack_from("<I", content, start + 20)
+    for entry in range(count):
+        struct.pack_into("<i", content, start + 48 + 24 * entry, 0x0003)  # FLAG_ELF_LIBC6
+    cache = tmp_path / "cache"
+    cache.write_bytes(content)
+    assert listed("-C", str(cache)) == {} != listed()
+    assert Searcher(MACHINE, None, (), str(cache)).in_cache("libc.so.6") is None
+    assert Searcher(MACHINE, None, ()).in_cache("libc.so.6") is not None
 
 
 def test_default_directories_are_those_compiled_into_the_loader() -> None:
