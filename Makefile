@@ -11,7 +11,7 @@ HUSK := vllm_flash_attn-2.6.2
 HUSK_SO := build/fixtures/$(HUSK)/vllm_flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so
 UNPACKED := build/fixtures/.$(HUSK).made
 REAL_DIR ?= build/real
-TORCH ?= 2.4.0
+TORCH ?= 2.4.0 2.13.0
 JOBS ?= auto
 LOOK = $(BIN)/fa-forensics inspect
 

@@ -12,12 +12,13 @@ from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile
 from fa_forensics.facts.demangle import demangle
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.facts import ElfFacts, bind_name, read_facts
+from fa_forensics.facts.elf.image import ElfImage
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.fatbin.images import DeviceCode, summary
 from fa_forensics.facts.fatbin.provenance import Toolkits, read_toolkits
 from fa_forensics.facts.fatbin.reader import read_device_code
 from fa_forensics.facts.flavour import flavour_of
-from fa_forensics.facts.owner import is_torch, owner_of
+from fa_forensics.facts.owner import OWN, is_torch, owner_of
 from fa_forensics.facts.package import find_distribution
 from fa_forensics.facts.targets import Target, find_targets
 from fa_forensics.judge import judge
@@ -132,7 +133,12 @@ def _inspect_open(
         verdict=judgement.verdict,
         headline=judgement.headline,
         findings=judgement.findings,
-        skipped=(*linked.skipped, *_standing_skips(), *_toolkit_skips(toolkits.problems)),
+        skipped=(
+            *linked.skipped,
+            *_gpu_skips(dynamic.image),
+            *_standing_skips(),
+            *_toolkit_skips(toolkits.problems),
+        ),
         elf=elf_view(elf, linked.resolution),
         undefined=_bound_symbols(elf, linked, owners),
         missing=tuple(item.binding.symbol for item in linked.missing),
@@ -157,7 +163,10 @@ def _owners(elf: ElfFacts) -> dict[int, tuple[str, str]]:
     for symbol in elf.undefined:
         name = symbol.name.decode("utf-8", "backslashreplace")
         demangled = demangle(name)
-        rows[symbol.index] = (demangled, owner_of(name, symbol.version, demangled))
+        owner = owner_of(name, symbol.version, demangled)
+        if owner == OWN and symbol.version_file:
+            owner = symbol.version_file  # .gnu.version_r says which library it is
+        rows[symbol.index] = (demangled, owner)
     return rows
 
 
@@ -253,6 +262,12 @@ def _bound_symbols(
 def _standing_skips() -> tuple[Skipped, ...]:
     """Questions that this release of the tool cannot answer for any file."""
     return (Skipped("atlas", "the table of torch releases is not part of this version"),)
+
+
+def _gpu_skips(image: ElfImage) -> tuple[Skipped, ...]:
+    if image.supported:
+        return ()
+    return (Skipped("gpu", "GPU code is read from 64-bit little-endian files only"),)
 
 
 def _toolkit_skips(problems: Sequence[str]) -> tuple[Skipped, ...]:

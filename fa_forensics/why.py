@@ -125,6 +125,9 @@ def _compose(
     kind, code, direction = _kind(symbol, owner, near, provider)
     if provider is None and _lacks_cuda(owner, environment):
         kind, code = "wrong-torch", "FA601"
+    loaded = _loaded_of(owner, linker)
+    if provider is None and _other_soname(symbol, loaded) is not None:
+        kind, code = "missing-library", "FA602"
     overloads = tuple(
         Overload(n.symbol, n.demangled, (torch.release,) if torch else ())
         for n in near
@@ -208,14 +211,35 @@ def _cause(
             "of its package. A source file was left out of the build, or that library is missing.",
             (),
         )
-    loaded = [
-        o.path
-        for o in (linker.process.objects if linker else ())
-        if owner_of_library(os.path.basename(o.path)) == owner
-    ]
+    loaded = _loaded_of(owner, linker)
+    other_major = _other_soname(symbol, loaded)
+    if other_major is not None:
+        return (
+            f"{here} brings {other_major}; the file needs {symbol.version}, which is another "
+            "major version and not here.",
+            (),
+        )
     if loaded:
         return f"{title} is here ({loaded[0]}) but does not export it: it is another release.", ()
     return f"It belongs to {title}, which is not loaded with {here}.", ()
+
+
+def _loaded_of(owner: str, linker: Linker | None) -> list[str]:
+    """The loaded libraries of an owner, by path."""
+    return [
+        loaded.path
+        for loaded in (linker.process.objects if linker else ())
+        if owner_of_library(os.path.basename(loaded.path)) == owner
+    ]
+
+
+def _other_soname(symbol: SymbolText, loaded: Sequence[str]) -> str | None:
+    """The loaded library when the symbol's version names it with another major version."""
+    version = symbol.version or ""
+    names = [os.path.basename(path) for path in loaded]
+    if ".so." not in version or not names or version in names:
+        return None
+    return names[0]
 
 
 def _lacks_cuda(owner: str, environment: Environment) -> bool:

@@ -111,9 +111,7 @@ def test_order_is_option_then_virtual_env_then_conda_then_running(tmp_path: Path
 def test_stale_virtual_env_is_passed_over_with_a_note(tmp_path: Path) -> None:
     make_prefix(tmp_path / "conda")
     gone = tmp_path / "deleted"
-    found = find_environment(
-        None, None, environ(VIRTUAL_ENV=gone, CONDA_PREFIX=tmp_path / "conda")
-    )
+    found = find_environment(None, None, environ(VIRTUAL_ENV=gone, CONDA_PREFIX=tmp_path / "conda"))
     assert found.found_by == "CONDA_PREFIX"
     assert found.notes == (f"VIRTUAL_ENV is {gone}, which holds no Python: not used",)
 

@@ -145,7 +145,10 @@ def test_finder_of_an_editable_install_is_read_and_not_run(tmp_path: Path) -> No
         "MAPPING: dict[str, str] = {'flash_attn': '/src/flash_attn', 'ext': '/src/ext.so'}\n"
         "NAMESPACES: dict[str, list[str]] = {'other': ['/x']}\n"
     )
-    assert editable_mapping(str(tmp_path)) == {"flash_attn": "/src/flash_attn", "ext": "/src/ext.so"}
+    assert editable_mapping(str(tmp_path)) == {
+        "flash_attn": "/src/flash_attn",
+        "ext": "/src/ext.so",
+    }
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def test_std_string_is_seen_in_exactly_the_names_where_the_demangler_shows_it(
     done = subprocess.run(
         ["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True, timeout=60
     )
-    shown = [n for n, text in zip(names, done.stdout.splitlines()) if OLD_STRING in text]
+    shown = [
+        n for n, text in zip(names, done.stdout.splitlines(), strict=True) if OLD_STRING in text
+    ]
     assert bool(shown) is (release == "2.4.0+cu121")
     assert [name for name in names if _has_string_substitution(name.encode())] == shown
 

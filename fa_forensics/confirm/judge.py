@@ -22,8 +22,10 @@ END_STATUS: dict[str, StepStatus] = {"ok": "ok", "failed": "failed", "not-run": 
 
 
 def messages(report: bytes) -> list[Message]:
-    """The child's messages in order. Lines that are not its own (cut by a crash, or written by a
-    library on a descriptor it guessed) are left out: what they say cannot be trusted.
+    """The child's messages in order.
+
+    Lines that are not its own (cut by a crash, or written by a library on a descriptor it
+    guessed) are left out: what they say cannot be trusted.
     """
     import json
 

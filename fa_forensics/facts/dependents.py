@@ -32,9 +32,7 @@ def torch_dependents(site_dirs: Sequence[str]) -> Iterator[Distribution]:
 
 def extensions_of(distribution: Distribution) -> list[str]:
     """The shared objects that a distribution's RECORD lists and that are there."""
-    return [
-        path for path in recorded_files(distribution) if ".so" in path and os.path.isfile(path)
-    ]
+    return [path for path in recorded_files(distribution) if ".so" in path and os.path.isfile(path)]
 
 
 def files_that_need(symbol: str, site_dirs: Sequence[str]) -> list[str]:

@@ -128,8 +128,10 @@ def read_interpreter(path: str) -> Interpreter:
     home = config.get("home", "")
     found = _find_stdlib(path, real, home)
     if found is None or not is_python:
-        what = "no standard library (lib/pythonX.Y) belongs to it" if is_python else (
-            "the file is another program"
+        what = (
+            "no standard library (lib/pythonX.Y) belongs to it"
+            if is_python
+            else ("the file is another program")
         )
         raise EnvironmentNotFound(f"{path} is no Python interpreter: {what}")
     base_prefix, stdlib = found
@@ -248,8 +250,10 @@ def _read_executable(path: str, real: str) -> tuple[str, str | None, bool, tuple
         strings, constants = image.section(".dynstr"), image.section(".rodata")
         names = image.read(strings.offset, min(strings.size, 1 << 24)) if strings else b""
         # Without section headers only the name of the file is left to judge by.
-        is_python = any(point in names for point in _ENTRY_POINTS) if names else (
-            re.match(r"python|pypy", os.path.basename(real)) is not None
+        is_python = (
+            any(point in names for point in _ENTRY_POINTS)
+            if names
+            else (re.match(r"python|pypy", os.path.basename(real)) is not None)
         )
         data = image.read(constants.offset, min(constants.size, 1 << 25)) if constants else b""
         found = re.findall(rb"\x00(3\.\d+\.\d+(?:(?:a|b|rc)\d+)?)\+?\x00", data)
@@ -308,7 +312,7 @@ def _stdlib_below(root: str, wanted: tuple[str, ...] | None) -> str | None:
 def _full_version(
     base_prefix: str, short: str, flags: str, embedded: tuple[str, ...], config: dict[str, str]
 ) -> str:
-    """"3.11.7" from the C header, the executable or pyvenv.cfg; else the short version."""
+    """Version such as "3.11.7": C header, executable or pyvenv.cfg; else the short one."""
     for suffix in (flags, "m"):  # "m" (pymalloc) was part of the name up to 3.7
         header = os.path.join(base_prefix, "include", f"python{short}{suffix}", "patchlevel.h")
         defined = re.search(r'#define\s+PY_VERSION\s+"([^"+]+)', _first_bytes(header))

@@ -191,7 +191,9 @@ def torch_requirement(requires: Sequence[str]) -> str | None:
     for requirement in requires:
         text, _, marker = requirement.partition(";")
         found = re.fullmatch(
-            r"torch\s*(?:\[[^\]]*\])?\s*(?:@.*|\(?\s*([<>=!~][^)]*)\)?)?", text.strip(), re.IGNORECASE
+            r"torch\s*(?:\[[^\]]*\])?\s*(?:@.*|\(?\s*([<>=!~][^)]*)\)?)?",
+            text.strip(),
+            re.IGNORECASE,
         )
         if found and not re.search(r"\bextra\b", marker):
             return re.sub(r"\s+", "", found.group(1) or "")

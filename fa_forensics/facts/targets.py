@@ -238,9 +238,9 @@ def _in_wheel(path: str) -> Targets:
                 "files, so no Linux Python can load them",
                 "take the wheel whose name ends in linux_x86_64 or manylinux…_x86_64",
             )
-        libraries = f", only the libraries {wheel.shared_objects[0]} …" if (
-            wheel.shared_objects
-        ) else ""
+        libraries = (
+            f", only the libraries {wheel.shared_objects[0]} …" if (wheel.shared_objects) else ""
+        )
         raise UsageError(f"{path} holds no extension (ELF file named *.so){libraries}")
     import shutil
     import tempfile
@@ -298,9 +298,7 @@ def _of_distribution(name: str, package: Distribution, info: str, site: str) -> 
     return _chosen(name, files, package, notes)
 
 
-def _chosen(
-    name: str, files: list[str], package: Distribution | None, notes: list[str]
-) -> Targets:
+def _chosen(name: str, files: list[str], package: Distribution | None, notes: list[str]) -> Targets:
     chosen = [path for path in sorted(dict.fromkeys(files)) if concerns(path)]
     if not chosen:
         raise UsageError(

@@ -36,9 +36,7 @@ _OWN_PREFIXES = (b"_ZN3c10", b"_ZNK3c10")
 #: std::string of the newer flavour, in a parameter or as a return value's ABI tag.
 _CXX11_MARKS = (b"7__cxx11", b"B5cxx11")
 
-_TOKEN = re.compile(
-    rb"Ss|S[0-9A-Z]*_|S[tabiod]|T[0-9]*_|L[a-z]n?\d+E|A\d*_|(\d{1,6})|.", re.DOTALL
-)
+_TOKEN = re.compile(rb"Ss|S[0-9A-Z]*_|S[tabiod]|T[0-9]*_|L[a-z]n?\d+E|A\d*_|(\d{1,6})|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class Wheel:
 
 
 def platform_of_tag(tag: str) -> Platform:
-    """Take a platform tag apart: ``manylinux_2_24_aarch64``, ``win_amd64``, ``any`` …"""
+    """Take a platform tag apart: ``manylinux_2_24_aarch64``, ``win_amd64`` or ``any``."""
     if tag == "any":
         return Platform(tag, "any", None, None, None)
     windows = {"win32": "i686", "win_amd64": "x86_64", "win_arm64": "aarch64"}
@@ -136,9 +136,7 @@ def open_wheel(path: str) -> Wheel:
         wheel_tags=wheel.get("tag", ()),
         requires=metadata.get("requires-dist", ()),
         requires_python=next(iter(metadata.get("requires-python", ())), None),
-        extensions=tuple(
-            m for m in objects if m.endswith(".so") and not _LIBS_DIRECTORY.search(m)
-        ),
+        extensions=tuple(m for m in objects if m.endswith(".so") and not _LIBS_DIRECTORY.search(m)),
         shared_objects=objects,
         foreign=tuple(m for m in sorted(sizes) if m.endswith((".pyd", ".dll", ".dylib"))),
         info_files=tuple(info_files.values()),
@@ -298,7 +296,9 @@ class _Archive:
             raise BrokenWheel(f"{self.path} is damaged: cannot read {member}") from error
         return b"".join(chunks)
 
-    def _copy(self, member: str, write: Callable[[bytes], object], limit: int | None = None) -> None:
+    def _copy(
+        self, member: str, write: Callable[[bytes], object], limit: int | None = None
+    ) -> None:
         """Feed a member to ``write`` in pieces: never more than declared, or than ``limit``."""
         import zipfile
         import zlib

@@ -60,10 +60,10 @@ def error_document(
 
 
 def dumps(document: Mapping[str, object]) -> str:
-    """The document as ASCII text with an indent of two and one newline at its end.
+    r"""The document as ASCII text with an indent of two and one newline at its end.
 
     Bytes of a name that are no UTF-8 reach us as lone surrogates, which most JSON readers
-    refuse; they are written out as the text ``\\xNN``. TypeError if a value has no JSON form.
+    refuse; they are written out as the text ``\xNN``. TypeError if a value has no JSON form.
     """
     text = json.dumps(document, indent=2, allow_nan=False)
     if "\\ud" in text:

@@ -168,8 +168,14 @@ class NameIndex:
                 # The overload that reads alike for longest is the one people look for.
                 key=lambda r: (
                     order[r.relation],
-                    -len(os.path.commonprefix((fold_flavour(r.demangled), own_folded))),
+                    -_shared_start(fold_flavour(r.demangled), own_folded),
                     r.demangled,
                 ),
             )
         )
+
+
+def _shared_start(one: str, other: str) -> int:
+    """How many characters two texts have in common from the start."""
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
