@@ -89,7 +89,9 @@ def _exported(answer: Answer, has_environment: bool) -> list[str]:
         here = "here: nothing"
     else:
         here = "here: not looked at"
-    return [*releases[:-1], releases[-1] + ";", here] if releases else [here]
+    if releases:
+        return [*releases[:-1], releases[-1] + ";", here]
+    return [here.removeprefix("here: ") + " here" if not answer.provider else here]
 
 
 def _releases(owner: str | None, exported_by: tuple[str, ...]) -> list[str]:
