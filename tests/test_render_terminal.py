@@ -29,7 +29,7 @@ from fa_forensics.report import (
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 #: What stands before the text of a line: a fact's or an answer's label, a bar with its word.
-LABEL = re.compile(r"^(   \|  (needs|has  |     )  |   [A-Za-z ]{11}|[a-z ]{12}|  --> )")
+LABEL = re.compile(r"^(ok loads: |   \|  (needs|has  |     )  |   [A-Za-z ]{11}|[a-z ]{12}|  --> )")
 HOSTILE = "lib\x1b[31m\n  --> trusted\u202eos.\udcff\x07\x9b2J"
 SHOWN = r"lib\x1b[31m\x0a  --> trusted\u202eos.\xff\x07\x9b2J"
 
@@ -55,7 +55,9 @@ LAYOUTS: dict[str, Callable[[], str]] = {
     "failing_verbose": lambda: plain(samples.FAILING, verbose=True),
     "failing_narrow": lambda: plain(samples.FAILING, width=60),
     "failing_color": lambda: inspect_text(samples.report(samples.FAILING), True, False, 100),
-    "several": lambda: plain(samples.UNREADABLE, samples.IN_WHEEL),
+    "several": lambda: plain(samples.HEALTHY, samples.UNREADABLE, samples.IN_WHEEL),
+    "several_verbose": lambda: plain(samples.HEALTHY, samples.UNREADABLE, verbose=True),
+    "unreadable": lambda: plain(samples.UNREADABLE),
     "why": lambda: why_text(samples.why(*ALL_ANSWERS), False, 100),
 }
 
@@ -295,15 +297,73 @@ def test_other_torches_and_what_was_left_aside_are_said_when_verbose() -> None:
 
 
 def test_what_was_skipped_and_why_nothing_ran_is_always_said() -> None:
+    text = plain(replace(samples.FAILING, confirm=Confirm("not-run", "switched off")))
+    assert "   skipped    gpu-arch: no CUDA device is visible to this machine\n" in text
+    assert "   confirm    not-run: switched off\n" in text
+
+
+def test_table_that_this_version_lacks_is_named_only_when_verbose() -> None:
+    target = replace(samples.HEALTHY, skipped=(Skipped("atlas", "not part of this version"),))
+    assert "skipped" not in plain(target)
+    full = plain(target, verbose=True)
+    assert "   skipped    atlas: not part of this version\n" in full
+    both = replace(target, skipped=(*target.skipped, Skipped("gpu", "big-endian")))
+    assert "   skipped    gpu: big-endian\n" in plain(both)
+    assert "atlas" not in plain(both)
+
+
+def test_file_that_could_not_be_read_says_each_thing_once() -> None:
+    message = "/home/ada/notes.txt is not an ELF file: it starts with the bytes 68 65"
+    target = TargetReport(
+        path="/home/ada/notes.txt",
+        member=None,
+        verdict="inconclusive",
+        headline=message,
+        skipped=(Skipped("file", message),),
+        problem=message,
+    )
+    assert plain(target).splitlines()[2:] == [f"?? inconclusive: {message}"]
+    hinted = plain(replace(target, hint="give it the .so file")).splitlines()[2:]
+    assert hinted == [f"?? inconclusive: {message}", "   = help: give it the .so file"]
+    # A name that the headline does not say, and another reason, are news.
     text = plain(samples.UNREADABLE)
-    assert "?? inconclusive: the file ends after 4096 of 323359688 bytes.\n" in text
+    assert "   file       /home/ada/broken.so\n" in text
     assert "   skipped    fatbin: the file is cut short\n" in text
-    assert "   confirm    not-run: not asked\n" in text
+    assert "   = help: fetch it again\n" in text
+    member = plain(replace(target, path="/home/ada/a.whl", member="notes.txt"))
+    assert "   file       notes.txt in /home/ada/a.whl\n" in member
 
 
-def test_several_files_end_in_a_count_of_verdicts() -> None:
-    text = plain(samples.HEALTHY, samples.FAILING, samples.FAILING)
-    assert text.endswith("\n\n3 files: 1 loads, 2 fails\n")
+@pytest.mark.parametrize(
+    ("code", "status"), [("FA503", "stopped"), ("FA502", "disagrees"), (None, "stopped")]
+)
+def test_cuobjdump_is_not_told_twice(code: str | None, status: str) -> None:
+    witness = replace(samples.WITNESS, status=status)
+    findings = () if code is None else (replace(samples.DRIFT, code=code),)
+    text = plain(replace(samples.HEALTHY, findings=findings, cuobjdump=witness))
+    row = f"   cuobjdump  {status} (see {code} above)\n"
+    assert (row in text) == (code is not None)
+    assert (f"   cuobjdump  {status}: cuobjdump 13.5 gave up" in text) == (code is None)
+
+
+@pytest.mark.parametrize(
+    ("flavour", "words"),
+    [
+        ("cxx11", "C++ string flavour cxx11"),
+        ("pre-cxx11", "C++ string flavour pre-cxx11"),
+        ("not-applicable", "C++ string flavour: not applicable (no torch name has one)"),
+    ],
+)
+def test_string_flavour_is_said_in_words(flavour: str, words: str) -> None:
+    text = plain(replace(samples.HEALTHY, cxx11_abi=flavour))
+    assert f"   built      GCC 9.4.0, CUDA 12.1, {words}\n" in text
+
+
+def test_owners_that_are_no_library_are_said_in_words() -> None:
+    own, hook = samples.BOUND[0], samples.BOUND[-1]
+    bound = (replace(own, owner="extension"), replace(hook, owner="toolchain"))
+    text = plain(replace(samples.HEALTHY, undefined=bound))
+    assert "   undefined  2 symbols: own or sibling library 1, optional hooks 1\n" in text
 
 
 def run_python(code: str, **variables: str) -> str:

@@ -69,7 +69,9 @@ def _what(answer: Answer) -> list[str]:
     if answer.symbol and answer.provider:
         # The kind says what a missing name of this sort means; this one is not missing.
         words = "provided in this environment"
-    words += f" [{escape(answer.code)}]"
+    if not answer.provider:
+        # A code names something wrong, and what has a provider is not.
+        words += f" [{escape(answer.code)}]"
     names = [name for name in (answer.demangled, answer.symbol) if name]
     if not names:
         return pieces(words)

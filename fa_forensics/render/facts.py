@@ -15,16 +15,20 @@ from fa_forensics.render.style import (
     short_path,
     size_text,
 )
-from fa_forensics.report import BoundSymbol, GpuCode, TargetReport
+from fa_forensics.report import BoundSymbol, GpuCode, Skipped, TargetReport, Witness
 
 Row = tuple[str, list[str]]
 
 #: What the flavours of the JSON contract mean, in words.
 _STRINGS = {
-    "cxx11": "std::string cxx11",
-    "pre-cxx11": "std::string pre-cxx11",
-    "not-applicable": "std::string in no torch name",
+    "cxx11": "C++ string flavour cxx11",
+    "pre-cxx11": "C++ string flavour pre-cxx11",
+    "not-applicable": "C++ string flavour: not applicable (no torch name has one)",
 }
+#: Owners whose own word says too little to a reader.
+_OWNERS = {"extension": "own or sibling library", "toolchain": "optional hooks"}
+#: Findings that say all that the row about cuobjdump would say again.
+_WITNESS_CODES = ("FA502", "FA503")
 
 
 def environment_notes(environment: Mapping[str, object] | None) -> list[str]:
@@ -75,6 +79,8 @@ def _torch(torch: Mapping[str, object]) -> str:
 
 def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
     """The facts of one target, from the file itself to what could not be looked at."""
+    if target.elf is None and target.problem is not None:
+        return _unread_rows(target, verbose)
     rows: list[Row] = [("file", _place(target))]
     elf = target.elf
     if elf is not None:
@@ -86,19 +92,48 @@ def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
         rows.append(("undefined", _undefined_parts(target)))
         rows.append(("GPU code", gpu_parts(target.gpu_code)))
     if target.cuobjdump is not None:
-        witness = target.cuobjdump
-        rows.append(("cuobjdump", _sentence(witness.status, witness.detail)))
+        rows.append(("cuobjdump", _witness_parts(target, target.cuobjdump)))
     rows.append(("confirm", _sentence(target.confirm.status, target.confirm.detail)))
-    rows += [("skipped", _sentence(s.rule, s.reason)) for s in target.skipped]
+    rows += [("skipped", _sentence(s.rule, s.reason)) for s in skipped_of(target, verbose)]
     if verbose and elf is not None:
         rows += _verbose_rows(target, elf)
     return [row for row in rows if row[1]]
 
 
+def _unread_rows(target: TargetReport, verbose: bool) -> list[Row]:
+    """What the headline of a file that could not be read does not say already."""
+    rows: list[Row] = []
+    # A member's path is its archive's, which the headline need not name.
+    if is_archive_member(target) or target.path not in target.headline:
+        rows.append(("file", _place(target)))
+    said = target.headline.rstrip(".")
+    for skip in skipped_of(target, verbose):
+        if skip.reason.rstrip(".") != said:
+            rows.append(("skipped", _sentence(skip.rule, skip.reason)))
+    return rows
+
+
+def skipped_of(target: TargetReport, verbose: bool) -> list[Skipped]:
+    """What to say was skipped: a table that this version does not have is news to nobody."""
+    return [skip for skip in target.skipped if verbose or skip.rule != "atlas"]
+
+
+def is_archive_member(target: TargetReport) -> bool:
+    """Whether the target lies in an archive, which ``path`` then names."""
+    return target.member is not None and not target.path.endswith(target.member)
+
+
 def _place(target: TargetReport) -> list[str]:
-    if target.member and not target.path.endswith(target.member):
-        return [escape(target.member), f"in {escape(target.path)}"]
+    if is_archive_member(target):
+        return [escape(target.member or ""), f"in {escape(target.path)}"]
     return [escape(target.path)]
+
+
+def _witness_parts(target: TargetReport, witness: Witness) -> list[str]:
+    code = next((f.code for f in target.findings if f.code in _WITNESS_CODES), None)
+    if code is not None:
+        return [escape(witness.status), f"(see {code} above)"]
+    return _sentence(witness.status, witness.detail)
 
 
 def _file_parts(elf: Mapping[str, object]) -> list[str]:
@@ -204,7 +239,8 @@ def _undefined_parts(target: TargetReport) -> list[str]:
     groups = []
     for owner, (total, absent) in order:
         lack = [f"({absent} with no provider)"] if absent else []
-        groups.append([f"{escape(owner)} {total}", *lack])
+        name = _OWNERS.get(owner, escape(owner))
+        groups.append([f"{name} {total}", *lack])
     return [f"{counted(len(target.undefined), 'symbol')}:", *_joined(groups)]
 
 

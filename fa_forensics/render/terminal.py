@@ -2,8 +2,9 @@
 
 A finding has the shape of a compiler's message: ``error[FA201]: title``, the file,
 evidence, notes and, under ``help``, commands to paste. Commands are printed whole on
-one line. Without colour the text holds no escape sequence, and it is the same each time
-for the same report.
+one line. Of several targets the healthy ones take one line each unless ``verbose``.
+Without colour the text holds no escape sequence, and it is the same each time for the
+same report.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ from collections.abc import Sequence
 
 from fa_forensics.render.answers import answer_lines
 from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
+from fa_forensics.render.several import (
+    VERDICTS,
+    healthy_lines,
+    is_healthy,
+    names_of,
+    summary,
+)
 from fa_forensics.render.style import (
     MIN_WIDTH,
     Paint,
-    counted,
     escape,
     file_name,
     flow,
@@ -26,11 +33,6 @@ from fa_forensics.render.style import (
     without_arguments,
 )
 from fa_forensics.report import (
-    FAILS,
-    INCONCLUSIVE,
-    LINKS,
-    LOADS,
-    NO_GPU_CODE,
     Evidence,
     Finding,
     Report,
@@ -41,13 +43,6 @@ from fa_forensics.report import (
 #: How many pieces of evidence, and how many findings of one code, are shown unless verbose.
 SHOWN = 10
 
-_VERDICTS = {
-    LOADS: ("ok", "loads", "green"),
-    LINKS: ("~~", "links", "yellow"),
-    FAILS: ("!!", "fails", "red"),
-    NO_GPU_CODE: ("!!", "no GPU code", "red"),
-    INCONCLUSIVE: ("??", "inconclusive", "yellow"),
-}
 _SEVERITY_STYLE = {"error": "red", "warning": "yellow", "note": "cyan"}
 _LABEL_WIDTH = 11
 _BAR = "   |  "
@@ -63,12 +58,11 @@ def inspect_text(report: Report, color: bool, verbose: bool, width: int) -> str:
     if verbose:
         for note in environment_notes(report.environment):
             lines += sentence(note, width, "  note: ", "        ")
-    for target in report.targets:
-        lines.append("")
-        lines += _target_lines(target, paint, verbose, width)
     if len(report.targets) > 1:
-        summary = flow(pieces(_summary(report.targets)), width, "", "  ")
-        lines += ["", *(paint(line, "bold") for line in summary)]
+        lines += _several_lines(report.targets, paint, verbose, width)
+    else:
+        for target in report.targets:
+            lines += ["", *_target_lines(target, paint, verbose, width)]
     return "\n".join(lines) + "\n"
 
 
@@ -84,8 +78,30 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _several_lines(
+    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int
+) -> list[str]:
+    """The failing ones first and in full, then the healthy ones, each in a line; the count."""
+    names = names_of(targets)
+    lines: list[str] = []
+    for target in targets:
+        if not is_healthy(target):
+            lines += ["", *_target_lines(target, paint, verbose, width)]
+    short = not verbose
+    healthy = [pair for pair in zip(targets, names, strict=True) if is_healthy(pair[0])]
+    if healthy and short:
+        lines.append("")
+    for target, name in healthy:
+        if short:
+            lines += healthy_lines(target, name, paint, width)
+        else:
+            lines += ["", *_target_lines(target, paint, verbose, width)]
+    count = flow(summary(targets, names), width, "", "  ")
+    return [*lines, "", *(paint(line, "bold") for line in count)]
+
+
 def _target_lines(target: TargetReport, paint: Paint, verbose: bool, width: int) -> list[str]:
-    mark, word, style = _VERDICTS[target.verdict]
+    mark, word, style = VERDICTS[target.verdict]
     first = f"{mark} {word}: "
     lines = sentence(target.headline, width, first, "   ")
     lines[0] = paint(first.rstrip(), style) + lines[0][len(first.rstrip()) :]
@@ -104,6 +120,9 @@ def _target_lines(target: TargetReport, paint: Paint, verbose: bool, width: int)
         row = flow(parts, width, head, " " * len(head))
         row[0] = "   " + paint(shown, "bold") + row[0][3 + len(shown) :]
         lines += row
+    if target.hint and target.elf is None:
+        hint = sentence(target.hint, width, "   = help: ", " " * 11)
+        lines += _labelled("help", hint, "green", paint)
     return lines
 
 
@@ -226,11 +245,3 @@ def _where(entry: Evidence, target: TargetReport) -> list[str]:
     if table and (index or not out):
         out.insert(0, f"({escape(table)})")
     return out
-
-
-def _summary(targets: Sequence[TargetReport]) -> str:
-    counts = dict.fromkeys(_VERDICTS, 0)
-    for target in targets:
-        counts[target.verdict] += 1
-    said = [f"{number} {_VERDICTS[v][1]}" for v, number in counts.items() if number]
-    return f"{counted(len(targets), 'file')}: {', '.join(said)}"
