@@ -102,6 +102,14 @@ def test_names_are_as_short_as_they_stay_apart() -> None:
     assert names_of([one, replace(two, member="q/a.so")]) == [["p/a.so"], ["q/a.so"]]
 
 
+def test_count_repeats_no_archive_that_tells_nothing_apart() -> None:
+    one = replace(failing("x"), path="/d/x.whl", member="p/a.so")
+    other = replace(one, path="/d/y.whl", member="p/b.so")
+    assert plain(one, other).endswith("\n2 files: 2 fail (a.so, b.so)\n")
+    twin = replace(one, path="/d/y.whl")
+    assert plain(one, twin).endswith("\n2 files: 2 fail (p/a.so in x.whl, p/a.so in y.whl)\n")
+
+
 @pytest.mark.parametrize(
     ("room", "text"),
     [

@@ -109,12 +109,15 @@ def shortened(headline: str, room: int) -> str:
 def summary(targets: Sequence[TargetReport], names: Sequence[list[str]]) -> list[str]:
     """``12 files: 8 fail (a.so, b.so, ...), 4 load`` in parts; bad ones first and by name."""
     groups = []
+    firsts = [name[0] for name in names]
+    # The lines above say which archive; here only names that two share need it.
+    called = [n[0] if firsts.count(n[0]) == 1 else " ".join(n) for n in names]
     for verdict, words in _COUNTED.items():
         members = [i for i, target in enumerate(targets) if target.verdict == verdict]
         if members:
             parts = pieces(f"{len(members)} {words[len(members) > 1]}")
             if verdict not in (LOADS, LINKS):
-                parts += _named([" ".join(names[i]) for i in members])
+                parts += _named([called[i] for i in members])
             groups.append(parts)
     for group in groups[:-1]:
         group[-1] += ","
