@@ -92,3 +92,23 @@ def test_temporary_copy_of_a_wheel_member_is_not_named() -> None:
     evidence = (Evidence("reads badly", f"/tmp/x/{samples.NAME}"), Evidence("other", "/lib/a.so"))
     target = replace(samples.IN_WHEEL, findings=(replace(samples.DRIFT, evidence=evidence),))
     assert "   |  reads badly\n   |  other in /lib/a.so\n" in plain(target)
+
+
+@pytest.mark.parametrize(
+    ("flavour", "words"),
+    [
+        ("cxx11", "C++ string flavour cxx11"),
+        ("pre-cxx11", "C++ string flavour pre-cxx11"),
+        ("not-applicable", "C++ string flavour: not applicable (no torch name has one)"),
+    ],
+)
+def test_string_flavour_is_said_in_words(flavour: str, words: str) -> None:
+    text = plain(replace(samples.HEALTHY, cxx11_abi=flavour))
+    assert f"   built      GCC 9.4.0, CUDA 12.1, {words}\n" in text
+
+
+def test_owners_that_are_no_library_are_said_in_words() -> None:
+    own, hook = samples.BOUND[0], samples.BOUND[-1]
+    bound = (replace(own, owner="extension"), replace(hook, owner="toolchain"))
+    text = plain(replace(samples.HEALTHY, undefined=bound))
+    assert "   undefined  2 symbols: own or sibling library 1, optional hooks 1\n" in text

@@ -346,26 +346,6 @@ def test_cuobjdump_is_not_told_twice(code: str | None, status: str) -> None:
     assert (f"   cuobjdump  {status}: cuobjdump 13.5 gave up" in text) == (code is None)
 
 
-@pytest.mark.parametrize(
-    ("flavour", "words"),
-    [
-        ("cxx11", "C++ string flavour cxx11"),
-        ("pre-cxx11", "C++ string flavour pre-cxx11"),
-        ("not-applicable", "C++ string flavour: not applicable (no torch name has one)"),
-    ],
-)
-def test_string_flavour_is_said_in_words(flavour: str, words: str) -> None:
-    text = plain(replace(samples.HEALTHY, cxx11_abi=flavour))
-    assert f"   built      GCC 9.4.0, CUDA 12.1, {words}\n" in text
-
-
-def test_owners_that_are_no_library_are_said_in_words() -> None:
-    own, hook = samples.BOUND[0], samples.BOUND[-1]
-    bound = (replace(own, owner="extension"), replace(hook, owner="toolchain"))
-    text = plain(replace(samples.HEALTHY, undefined=bound))
-    assert "   undefined  2 symbols: own or sibling library 1, optional hooks 1\n" in text
-
-
 def run_python(code: str, **variables: str) -> str:
     root = Path(__file__).parents[1]
     path = os.pathsep.join([str(root), str(root / "tests")])
