@@ -99,9 +99,11 @@ def inspect(
         report = run(targets, options)
     except ForensicsError as error:
         _fail(error, form, "inspect")
+    hints: set[str] = set()
     for target in report.targets:
         if target.problem is not None:
-            _warn(target.problem, target.hint)
+            _warn(target.problem, None if target.hint in hints else target.hint)
+            hints.add(target.hint or "")
     if form == "json":
         from fa_forensics.render.json import dumps, inspect_document
 

@@ -9,9 +9,10 @@ from fa_forensics.confirm.model import Confirmation
 from fa_forensics.facts.environment import Environment
 from fa_forensics.report import FAILS, LOADS, Confirm, Evidence, Finding
 from fa_forensics.resolve.mapped import MappedDifference, compare_mapped
+from fa_forensics.resolve.target import loads_after_torch
 from fa_forensics.rules import ALL_RULES
 from fa_forensics.rules.base import RANK_FILE, RANK_INITIALISER, RANK_NONE, Context, Judged
-from fa_forensics.rules.remedy import build_for_this_torch, metadata_note, torch_for_the_file
+from fa_forensics.rules.remedy import remedies, remedy_notes
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 
 CONFIRMED, REFUTED, NOT_RUN = "confirmed", "refuted", "not-run"
@@ -41,7 +42,7 @@ def judge(ctx: Context, path: str, confirm: bool | None, timeout_s: float) -> Ju
     real = load_for_real(
         path,
         environment.python,
-        needs_torch=environment.torch is not None,
+        needs_torch=environment.torch is not None and loads_after_torch(ctx.elf, ctx.uses_torch),
         timeout_s=timeout_s,
         preload=[sibling.path for sibling in ctx.siblings] if ctx.as_package else [],
     )
@@ -111,6 +112,8 @@ def combine(
         status = CONFIRMED if expected is not None else REFUTED
         extra.append(Judged(RANK_INITIALISER, _died(ctx, real)))
         verdict, headline = FAILS, real.detail
+    elif real.status == "torch-import-failed" and _ran_out_of_time(real):
+        detail = f"{real.detail} --timeout gives it more time."
     elif real.status == "torch-import-failed":
         extra.append(Judged(RANK_FILE, _torch_broken(ctx, real)))
         verdict, headline = FAILS, real.detail
@@ -118,6 +121,11 @@ def combine(
     if real.device is not None or real.kernel_status != "not-run":
         detail = f"{detail} Kernel: {real.kernel_status}: {real.kernel_detail}"
     return Judgement(verdict, headline, findings, Confirm(status, detail, steps))
+
+
+def _ran_out_of_time(real: Confirmation) -> bool:
+    """Whether the child was ended by the time-out: that says nothing about the file."""
+    return real.exit_code is None and real.signal is None
 
 
 def _compare_texts(expected: str | None, real: Confirmation) -> str:
@@ -190,8 +198,8 @@ def _died(ctx: Context, real: Confirmation) -> Finding:
         evidence=tuple(
             Evidence(line) for line in real.stderr_tail.strip().splitlines()[-5:] if line.strip()
         ),
-        notes=(*notes, *metadata_note(ctx)),
-        help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)) if ctx.uses_torch else (),
+        notes=(*notes, *remedy_notes(ctx)),
+        help=remedies(ctx) if ctx.uses_torch else (),
     )
 
 

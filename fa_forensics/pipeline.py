@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from fa_forensics import __version__
-from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile
+from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile, UsageError
 from fa_forensics.facts.demangle import demangle
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.facts import ElfFacts, bind_name, read_facts
@@ -18,7 +18,7 @@ from fa_forensics.facts.fatbin.images import DeviceCode, summary
 from fa_forensics.facts.fatbin.provenance import Toolkits, read_toolkits
 from fa_forensics.facts.fatbin.reader import read_device_code
 from fa_forensics.facts.flavour import flavour_of
-from fa_forensics.facts.owner import OWN, is_torch, owner_of
+from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
 from fa_forensics.facts.package import find_distribution
 from fa_forensics.facts.targets import Target, find_targets
 from fa_forensics.judge import judge
@@ -69,6 +69,11 @@ def inspect(
     for argument in arguments:
         try:
             found = find_targets(argument, environment.site_dirs)
+        except UsageError as error:
+            if len(arguments) == 1:
+                raise
+            reports.append(_unread(Target(argument, None, argument), error))
+            continue
         except (UnreadableFile, NotAnElfFile) as error:
             reports.append(_unread(Target(argument, None, argument), error))
             continue
@@ -237,7 +242,7 @@ def _start_witness(path: str, environment: Environment, options: Options) -> _Wi
 def _stable_abi(owners: Sequence[str]) -> bool:
     """Whether all that the file needs of torch is its stable C interface."""
     torch = {owner for owner in owners if is_torch(owner)}
-    return torch == {"torch/stable"}
+    return torch == {STABLE}
 
 
 def _bound_symbols(

@@ -14,6 +14,7 @@ from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.owner import (
     OWN,
     PYTHON,
+    STABLE,
     is_torch,
     libraries_of,
     owner_of,
@@ -49,7 +50,8 @@ def explain(
         if symbol is None:
             raise UsageError(
                 f"{text[:200]!r} is no symbol name",
-                'paste the name that follows "undefined symbol:" in the error, whole',
+                'paste the name that follows "undefined symbol:" in the error, whole; for an error '
+                "without a symbol, inspect the file itself: fa-forensics inspect FILE_OR_PACKAGE",
             )
         symbols.append(symbol)
     environment = find_environment(python, None, os.environ if environ is None else environ)
@@ -168,7 +170,9 @@ def _kind(
     if is_torch(owner):
         if any(n.relation == OTHER_FLAVOUR for n in near):
             return "cxx11-abi", "FA301", "other-flavour"
-        return "symbol-drift", "FA201", "unknown"
+        # torch's stable interface is meant only to grow: what is missing comes with a newer one.
+        newer = owner == STABLE and provider is None
+        return "symbol-drift", "FA201", "file-newer" if newer else "unknown"
     if owner == PYTHON:
         return "python-abi", "FA402", "unknown"
     if owner == OWN:
@@ -272,6 +276,18 @@ def _torch_cause(
             (),
         )
     other = [n for n in near if n.relation != SAME_NAME]
+    if owner == STABLE:
+        return (
+            f"{here} does not have this part of torch's stable interface yet: the file needs a "
+            "newer torch.",
+            (),
+        )
+    if other and "(" not in symbol.demangled:
+        return (
+            f"{here} exports functions of that name ({readable(other[0].demangled)}); without its "
+            "parameters nobody can say whether one is missing. Was the end of the name cut off?",
+            (),
+        )
     notes: tuple[str, ...] = ()
     mentions = mentions_cxx11(symbol.name or "", symbol.demangled)
     old = mentions_old_string(symbol.demangled)
@@ -286,7 +302,8 @@ def _torch_cause(
             notes,
         )
     return (
-        f"{here} exports nothing of that name: the file was built against another release.",
+        f"{here} exports nothing of that name: the file was built against another release, or "
+        "the name is misspelt.",
         notes,
     )
 

@@ -19,6 +19,7 @@ from fa_forensics.facts.package import (
     normalized,
     read_distribution,
     recorded_files,
+    satisfies,
     torch_pin,
     torch_requirement,
 )
@@ -215,3 +216,18 @@ def test_direct_url_is_kept_as_text(tmp_path: Path) -> None:
     info = make_distribution(tmp_path, "x", "1", [], direct_url__json=url)
     found = read_distribution(str(info))
     assert found is not None and found.direct_url == url and not found.editable
+
+
+SPECIFIERS = ">=2.5.1 ==2.4.0 ==2.4.* !=2.4.0 ~=2.4.0 ~=2.4 <2.4 <=2.4 >2.4 ==2.4 >=1.13,<3 ~=2.5.0"
+
+
+@pytest.mark.parametrize("specifier", SPECIFIERS.split())
+@pytest.mark.parametrize("release", ["2.4.0", "2.4.1", "2.5.1", "2.10.0"])
+def test_specifiers_are_met_as_packaging_says(specifier: str, release: str) -> None:
+    specifiers = pytest.importorskip("packaging.specifiers")
+    assert satisfies(release, specifier) is specifiers.SpecifierSet(specifier).contains(release)
+
+
+def test_a_specifier_that_is_not_a_plain_release_is_unclear() -> None:
+    assert satisfies("2.4.0", "==2.4.0+cu121") is None
+    assert satisfies("2.4.0", ">=2.5.dev1") is None

@@ -55,6 +55,10 @@ DEPENDENCY = DependencyMiss("/x/libdep.so", "gone", None)
 SIBLING = Sibling("libtorchaudio.so", "/x/libtorchaudio.so")
 TORCH_MISS = Library("libcudart.so.12", f"{LIB}/libtorch_cuda.so", None, "not found")
 
+FOUND_CUDA13 = resolution(
+    libraries=(Library("libcudart.so.13", PATH, "/usr/lib/libcudart.so.13", "ld.so.cache"),)
+)
+
 #: (rule, facts with which it speaks, its code and severity, facts with which it is silent)
 TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
     (file.wrong_machine, {"elf": elf(machine="aarch64")}, "FA101 error",
@@ -137,6 +141,14 @@ TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
      [{}, {"resolution": None}, {"environment": None}]),
     (libs.broken_torch, {"resolution": resolution(problems=("torch/_C is missing in /env",))},
      "FA603 error", [{"environment": NO_TORCH, "resolution": resolution(problems=("x",))}]),
+    (libs.second_cuda_runtime, {"resolution": FOUND_CUDA13}, "FA605 warning",
+     [{}, {"resolution": FOUND_CUDA13, "environment": CUDA13},
+      {"resolution": FOUND_CUDA13, "environment": CPU}, {"resolution": lost("libcudart.so.13")}]),
+    (libs.unmet_requirement, {"distribution": distribution("x", "1", "torch>=2.5.1")},
+     "FA606 note", [{}, {"distribution": distribution("x", "1", "torch>=2.4")},
+                    {"distribution": distribution("x", "1", "torch"), "environment": CPU},
+                    {"distribution": distribution("x", "1", "torch>=2.5.1"),
+                     "resolution": lost("libavutil.so.58")}]),
 ]  # fmt: skip
 
 CASES = [

@@ -56,6 +56,7 @@ def locate(request: str, environ: Mapping[str, str]) -> str:
 
     Raises ``EnvironmentNotFound`` with one sentence when there is none.
     """
+    request = os.path.expanduser(request)
     if os.sep not in request and not os.path.isdir(request):
         return _on_path(request, environ)
     path = os.path.abspath(request)

@@ -17,6 +17,8 @@ from fa_forensics.facts.demangle import qualified_name
 
 OWN = "extension"
 PYTHON = "python"
+#: torch's C interface that keeps its promises from release to release.
+STABLE = "torch/stable"
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "owners.json")
 

@@ -209,6 +209,36 @@ def torch_pin(requires: Sequence[str]) -> str | None:
     return None
 
 
+def satisfies(release: str, specifiers: str) -> bool | None:
+    """Whether a release ("2.4.0") meets specifiers (">=2.5.1,<3"); None when that is unclear.
+
+    Only plain releases are compared, by the rules of PEP 440; anything else is unclear.
+    """
+    have = tuple(int(part) for part in release.split(".") if part.isdigit())
+    for specifier in specifiers.split(","):
+        found = re.fullmatch(r"(~=|==|!=|>=|<=|>|<)(\d+(?:\.\d+)*)(\.\*)?", specifier.strip())
+        if found is None:
+            return None
+        operator, text, star = found.groups()
+        want = tuple(int(part) for part in text.split("."))
+        size = max(len(have), len(want))
+        mine = have + (0,) * (size - len(have))
+        theirs = want + (0,) * (size - len(want))
+        same = mine[: len(want)] == want if star else mine == theirs
+        met = {
+            "==": same,
+            "!=": not same,
+            ">=": mine >= theirs,
+            "<=": mine <= theirs,
+            ">": mine > theirs,
+            "<": mine < theirs,
+            "~=": mine >= theirs and mine[: len(want) - 1] == want[:-1],
+        }[operator]
+        if not met:
+            return False
+    return True
+
+
 def build_tags(version: str) -> BuildTags:
     """The labels in a version's local part; every part may be missing.
 

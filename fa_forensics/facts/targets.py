@@ -116,7 +116,8 @@ def find_targets(argument: str, environment_site_dirs: Sequence[str]) -> Targets
         raise UsageError(
             f"{argument} is no file or directory here, and no package of that name is installed "
             f"in {', '.join(environment_site_dirs) or 'this environment'}",
-            _nearest(argument, environment_site_dirs),
+            _nearest(argument, environment_site_dirs)
+            or "name the environment that it is installed in: --python PATH",
         )
     raise UsageError(f"{argument} does not exist", _nearest(argument, environment_site_dirs))
 

@@ -19,6 +19,9 @@ from fa_forensics.resolve.resolution import Binding, Resolution
 
 _MACHINES = {"x86_64": EM_X86_64, "aarch64": EM_AARCH64}
 
+#: The starts of owners whose libraries a CUDA build of torch brings along.
+_CUDA_OWNERS = ("cu", "nv", "nccl")
+
 #: Neighbours are looked for in this many missing symbols, in the loader's order: each
 #: costs 5 to 10 ms, and a file of another release can miss hundreds.
 MAX_EXPLAINED = 12
@@ -85,8 +88,9 @@ def _link_once(
     uses_torch: bool,
     preload: Sequence[str],
 ) -> Linked:
-    torch = environment.torch
-    linker = open_linker(environment)
+    with_torch = loads_after_torch(elf, uses_torch)
+    torch = environment.torch if with_torch else None
+    linker = open_linker(environment, with_torch)
     try:
         resolution = linker.resolve(path, elf.symbols, preload)
         missing = _explain(linker, resolution, owners, torch.path if torch else None)
@@ -97,8 +101,19 @@ def _link_once(
         linker.close()
 
 
-def open_linker(environment: Environment) -> Linker:
-    """The process of an environment after ``import torch``, as far as it has a torch.
+def loads_after_torch(elf: ElfFacts, uses_torch: bool) -> bool:
+    """Whether a program imports torch before it loads the file.
+
+    It does where the file uses torch, and where it needs CUDA libraries, which come with
+    torch (bitsandbytes). For any other file, torch would only be in the way.
+    """
+    return uses_torch or any(
+        (owner_of_library(soname) or "").startswith(_CUDA_OWNERS) for soname in elf.needed
+    )
+
+
+def open_linker(environment: Environment, with_torch: bool = True) -> Linker:
+    """The process of an environment, after ``import torch`` as far as it has a torch.
 
     Raises ``ForensicsError`` when the interpreter cannot be read or its loader's rules are
     not known.
@@ -110,7 +125,7 @@ def open_linker(environment: Environment) -> Linker:
         environment.python_real,
         environment.interpreter_loader,
         _MACHINES[environment.machine],
-        environment.torch.path if environment.torch else None,
+        environment.torch.path if environment.torch and with_torch else None,
         environment.site_dirs,
         environment.variables,
     )

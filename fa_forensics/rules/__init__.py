@@ -13,6 +13,8 @@ ALL_RULES: tuple[Rule, ...] = (
     libs.broken_torch,
     libs.cpu_only_torch,
     libs.other_cuda_major,
+    libs.second_cuda_runtime,
+    libs.unmet_requirement,
     link.libraries_not_found,
     link.damaged_libraries,
     link.sibling_libraries,

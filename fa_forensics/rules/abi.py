@@ -10,7 +10,7 @@ from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_NONE, Context, Judged, symbol_rank
 from fa_forensics.rules.flavour_split import split_by_flavour
 from fa_forensics.rules.link import symbol_evidence
-from fa_forensics.rules.remedy import build_for_this_torch, metadata_note, torch_for_the_file
+from fa_forensics.rules.remedy import build_for_this_torch, remedies, remedy_notes
 
 _WORDS = {
     "cxx11": "the new std::string (cxx11)",
@@ -55,9 +55,9 @@ def flavour_mismatch(ctx: Context) -> Sequence[Judged]:
             "Every torch function that takes or returns a std::string has another name in the "
             "other flavour. It is a property of each build, not of a version: no compiler or "
             "library upgrade changes it, only a build of the extension in torch's flavour.",
-            *metadata_note(ctx),
+            *remedy_notes(ctx),
         ),
-        help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)),
+        help=remedies(ctx),
     )
     return (Judged(rank, finding),)
 

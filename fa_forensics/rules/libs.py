@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fa_forensics.facts.package import satisfies, torch_requirement
 from fa_forensics.report import Evidence, Finding
-from fa_forensics.rules.base import RANK_FILE, Context, Judged
+from fa_forensics.rules.base import RANK_FILE, RANK_NONE, Context, Judged
 from fa_forensics.rules.groups import cuda_major_of, library_causes
 from fa_forensics.rules.link import library_rank, needed_by
 from fa_forensics.rules.remedy import (
-    build_for_this_torch,
     built_for_torch,
     metadata_note,
     pip,
-    torch_for_the_file,
+    remedies,
+    remedy_notes,
 )
 
 
@@ -62,9 +63,9 @@ def other_cuda_major(ctx: Context) -> Sequence[Judged]:
         notes=(
             "A library's major version is in its name, so one major cannot stand in for another; "
             "a torch and its extensions must be built with the same one.",
-            *metadata_note(ctx),
+            *remedy_notes(ctx),
         ),
-        help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)),
+        help=remedies(ctx),
     )
     return (Judged(library_rank(ctx, libraries[0]), finding),)
 
@@ -92,3 +93,53 @@ def broken_torch(ctx: Context) -> Sequence[Judged]:
         help=(pip(ctx, f'install --force-reinstall --no-cache-dir "torch=={torch.release}"'),),
     )
     return (Judged(RANK_FILE + 1, finding),)
+
+
+def second_cuda_runtime(ctx: Context) -> Sequence[Judged]:
+    """FA605: the file would load another CUDA major version's runtime beside torch's."""
+    torch = ctx.environment.torch if ctx.environment else None
+    if torch is None or torch.cuda is None or ctx.resolution is None:
+        return ()
+    major = torch.cuda.split(".")[0]
+    others = [
+        library
+        for library in ctx.resolution.libraries
+        if library.path is not None and cuda_major_of(library.soname) not in (None, major)
+    ]
+    if not others:
+        return ()
+    finding = Finding(
+        code="FA605",
+        severity="warning",
+        confidence="medium",
+        title=f"the file was built with CUDA {cuda_major_of(others[0].soname)} and would load its "
+        f"libraries beside those of torch's CUDA {torch.cuda}",
+        evidence=tuple(
+            Evidence(f"found {lib.soname} by {lib.found_by}", lib.path) for lib in others
+        ),
+        notes=(
+            "Each CUDA runtime in a process keeps its own state; a build for torch's CUDA is the "
+            "safe one.",
+        ),
+    )
+    return (Judged(RANK_NONE, finding),)
+
+
+def unmet_requirement(ctx: Context) -> Sequence[Judged]:
+    """FA606: the file's own package asks for another torch than the one installed."""
+    torch = ctx.environment.torch if ctx.environment else None
+    if torch is None or ctx.distribution is None or ctx.causes or ctx.missing_libraries:
+        return ()  # where something is missing, the findings on that say it all
+    wanted = torch_requirement(ctx.distribution.requires)
+    if not wanted or satisfies(torch.release, wanted) is not False:
+        return ()
+    finding = Finding(
+        code="FA606",
+        severity="note",
+        confidence="high",
+        title=f"{ctx.distribution.name} {ctx.distribution.version} asks for torch{wanted}, "
+        f"this environment has {torch.version}",
+        evidence=(Evidence(f"Requires-Dist: torch{wanted}", ctx.distribution.metadata_path),),
+        notes=("The symbols decide whether the file loads; its package is not tested with this.",),
+    )
+    return (Judged(RANK_NONE, finding),)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import readable
-from fa_forensics.facts.owner import OWN, PYTHON, is_torch, owner_of_library, title_of
+from fa_forensics.facts.owner import OWN, PYTHON, STABLE, is_torch, owner_of_library, title_of
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.resolve.explain import Missing
 from fa_forensics.resolve.resolution import Library
@@ -24,8 +24,8 @@ from fa_forensics.rules.groups import library_causes
 from fa_forensics.rules.remedy import (
     build_for_this_torch,
     import_command,
-    metadata_note,
-    torch_for_the_file,
+    remedies,
+    remedy_notes,
 )
 
 
@@ -84,15 +84,21 @@ def torch_symbols(ctx: Context) -> Sequence[Judged]:
             f"This torch has {readable(near.demangled)} instead: the function's signature "
             "changed between the two releases."
         )
-    notes.append("The file was built against another torch release than the one installed here.")
+    if all(item.owner == STABLE for item in drifted):
+        notes.append(
+            "The missing names are of torch's stable interface, which only grows: the file needs "
+            "a newer torch."
+        )
+    else:
+        notes.append("The file was built against another torch release than the one here.")
     finding = Finding(
         code="FA201",
         severity="error",
         confidence="high",
         title=title,
         evidence=symbol_evidence(ctx, drifted),
-        notes=(*notes, *metadata_note(ctx)),
-        help=(*torch_for_the_file(ctx), *build_for_this_torch(ctx)),
+        notes=(*notes, *remedy_notes(ctx)),
+        help=remedies(ctx),
     )
     return (Judged(symbol_rank(first), finding),)
 

@@ -64,8 +64,8 @@ def metadata_note(ctx: Context) -> tuple[str, ...]:
     wanted = torch_requirement(ctx.distribution.requires)
     if wanted and not wanted.startswith("=="):
         return (
-            f"{ctx.distribution.name} {ctx.distribution.version} claims torch{wanted}; "
-            "the symbols above show that this does not hold here.",
+            f"{ctx.distribution.name} {ctx.distribution.version} claims torch{wanted}; its symbols "
+            "decide, not its metadata.",
         )
     return ()
 
@@ -73,6 +73,36 @@ def metadata_note(ctx: Context) -> tuple[str, ...]:
 def pip(ctx: Context, arguments: str) -> str:
     """A pip command for the inspected environment."""
     return f"{shlex.quote(ctx.python_command)} -m pip {arguments}"
+
+
+def remedies(ctx: Context) -> tuple[str, ...]:
+    """Another build of the extension first, then the torch it was made for; either mends it.
+
+    The extension comes first: other packages may need the torch that is here.
+    """
+    return (*build_for_this_torch(ctx), *torch_for_the_file(ctx))
+
+
+def remedy_notes(ctx: Context) -> tuple[str, ...]:
+    """What the metadata says, and what each of the ``remedies`` does."""
+    torch = ctx.environment.torch if ctx.environment else None
+    here = f"torch {torch.release}" if torch else "this torch"
+    builds, torches = build_for_this_torch(ctx), torch_for_the_file(ctx)
+    row = package_row(ctx)
+    name = distribution_name(ctx)
+    notes = list(metadata_note(ctx))
+    if builds and row is not None and row["source_build"]:
+        does = f"compiles {name} for {here}"
+    else:
+        does = f"gets the newest release of {name}, which helps if that is built for {here}"
+    if builds and torches:
+        notes.append(
+            f"One of the two commands is enough: the first {does}; the second changes torch, "
+            "for all other packages too."
+        )
+    elif builds:
+        notes.append(f"The command {does}.")
+    return tuple(notes)
 
 
 def torch_for_the_file(ctx: Context) -> tuple[str, ...]:
@@ -99,12 +129,18 @@ def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
             + pip(
                 ctx,
                 "install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
-                f"--no-binary {name} {name}",
+                f"--no-binary {name} {_pinned(ctx, name)}",
             )
         )
     else:
         commands.append(pip(ctx, f"install --upgrade --no-cache-dir {name}"))
     return tuple(commands)
+
+
+def _pinned(ctx: Context, name: str) -> str:
+    """The same release again, where its version is one that a package index can have."""
+    version = ctx.distribution.version.split("+")[0] if ctx.distribution else ""
+    return f"{name}=={version}" if version else name
 
 
 def import_command(ctx: Context) -> tuple[str, ...]:

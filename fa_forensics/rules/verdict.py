@@ -71,5 +71,7 @@ def _by_build_torch(ctx: Context, count: int, here: str) -> tuple[str, str]:
     if where is None or torch is None:
         return LINKS, f"{all_there}; which torch it was built on is not known"
     if where[0].split(".")[:2] == torch.release.split(".")[:2]:
-        return LOADS, f"{all_there}, the release it was made for"
+        exact = torch.release in (where[0], where[0] + ".0") or where[0].count(".") < 2
+        made_for = "the release it was made for" if exact else f"and it was made for {where[0]}"
+        return LOADS, f"{all_there}, {made_for}"
     return LINKS, f"{all_there}, but it was made for torch {where[0]}"
