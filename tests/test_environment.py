@@ -16,10 +16,8 @@ from trees import (
     make_prefix,
     make_torch,
     make_venv,
-    shared_object,
 )
 
-from fa_forensics.errors import EnvironmentNotFound
 from fa_forensics.facts.environment import Environment, find_environment
 
 
@@ -255,76 +253,7 @@ def test_variables_that_matter_are_kept_and_no_others(tmp_path: Path) -> None:
     assert dict(found.variables) == {"LD_LIBRARY_PATH": "/opt/cuda/lib64", "LD_PRELOAD": ""}
 
 
-# ---- shims and refusals
-
-
-def test_pyenv_shim_is_followed_to_the_selected_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "pyenv"
-    for version in ("3.10.13", "3.11.7"):
-        make_prefix(root / "versions" / version, version[:4])
-    shim = root / "shims" / "python"
-    shim.parent.mkdir()
-    for name in ("python", "python3.10"):
-        (shim.parent / name).write_text(
-            f'#!/usr/bin/env bash\nexport PYENV_ROOT="{root}"\n'
-            f'exec "{root}/libexec/pyenv" exec "$program" "$@"\n'
-        )
-        (shim.parent / name).chmod(0o755)
-    (root / "version").write_text("3.11.7\n")
-    work = tmp_path / "work" / "deep"
-    work.mkdir(parents=True)
-    monkeypatch.chdir(work)
-    assert look(shim).prefix == str(root / "versions" / "3.11.7")
-    (tmp_path / "work" / ".python-version").write_text("3.10.13\n")
-    assert look(shim).prefix == str(root / "versions" / "3.10.13")
-    assert look(shim, PYENV_VERSION="3.11.7").prefix == str(root / "versions" / "3.11.7")
-    with pytest.raises(EnvironmentNotFound, match="selects here .3.11.7. has no python3.10") as no:
-        look("python3.10", PYENV_VERSION="3.11.7", PATH=shim.parent)
-    assert no.value.hint == (
-        f"give the interpreter itself: --python {root}/versions/3.10.13/bin/python3.10"
-    )
-
-
-def test_wrapper_script_is_followed_to_the_python_it_starts(tmp_path: Path) -> None:
-    binary = make_prefix(tmp_path / "base")
-    wrapper = tmp_path / "python"
-    wrapper.write_text(f'#!/bin/sh\nset -e\nexec "{binary}" "$@"\n')
-    assert look(wrapper).prefix == str(tmp_path / "base")
-    wrapper.write_text("#!/bin/sh\nexec something-else\n")
-    with pytest.raises(EnvironmentNotFound, match="is a script, not a Python interpreter"):
-        look(wrapper)
-    wrapper.write_text(f'#!/bin/sh\nexec "{wrapper}" "$@"\n')  # starts itself
-    with pytest.raises(EnvironmentNotFound, match="is a script, not a Python interpreter"):
-        look(wrapper)
-
-
-def test_refusals_are_one_sentence(tmp_path: Path) -> None:
-    make_prefix(tmp_path / "base")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "text").write_text("hello")
-    (tmp_path / "nothing").write_bytes(b"")
-    (tmp_path / "base" / "bin" / "tool").write_bytes(shared_object())
-    (tmp_path / "lost").mkdir()
-    (tmp_path / "lost" / "python").write_bytes(interpreter_bytes())
-    (tmp_path / "dangling").symlink_to(tmp_path / "removed" / "bin" / "python3.11")
-    (tmp_path / "loop").symlink_to("loop")
-    cases = {
-        "missing": "does not exist",
-        "empty": "is a directory with no Python in it",
-        "text": "is no Python interpreter: .* is not an ELF file",
-        "nothing": r"is empty \(0 bytes\)",
-        "base/bin/tool": "is no Python interpreter: the file is another program",
-        "dangling": "which does not exist: its Python was removed",
-        "loop": "which does not exist",
-    }
-    for name, message in cases.items():
-        with pytest.raises(EnvironmentNotFound, match=message) as caught:
-            look(tmp_path / name)
-        assert "\n" not in caught.value.message and caught.value.exit_code == 2
-    with pytest.raises(EnvironmentNotFound, match="no program named no-such-python is on PATH"):
-        look("no-such-python")
+# ---- cost
 
 
 def test_detection_needs_no_import_machinery_and_little_time(tmp_path: Path) -> None:

@@ -128,6 +128,22 @@ def test_broken_metadata_costs_no_more_than_its_fields(tmp_path: Path) -> None:
     assert found.requires == () and recorded_files(found) == []
 
 
+def test_pipes_in_place_of_metadata_are_not_waited_for(tmp_path: Path) -> None:
+    info = make_distribution(tmp_path, "x", "1", None, top_level__txt="x\n")
+    for name in ("RECORD", "WHEEL", "INSTALLER", "direct_url.json", "requires.txt"):
+        (info / name).unlink(missing_ok=True)
+        os.mkfifo(info / name)
+    os.mkfifo(tmp_path / "__editable___x_finder.py")
+    os.mkfifo(tmp_path / "y.egg-info")
+    found = find_distribution(str(tmp_path / "x" / "_C.so"), [str(tmp_path)])
+    assert found is not None and (found.name, found.record_path) == ("x", None)
+    assert recorded_files(found) == [] and editable_mapping(str(tmp_path)) == {}
+    assert read_distribution(str(tmp_path / "y.egg-info")) is None
+    (info / "METADATA").unlink()
+    os.mkfifo(info / "METADATA")
+    assert read_distribution(str(info)) is None
+
+
 def test_link_to_a_site_directory_is_followed(tmp_path: Path) -> None:
     real = tmp_path / "real"
     make_distribution(real, "xformers", "0.0.34", ["xformers/_C.so"])

@@ -154,6 +154,23 @@ def test_unreadable_file_is_named_with_the_reason(
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.parametrize("place", ["pipe.so", "pipe.whl", "top_level.txt"])
+def test_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path, place: str) -> None:
+    info = make_distribution(tmp_path, "pkg", "1", ["ext.so"])
+    (tmp_path / "ext.so").write_bytes(torch_user())
+    pipe = (info if place == "top_level.txt" else tmp_path) / place
+    os.mkfifo(pipe)
+    if place == "top_level.txt":
+        (info / "RECORD").unlink()
+        assert "without any compiled extension" in refusal("pkg", tmp_path)[0]
+    elif place == "pipe.whl":
+        with pytest.raises(UnreadableFile, match="pipe.whl: not a regular file"):
+            find_targets(str(pipe), [])
+    else:
+        assert paths(find_targets(str(pipe), [])) == [str(pipe)]  # the reader says so
+        assert not concerns(str(pipe))
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_file_without_read_permission_is_refused_by_the_system(tmp_path: Path) -> None:
     file = tmp_path / "x.so"
@@ -190,7 +207,9 @@ def test_missing_path_gets_its_nearest_names(
         "flash_atn is no file or directory here, and no package of that name is installed "
         f"in {tmp_path}/site"
     )
-    assert hint == "did you mean flash-attn?"
+    elsewhere = "name the environment that it is installed in: --python PATH"
+    assert hint == f"did you mean flash-attn? If not, {elsewhere}"
+    assert refusal("unheard-of", tmp_path / "site")[1] == elsewhere
     assert refusal("")[0] == "an empty argument names no file"
     assert refusal("a\0b")[0] == "a\0b does not exist"
 
@@ -280,6 +299,14 @@ def test_wheel_members_are_unpacked_with_their_siblings_and_removed_again(tmp_pa
         assert sibling.read_bytes() == members["pkg.libs/libcudart-12.so.1"]
         assert found.wheel is not None and found.wheel.requires == ("torch==2.3.0",)
     assert not os.path.exists(target.path) and not sibling.exists()
+
+
+def test_wheel_members_with_needless_parts_get_their_plain_names(tmp_path: Path) -> None:
+    file = str(make_wheel(tmp_path, {"./pkg//_C.so": torch_user()}))
+    with find_targets(file, []) as found:
+        (target,) = found
+        assert (target.member, target.display) == ("pkg/_C.so", f"{file}: pkg/_C.so")
+        assert target.path.endswith("/pkg/_C.so")
 
 
 def test_wheel_for_another_system_or_without_extension_is_refused(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from fa_forensics.facts.torch_install import (
     flavour_of,
     release_of,
 )
+from fa_forensics.resolve.torch_import import _read_preloads
 
 #: What c++filt prints for the substitution Ss.
 OLD_STRING = "std::basic_string<char, std::char_traits<char>, std::allocator<char> >"
@@ -142,6 +143,26 @@ def test_half_installed_torch_is_named_as_such(tmp_path: Path) -> None:
     assert found.torch_problem == (
         f"torch/version.py is missing in {site}: what is there is no whole torch"
     )
+
+
+def test_pipe_in_place_of_the_version_or_libc10_is_not_waited_for(tmp_path: Path) -> None:
+    site = make_venv(tmp_path / "env", make_prefix(tmp_path / "base"))
+    torch = make_torch(site)
+    (torch / "lib" / "libc10.so").unlink()
+    os.mkfifo(torch / "lib" / "libc10.so")
+    assert look(tmp_path / "env").torch_problem == (f"{torch}/lib/libc10.so is not a regular file")
+    (torch / "version.py").unlink()
+    os.mkfifo(torch / "version.py")
+    assert look(tmp_path / "env").torch_problem == (
+        f"cannot tell the version of {torch} from its version.py: not a regular file"
+    )
+
+
+def test_list_of_preloads_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "__init__.py")
+    problems: list[str] = []
+    assert _read_preloads(str(tmp_path), problems) == ([], False)
+    assert problems == [f"cannot read {tmp_path}/__init__.py: not a regular file"]
 
 
 def test_no_torch_says_where_was_looked(tmp_path: Path) -> None:

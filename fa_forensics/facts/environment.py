@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fa_forensics.errors import EnvironmentNotFound
+from fa_forensics.facts.files import absolute, is_denied
 from fa_forensics.facts.interpreter import Interpreter, locate, python_in, read_interpreter
 from fa_forensics.facts.site_dirs import site_directories
 from fa_forensics.facts.torch_install import Torch, find_torch
@@ -104,7 +105,10 @@ def _default(environ: Mapping[str, str]) -> Environment:
         path = python_in(directory) if os.path.isdir(directory) else None
         if path is None:
             # A shell keeps the variable after the directory is gone; nobody asked for it.
-            notes.append(f"{variable} is {directory}, which holds no Python: not used")
+            reason = "holds no Python"
+            if is_denied(os.path.join(directory, "bin", "python")):
+                reason = "this user may not look into"
+            notes.append(f"{variable} is {directory}, which {reason}: not used")
             continue
         try:
             return _describe(path, variable, environ, tuple(notes))
@@ -169,8 +173,10 @@ def _as_running(interpreter: Interpreter) -> Interpreter:
 
 def _interpreter_around(target: str) -> str | None:
     """The interpreter of the environment among whose packages a file lies, or None."""
-    absolute = os.path.abspath(target)
-    for path in dict.fromkeys((absolute, os.path.realpath(absolute))):
+    whole = absolute(target)
+    if not os.path.isabs(whole):
+        return None
+    for path in dict.fromkeys((whole, os.path.realpath(whole))):
         found = _PACKAGES.match(path + "/")
         if not found:
             continue

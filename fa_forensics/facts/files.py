@@ -31,3 +31,22 @@ def read_bounded(path: str, limit: int) -> bytes:
         return b"".join(parts)
     finally:
         os.close(handle)
+
+
+def absolute(path: str) -> str:
+    """``os.path.abspath``; ``path`` itself where the current directory was removed."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
+
+
+def is_denied(path: str) -> bool:
+    """Whether this user may not even know if ``path`` exists (EACCES on the way to it)."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from fa_forensics.errors import EnvironmentNotFound, ForensicsError
 from fa_forensics.facts.elf.image import PT_INTERP, ElfImage
+from fa_forensics.facts.files import absolute, is_denied, read_bounded
 
 #: Names of ELF machines (e_machine, /usr/include/elf.h) as platform tags write them.
 MACHINES = {62: "x86_64", 183: "aarch64", 3: "i686", 40: "armv7l", 21: "ppc64le", 22: "s390x",
@@ -22,6 +23,18 @@ MACHINES = {62: "x86_64", 183: "aarch64", 3: "i686", 40: "armv7l", 21: "ppc64le"
 _ENTRY_POINTS = (b"Py_BytesMain\0", b"_Py_UnixMain\0", b"Py_Main\0", b"pypy_main_startup\0")
 
 _VERSIONED_NAME = re.compile(r"(?:python|pypy)(\d+\.\d+)(t?)")
+_PYTHON_NAME = re.compile(r"(?:python|pypy)[\d.]*t?")
+
+#: What a shell script turns into, where that is an absolute path; not "$0", not a substitution.
+_EXEC = re.compile(
+    r"""^\s*exec\s+(?:-a\s+\S+\s+)?(?:"(/[^"$`]+)"|'(/[^']+)'|(/[^"'\s$`;&|]+))(?=[\s;]|$)""",
+    re.MULTILINE,
+)
+_ANY_EXEC = re.compile(r"^[^#\n]*\bexec\s", re.MULTILINE)
+#: The last line of a pyenv shim: exec "/…/libexec/pyenv" exec "$program" "$@".
+_PYENV_EXEC = re.compile(
+    r"""^\s*exec\s+["']?(?:/[^"'$]*/)?pyenv["']?\s+exec\s+["']?([^"'\s]+)""", re.MULTILINE
+)
 _LIBRARY_DIR = re.compile(r"(?:python|pypy)(\d+\.\d+)(t?)$")
 _LIBRARY_ROOTS = ("lib", "lib64")
 
@@ -59,9 +72,11 @@ def locate(request: str, environ: Mapping[str, str]) -> str:
     request = os.path.expanduser(request)
     if os.sep not in request and not os.path.isdir(request):
         return _on_path(request, environ)
-    path = os.path.abspath(request)
+    path = absolute(request)
     if os.path.isdir(path):
         found = python_in(path)
+        if found is None and is_denied(os.path.join(path, "bin", "python")):
+            raise _denied(request)
         if found is None:
             raise EnvironmentNotFound(
                 f"{request} is a directory with no Python in it (looked for bin/python)",
@@ -69,9 +84,18 @@ def locate(request: str, environ: Mapping[str, str]) -> str:
                 "--python .venv/bin/python",
             )
         return found
+    if is_denied(path):
+        raise _denied(request)
     if not os.path.lexists(path):
         raise EnvironmentNotFound(f"{request} does not exist, so it is no Python environment")
     return unshim(path, environ)
+
+
+def _denied(what: str) -> EnvironmentNotFound:
+    return EnvironmentNotFound(
+        f"this user may not look at {what}: permission denied",
+        "run this as a user who may read that environment",
+    )
 
 
 def python_in(directory: str, version_short: str = "") -> str | None:
@@ -96,20 +120,28 @@ def python_in(directory: str, version_short: str = "") -> str | None:
 def unshim(path: str, environ: Mapping[str, str]) -> str:
     """``path`` itself, or the interpreter that a shell script of that name starts.
 
-    Understands pyenv's shims and scripts that end in ``exec /path/to/python "$@"``.
+    Understands scripts that end in ``exec /path/to/python "$@"`` and pyenv's shims.
     """
     for _hop in range(4):
         text = _script_text(path)
         if text is None:
             return path
-        if "pyenv" in text and re.search(r"\bexec\b", text):
-            return _through_pyenv(path, text, environ)
-        target = re.search(r"^\s*exec\s+[\"']?(/[^\"'\s$]*python[^\"'\s$]*)", text, re.MULTILINE)
-        if target is None:
-            break
-        path = target.group(1)
+        started = {found[1] or found[2] or found[3] for found in _EXEC.finditer(text)}
+        pythons = [name for name in started if _PYTHON_NAME.fullmatch(os.path.basename(name))]
+        # One that starts this or that, by a rule of its own, is not guessed at.
+        if len(started) == len(pythons) == 1 and len(_EXEC.findall(text)) == len(
+            _ANY_EXEC.findall(text)
+        ):
+            if not os.path.lexists(pythons[0]) and not is_denied(pythons[0]):
+                raise EnvironmentNotFound(f"{path} starts {pythons[0]}, which does not exist")
+            path = pythons[0]
+            continue
+        if shim := _PYENV_EXEC.search(text):
+            return _through_pyenv(path, text, shim[1], environ)
+        break
     raise EnvironmentNotFound(
-        f"{path} is a script, not a Python interpreter, and it does not say which one it starts",
+        f"{path} is a script, not a Python interpreter, and it does not plainly say which one "
+        "it starts",
         "give the interpreter itself: run 'python -c \"import sys; print(sys.executable)\"' there",
     )
 
@@ -117,6 +149,8 @@ def unshim(path: str, environ: Mapping[str, str]) -> str:
 def read_interpreter(path: str) -> Interpreter:
     """Read what the files around an executable say. Raises ``EnvironmentNotFound``."""
     real = os.path.realpath(path)
+    if is_denied(real):
+        raise _denied(path if real == path else f"{real}, which {path} leads to")
     if not os.path.exists(real):
         raise EnvironmentNotFound(
             f"{path} is a link to {real}, which does not exist: its Python was removed",
@@ -164,7 +198,7 @@ def _on_path(name: str, environ: Mapping[str, str]) -> str:
         if not (os.path.isfile(path) and os.access(path, os.X_OK)):
             continue
         try:
-            return unshim(os.path.abspath(path), environ)
+            return unshim(absolute(path), environ)
         except EnvironmentNotFound as error:
             problem = problem or error  # a shim that selects nothing: PATH goes on
     raise problem or EnvironmentNotFound(
@@ -174,19 +208,19 @@ def _on_path(name: str, environ: Mapping[str, str]) -> str:
 
 
 def _script_text(path: str) -> str | None:
-    """The first 4 KB of a script, or None when the file starts with no ``#!``."""
+    """The first 64 KB of a script, or None when the file starts with no ``#!``."""
     try:
-        with open(path, "rb") as stream:
-            start = stream.read(4096)
+        start = read_bounded(path, 65_536)
     except OSError:
         return None
     return start.decode("utf-8", "replace") if start.startswith(b"#!") else None
 
 
-def _through_pyenv(shim: str, text: str, environ: Mapping[str, str]) -> str:
+def _through_pyenv(shim: str, text: str, program: str, environ: Mapping[str, str]) -> str:
     named = re.search(r"PYENV_ROOT=[\"']?([^\"'\s]+)", text)
     root = named.group(1) if named else os.path.dirname(os.path.dirname(shim))
-    name = os.path.basename(shim)
+    # A shim passes its own name on ("$program"); a hand-written script names one.
+    name = os.path.basename(shim if program.startswith("$") else program)
     chosen = _pyenv_choice(root, environ)
     for version in chosen:
         if version == "system":
@@ -210,7 +244,10 @@ def _pyenv_choice(root: str, environ: Mapping[str, str]) -> list[str]:
     """The selected versions: PYENV_VERSION, a .python-version above here, the global file."""
     if environ.get("PYENV_VERSION"):
         return environ["PYENV_VERSION"].split(":")
-    places = [os.path.join(d, ".python-version") for d in _parents(os.getcwd())]
+    try:
+        places = [os.path.join(d, ".python-version") for d in _parents(os.getcwd())]
+    except FileNotFoundError:  # the current directory was removed: no file above it counts
+        places = []
     for place in [*places, os.path.join(root, "version")]:
         words = _first_bytes(place).split()
         if words:
@@ -231,8 +268,7 @@ def _parents(directory: str) -> Iterator[str]:
 def _first_bytes(path: str, limit: int = 65_536) -> str:
     """The start of a text file, or "" when it cannot be read."""
     try:
-        with open(path, "rb") as stream:
-            return stream.read(limit).decode("utf-8", "replace")
+        return read_bounded(path, limit).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -274,7 +310,10 @@ def _venv_config(path: str) -> tuple[dict[str, str], str | None]:
     binaries = os.path.dirname(os.path.abspath(path))
     prefix = os.path.dirname(binaries)
     for directory in (binaries, prefix):
-        text = _first_bytes(os.path.join(directory, "pyvenv.cfg"))
+        file = os.path.join(directory, "pyvenv.cfg")
+        if os.path.exists(file) and not os.path.isfile(file):
+            raise EnvironmentNotFound(f"{file} is not a regular file, so {path} cannot be judged")
+        text = _first_bytes(file)
         if text:
             pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
             return {key.strip().lower(): value.strip() for key, _, value in pairs}, prefix

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fa_forensics.facts.files import read_bounded
+
 #: No more than this is read of a metadata file or of a RECORD (bytes).
 MAX_METADATA = 1 << 20
 MAX_RECORD = 1 << 26
@@ -354,8 +356,7 @@ def _first(fields: Mapping[str, tuple[str, ...]], key: str) -> str | None:
 def _bytes(path: str, limit: int) -> bytes:
     """The start of a file, or nothing when it cannot be read."""
     try:
-        with open(path, "rb") as stream:
-            return stream.read(limit)
+        return read_bounded(path, limit)
     except OSError:
         return b""
 
@@ -363,7 +364,6 @@ def _bytes(path: str, limit: int) -> bytes:
 def _text(path: str) -> str | None:
     """The start of a text file, or None when it is not there."""
     try:
-        with open(path, "rb") as stream:
-            return stream.read(MAX_METADATA).decode("utf-8", "replace")
+        return read_bounded(path, MAX_METADATA).decode("utf-8", "replace")
     except OSError:
         return None

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fa_forensics.facts.files import absolute, read_bounded
 from fa_forensics.facts.interpreter import Interpreter
 
 #: A .pth file larger than this (bytes) is not read: real ones have a few lines.
@@ -30,6 +31,8 @@ class _Path:
 
     def add(self, directory: str) -> bool:
         """Append a directory once; True when it was new and exists."""
+        if not os.path.isabs(directory):
+            return False  # the current directory was removed
         real = os.path.realpath(directory)
         if real in self.seen or not os.path.isdir(real):
             return False
@@ -51,11 +54,11 @@ def site_directories(
         skipped = 0 if getattr(sys.flags, "safe_path", False) else 1
         for entry in sys.path[skipped:]:
             if entry and not _is_standard(entry, python):
-                path.add(os.path.abspath(entry))
+                path.add(absolute(entry))
         return tuple(path.directories), ()
     for entry in environ.get("PYTHONPATH", "").split(os.pathsep):
         if entry:
-            path.add(os.path.abspath(entry))
+            path.add(absolute(entry))
     if python.is_venv:
         _add_packages(path, python.prefix, python)
     if not python.is_venv or python.system_site:
@@ -113,8 +116,7 @@ def _add_site(path: _Path, directory: str) -> None:
 def _follow_pth(path: _Path, directory: str, name: str) -> None:
     file = os.path.join(directory, name)
     try:
-        with open(file, "rb") as stream:
-            text = stream.read(MAX_PTH + 1)
+        text = read_bounded(file, MAX_PTH + 1)
     except OSError as error:
         path.notes.append(f"cannot read {file}: {error.strerror}")
         return

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile, UsageError
 from fa_forensics.facts.elf.image import ElfImage
+from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import (
     Distribution,
     editable_mapping,
@@ -35,6 +36,7 @@ _PYTHON_SUFFIX = re.compile(r"\.(?:cpython-\w+[\w-]*|abi3(?:t)?|pypy\d+-\w[\w-]*
 #: Names that only an object built against torch, or a CUDA one, has in its .dynstr.
 _TORCH_MARKS = (b"libc10", b"libtorch", b"N3c10", b"N2at6Tensor", b"aoti_torch_")
 _CUDA_MARKS = (b"__cudaRegisterFatBinary", b"cudaLaunchKernel", b"cuModuleLoad")
+_OTHER_PLACE = "name the environment that it is installed in: --python PATH"
 _LOOKED_FOR = "shared objects (*.so) that are Python modules or use torch or CUDA"
 
 
@@ -113,11 +115,11 @@ def find_targets(argument: str, environment_site_dirs: Sequence[str]) -> Targets
         found = _installed(argument, environment_site_dirs)
         if found:
             return found
+        similar = _nearest(argument, environment_site_dirs)
         raise UsageError(
             f"{argument} is no file or directory here, and no package of that name is installed "
             f"in {', '.join(environment_site_dirs) or 'this environment'}",
-            _nearest(argument, environment_site_dirs)
-            or "name the environment that it is installed in: --python PATH",
+            f"{similar} If not, {_OTHER_PLACE}" if similar else _OTHER_PLACE,
         )
     raise UsageError(f"{argument} does not exist", _nearest(argument, environment_site_dirs))
 
@@ -342,10 +344,10 @@ def _editable_files(site: str, tops: Sequence[str]) -> list[str]:
 
 def _top_levels(info: str) -> list[str]:
     try:
-        with open(os.path.join(info, "top_level.txt"), "rb") as stream:
-            return stream.read(65_536).decode("utf-8", "replace").split()
+        text = read_bounded(os.path.join(info, "top_level.txt"), 65_536)
     except OSError:
         return []
+    return text.decode("utf-8", "replace").split()
 
 
 def _nearest(argument: str, site_dirs: Sequence[str]) -> str | None:

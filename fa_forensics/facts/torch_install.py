@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.image import ElfImage
+from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import (
     Distribution,
     editable_mapping,
@@ -84,7 +85,7 @@ def find_torch(site_dirs: Sequence[str], where: str) -> TorchSearch:
             packages.append(mapped)
     # A directory without __init__.py is a namespace package: Python takes it last.
     packages.sort(key=lambda path: not os.path.isfile(os.path.join(path, "__init__.py")))
-    whole = [p for p in packages if os.path.isfile(os.path.join(p, "version.py"))]
+    whole = [p for p in packages if os.path.lexists(os.path.join(p, "version.py"))]
     if not packages:
         looked = ", ".join(site_dirs) or "no directory of packages exists"
         return TorchSearch(None, f"no torch in {where}; looked in: {looked}", ())
@@ -193,8 +194,7 @@ def _has_string_substitution(name: bytes) -> bool:
 def _version_file(path: str) -> tuple[dict[str, str], str | None]:
     """The string constants that version.py assigns (None ones left out), or why not."""
     try:
-        with open(path, "rb") as stream:
-            text = stream.read(1 << 16).decode("utf-8", "replace")
+        text = read_bounded(path, 1 << 16).decode("utf-8", "replace")
     except OSError as error:
         return {}, error.strerror or "it cannot be read"
     assigned = re.findall(r"^(\w+)(?:\s*:[^=\n]*)?\s*=\s*(['\"])(.*?)\2", text, re.MULTILINE)

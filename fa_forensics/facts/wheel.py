@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.errors import BrokenWheel, UnreadableFile
 from fa_forensics.facts.elf.image import ELF_MAGIC
+from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import headers
 
 if TYPE_CHECKING:
@@ -185,7 +186,10 @@ class _Archive:
 
         self.path = path
         try:
-            self.bytes = os.stat(path).st_size
+            status = os.stat(path)
+            if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for its writer
+                raise UnreadableFile(f"cannot read {path}: not a regular file")
+            self.bytes = status.st_size
             self.zip: zipfile.ZipFile = zipfile.ZipFile(path)
         except OSError as error:
             raise UnreadableFile(f"cannot read {path}: {error.strerror or error}") from error
@@ -194,7 +198,7 @@ class _Archive:
                 f"{path} is no whole wheel (a zip archive): {_looks_like(path)}",
                 "download it again and compare its size",
             ) from error
-        self.members = {info.filename: info for info in self.zip.infolist()}
+        self.members = {_plain_name(info.filename): info for info in self.zip.infolist()}
         if len(self.members) > MAX_ENTRIES:
             self.zip.close()
             raise BrokenWheel(f"{path} lists {len(self.members):,} files, more than is believed")
@@ -328,9 +332,19 @@ class _Archive:
             raise BrokenWheel(f"{self.path} is damaged: {member} ends {left:,} bytes early")
 
 
+def _plain_name(member: str) -> str:
+    """A member's name without the parts that name no directory: ``./a//b.so`` is ``a/b.so``.
+
+    The name of a directory, and one that leads outside, stays as it is.
+    """
+    parts = member.split("/")
+    if member.startswith("/") or member.endswith("/") or ".." in parts:
+        return member
+    return "/".join(part for part in parts if part not in ("", ".")) or member
+
+
 def _looks_like(path: str) -> str:
-    with open(path, "rb") as stream:
-        start = stream.read(64)
+    start = read_bounded(path, 64)
     if not start:
         return "it is empty (0 bytes)"
     if start.startswith(b"PK"):

@@ -14,7 +14,8 @@ import os
 import re
 from collections.abc import Sequence
 
-from fa_forensics.errors import ForensicsError
+from fa_forensics.errors import ForensicsError, OutOfResources
+from fa_forensics.facts.files import read_bounded
 from fa_forensics.resolve.process import LoadedObject, Process
 
 STAGE = "import torch"
@@ -58,6 +59,8 @@ def _dlopen(
 ) -> list[LoadedObject]:
     try:
         return process.dlopen(path, STAGE, global_scope)
+    except OutOfResources:
+        raise
     except ForensicsError as error:
         problems.append(error.message)
         return []
@@ -67,8 +70,7 @@ def _read_preloads(torch_dir: str, problems: list[str]) -> tuple[list[tuple[str,
     """(folder, pattern) rows of torch's preload list, and whether it is always used."""
     path = os.path.join(torch_dir, "__init__.py")
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(4 << 20)
+        text = read_bounded(path, 4 << 20).decode("utf-8", "replace")
     except OSError as error:
         problems.append(f"cannot read {path}: {error.strerror}")
         return [], False
