@@ -363,13 +363,13 @@ def test_an_unknown_file_has_no_kernel_to_launch(build: Build) -> None:
 def report_of(path: str) -> list[dict[str, Any]]:
     """The messages of a child that is run without the parent."""
     read_end, write_end = os.pipe()
-    job = {"path": path, "report_fd": write_end, "needs_torch": False}
+    job: dict[str, Any] = {"path": path, "report_fd": write_end, "nonce": "n", "needs_torch": False}
     job |= {"timeout_s": 60, "adapter": None}
     command = [sys.executable, "-B", str(CHILD), json.dumps(job)]
     subprocess.run(command, pass_fds=(write_end,), check=False)
     os.close(write_end)
     with open(read_end) as report:
-        return [json.loads(line) for line in report]
+        return [json.loads(line) for line in report if line != "\n"]
 
 
 def test_every_risky_step_is_reported_before_it_is_taken(build: Build) -> None:

@@ -6,11 +6,15 @@ here. This is the only place that imports torch or dlopens the file under test, 
 may crash, hang or call exit(); therefore each step is reported before it starts, on a file
 descriptor of its own (`report_fd`), as one JSON object a line:
 
-    {"step": "dlopen", "status": "begin", "detail": "/path/to/file.so", "ms": 0.1, "pid": 4711}
+    {"step": "dlopen", "status": "begin", "detail": "/path/to/file.so", "ms": 0.1, "pid": 4711,
+     "nonce": "..."}
 
-and again with the status "ok", "failed" or "not-run" once it is over; `ms` is what it took.
+and again with the status "ok", "failed" or "not-run" once it is over; `ms` is what it took. The
+nonce is the job's: a library that writes on every descriptor it finds does not know it. Where
+the descriptor was closed or replaced, the child leaves at once with the code REPORT_LOST.
 
-Job: {"path", "report_fd", "needs_torch", "timeout_s", "adapter": {...} | null, "preload": []}.
+Job: {"path", "report_fd", "nonce", "needs_torch", "timeout_s", "adapter": {...} | null,
+"preload": []}.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ import time
 from typing import Any, NoReturn
 
 OLDEST_PYTHON = (3, 8)
+REPORT_LOST = 193  # exit code; judge.py has the same. No code that sysexits.h or shells give
 TEXT_LIMIT = 16384  # characters of an error text; torch can list hundreds of operators in one
 SHAPE = (1, 128, 2, 64)  # batch, sequence, heads, head size: the smallest every kernel accepts
 # Largest absolute difference allowed from the float32 reference. The inputs are N(0, 1) and the
@@ -44,8 +49,10 @@ TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2}
 class Reporter:
     """Writes steps to the report descriptor, unbuffered: what was sent survives a crash."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, nonce: str) -> None:
         self.fd = fd
+        self.nonce = nonce
+        self.pipe = os.fstat(fd)
         self.pid = os.getpid()
         self.started = time.monotonic()
         # Programs that torch starts (ldconfig, gcc) must not hold the pipe open.
@@ -57,10 +64,17 @@ class Reporter:
             return
         line = {"step": step, "status": status, "detail": detail[:TEXT_LIMIT], "pid": self.pid}
         line["ms"] = round((time.monotonic() - self.started) * 1000, 3)
-        line.update(facts)
-        data = (json.dumps(line) + "\n").encode("ascii")
-        while data:
-            data = data[os.write(self.fd, data) :]
+        line.update(facts, nonce=self.nonce)
+        # The first line break ends what a library may have written there without one.
+        data = ("\n" + json.dumps(line) + "\n").encode("ascii")
+        try:
+            # A library may have closed the descriptor and opened a file under the same number.
+            if not os.path.samestat(os.fstat(self.fd), self.pipe):
+                os._exit(REPORT_LOST)
+            while data:
+                data = data[os.write(self.fd, data) :]
+        except OSError:  # nothing more can be said, and an exit code is all that is left to say it
+            os._exit(REPORT_LOST)
         if status != "begin":
             self.started = time.monotonic()
 
@@ -315,9 +329,12 @@ def launch_kernel(report: Reporter, torch: Any, job: dict[str, Any], device: Any
 
 def finish(report: Reporter) -> NoReturn:
     """Report the end and leave at once, so that no destructor can spoil the verdict."""
-    report.send("done", "ok", "")
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError) as error:  # a library closed it: no matter for the verdict
+            report.send("done", "begin", f"what was printed is lost: {error}")
+    report.send("done", "ok", "")  # the last thing: whoever says it and does not leave lies
     os._exit(0)
 
 
@@ -334,7 +351,7 @@ def limit_process(timeout_s: float) -> None:
 def main() -> None:
     """Take the steps in order; every way out but a crash goes through `finish`."""
     job = json.loads(sys.argv[1])
-    report = Reporter(job["report_fd"])
+    report = Reporter(job["report_fd"], job["nonce"])
     version = ".".join(str(part) for part in sys.version_info[:3])
     facts = {"version": version, "executable": sys.executable}
     if sys.version_info < OLDEST_PYTHON:

@@ -15,17 +15,21 @@ from fa_forensics.confirm.model import (
     Step,
     StepStatus,
 )
-from fa_forensics.confirm.process import Ending
+from fa_forensics.confirm.process import REPORT_BYTES, Ending
 
 Message = dict[str, Any]
+REPORT_LOST = 193  # exit code of a child that cannot write its report; child.py has the same
+DAMAGED = "the report was damaged: something wrote on the descriptor that it goes through"
+CLOSED = "the file closed the descriptor that the report goes through"
+CLOSED_BEFORE = "torch closed the descriptor that the report goes through"
 END_STATUS: dict[str, StepStatus] = {"ok": "ok", "failed": "failed", "not-run": "not-run"}
 
 
-def messages(report: bytes) -> list[Message]:
+def messages(report: bytes, nonce: str) -> list[Message]:
     """The child's messages in order.
 
     Lines that are not its own (cut by a crash, or written by a library on a descriptor it
-    guessed) are left out: what they say cannot be trusted.
+    guessed, without the nonce of the job) are left out: what they say cannot be trusted.
     """
     import json
 
@@ -35,17 +39,18 @@ def messages(report: bytes) -> list[Message]:
             message = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if is_message(message) and (not found or message["pid"] == found[0]["pid"]):
+        if is_message(message, nonce) and (not found or message["pid"] == found[0]["pid"]):
             found.append(message)
     return found
 
 
-def is_message(message: object) -> bool:
-    """Whether a JSON value has the shape of the child's messages."""
-    if not isinstance(message, dict) or message.get("step") not in DOING:
+def is_message(message: object, nonce: str) -> bool:
+    """Whether a JSON value has the nonce and the shape of the child's messages."""
+    if not isinstance(message, dict) or message.get("nonce") != nonce:
         return False
     return (
-        message.get("status") in (*END_STATUS, "begin")
+        message.get("step") in DOING
+        and message.get("status") in (*END_STATUS, "begin")
         and isinstance(message.get("detail"), str)
         and isinstance(message.get("ms"), (int, float))
         and isinstance(message.get("pid"), int)
@@ -114,12 +119,14 @@ def under_way(found: Sequence[Message]) -> str:
     return str(found[-1]["step"])
 
 
-def judge(path: str, ending: Ending, timeout_s: float) -> Confirmation:
-    """The Confirmation of a child that reported at least one message."""
-    found = messages(ending.report)
+def judge(path: str, ending: Ending, timeout_s: float, nonce: str) -> Confirmation:
+    """The Confirmation of a child that reported at least one message with the nonce."""
+    found = messages(ending.report, nonce)
     results = {one["step"]: one for one in found if one["status"] != "begin"}
     name = os.path.basename(path)
-    complete = "done" in results
+    # The child leaves with code 0 right after "done". Whoever said it and ended otherwise was
+    # somebody else, or something in the process was still running and brought it down.
+    complete = "done" in results and ending.exit_code == 0
     doing = DOING[under_way(found)].format(name=name)
     fatal = how_it_ended(ending)
     if ending.timed_out:
@@ -155,9 +162,13 @@ def outcome(
 ) -> tuple[Status, str]:
     """Status and sentence: the first step that did not come back well decides."""
     start, torch, load = (results.get(step) for step in ("start", "import-torch", "dlopen"))
-    if start is None or start["status"] == "failed":
-        reason = start["detail"] + "." if start else cut_short
-        return "not-run", f"The file was not loaded: {reason}"
+    if start is not None and start["status"] == "failed":
+        return "not-run", f"The file was not loaded: {start['detail']}."
+    lost = why_lost(results, ending)
+    if lost is not None and load is None and (torch is None or torch["status"] != "failed"):
+        return "not-run", f"What became of {name} is not known: {lost}."
+    if start is None:
+        return "not-run", f"The file was not loaded: {cut_short}"
     if torch is None:
         return "torch-import-failed", cut_short
     if torch["status"] == "failed":
@@ -166,13 +177,27 @@ def outcome(
         return fatal_kind(ending), cut_short
     if load["status"] == "not-run":
         return "not-run", f"The file was not loaded: {load['detail']}."
+    if "done" in results and not complete:
+        return fatal_kind(ending), cut_short
     if load["status"] == "failed":
         return "load-failed", f"The loader refuses {name}: {first_line(load['detail'])}"
     # The maps after the load come at once: a process that dies there dies of what was loaded.
-    if not complete and "maps-after" not in results:
+    if not complete and lost is None and "maps-after" not in results:
         return fatal_kind(ending), cut_short
     company = f" with {torch['detail']}" if torch["status"] == "ok" else " without torch"
     return "loads", f"{name} loads under {python_of(start)}{company}."
+
+
+def why_lost(results: dict[str, Message], ending: Ending) -> str | None:
+    """Why a result can be missing from the report of a child that left as it should.
+
+    None if the child was cut short: that is then the reason.
+    """
+    if ending.exit_code == REPORT_LOST:
+        return CLOSED if "import-torch" in results else CLOSED_BEFORE
+    if ending.exit_code == 0 and ("done" in results or len(ending.report) >= REPORT_BYTES):
+        return DAMAGED
+    return None
 
 
 def kernel_outcome(
@@ -182,12 +207,14 @@ def kernel_outcome(
     if status != "loads":
         return "not-run", "the file was not loaded"
     kernel, device = results.get("kernel"), results.get("device")
-    if kernel is None and not complete:
+    lost = why_lost(results, ending)
+    if kernel is None and lost is not None and (device is None or device["status"] == "ok"):
+        return "not-run", lost
+    if kernel is None and not complete and lost is None:
         return fatal_kind(ending), cut_short
     if device is not None and device["status"] != "ok":
         return "not-run", str(device["detail"])
-    if kernel is None:
-        return "not-run", "the child did not say"
+    assert kernel is not None  # every way to be without it was taken above
     statuses: dict[str, KernelStatus] = {"ok": "ok", "failed": "failed", "not-run": "not-run"}
     return statuses[kernel["status"]], str(kernel["detail"])
 

@@ -37,15 +37,24 @@ def confirm(
     """
     if not sys.platform.startswith("linux"):
         return Confirmation("not-run", "A file can be loaded for real on Linux only.")
+    folder = current_folder()
+    if folder is None:
+        for one in (path, *preload, *([python] if "/" in python else [])):
+            if not os.path.isabs(one):
+                return Confirmation("not-run", f"The current folder is gone, and {one} with it.")
     path = os.path.abspath(path)
     if not os.path.isfile(path):
         return Confirmation("not-run", f"There is no file {path} to load.")
     interpreter = find_interpreter(python, env)
     if interpreter is None:
         return Confirmation("not-run", f"There is no Python interpreter {python} to load it with.")
-    environment = absolute_paths(os.environ if env is None else env, os.getcwd())
+    environment = dict(os.environ if env is None else env)
+    if folder is not None:  # else a relative search path leads nowhere, as it does from the child
+        environment = absolute_paths(environment, folder)
+    nonce = os.urandom(16).hex()
     job = {
         "path": path,
+        "nonce": nonce,
         "needs_torch": needs_torch,
         "timeout_s": timeout_s,
         "adapter": adapter_for(path),
@@ -56,9 +65,17 @@ def confirm(
     except OSError as error:
         text = error.strerror or str(error)
         return Confirmation("not-run", f"The interpreter {python} cannot be started: {text}.")
-    if not messages(ending.report):
+    if not messages(ending.report, nonce):
         return never_started(interpreter, environment, ending)
-    return judge(path, ending, timeout_s)
+    return judge(path, ending, timeout_s, nonce)
+
+
+def current_folder() -> str | None:
+    """The current folder; None if it was deleted or cannot be read."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
 
 
 def command(interpreter: str, job: Mapping[str, Any], report_fd: int) -> Sequence[str]:

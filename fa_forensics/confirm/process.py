@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 64 * 1024  # kept of each of stdout and stderr
 REPORT_BYTES = 4 * 1024 * 1024  # a healthy report is some 50 KB
+MARK = "FA_FORENSICS_CHILD"  # environment variable: a random text that names one run
 POLL_S = 0.05  # how often to look for a dead child whose pipes a grandchild keeps open
+KILL_ROUNDS = 5
 REAP_S = 5.0  # a process stuck inside a driver does not end even when killed
 
 
@@ -58,13 +60,16 @@ def run(
     """Run a command in a session and an empty folder of its own.
 
     `make_command` gets the number of the report descriptor, which the child inherits.
-    At the time-out the child's whole process group is killed; so is whatever the child leaves
-    behind in it. OSError if the command cannot be started.
+    At the time-out, and when an exception (KeyboardInterrupt, SystemExit from a signal handler)
+    ends the wait, the child's whole process group is killed; so is whatever the child leaves
+    behind, even in a session of its own, as long as it keeps the environment variable MARK and
+    may be looked at (same user, dumpable). OSError if the command cannot be started.
     """
     import subprocess
     import tempfile
     import time
 
+    mark = os.urandom(16).hex()
     started = time.monotonic()
     report_end, child_end = os.pipe()
     try:
@@ -76,21 +81,24 @@ def run(
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     cwd=folder,
-                    env=dict(env),
+                    env={**env, MARK: mark},
                     pass_fds=(child_end,),
                     start_new_session=True,
                 )
+            except BaseException:  # a signal handler may raise when the child runs already
+                kill_marked(mark)
+                raise
             finally:
                 os.close(child_end)
-            return watch(child, report_end, started, timeout_s)
+            return watch(child, report_end, started, timeout_s, mark)
     finally:
         os.close(report_end)
 
 
 def watch(
-    child: subprocess.Popen[bytes], report_end: int, started: float, timeout_s: float
+    child: subprocess.Popen[bytes], report_end: int, started: float, timeout_s: float, mark: str
 ) -> Ending:
-    """Collect what the child writes until it ends or the time is up; then kill its group."""
+    """Collect what the child writes until it ends or the time is up; then kill what is left."""
     import time
 
     assert child.stdout is not None and child.stderr is not None
@@ -101,7 +109,7 @@ def watch(
     try:
         ended = pump(child.pid, pipes, started + timeout_s)
     finally:
-        code = kill_group(child)
+        code = kill_group(child, mark)
         child.stdout.close()
         child.stderr.close()
     return Ending(
@@ -115,8 +123,8 @@ def watch(
     )
 
 
-def kill_group(child: subprocess.Popen[bytes]) -> int:
-    """Kill all that is left of the child's group and reap it; its return code as Popen has it."""
+def kill_group(child: subprocess.Popen[bytes], mark: str) -> int:
+    """Kill all that the child left and reap it; its return code as Popen has it."""
     import contextlib
     import signal
     import subprocess
@@ -125,10 +133,41 @@ def kill_group(child: subprocess.Popen[bytes]) -> int:
     # the calling program ignores SIGCHLD, when there may be no such group any more.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
+    kill_marked(mark)
     try:
         return child.wait(REAP_S)
     except subprocess.TimeoutExpired:
         return -signal.SIGKILL
+
+
+def kill_marked(mark: str) -> None:
+    """Kill the processes with the mark of a run; again, for those started in the meantime."""
+    import contextlib
+    import signal
+
+    for _ in range(KILL_ROUNDS):
+        pids = marked(mark)
+        if not pids:
+            return
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that inherited the mark of a run, whatever session they are in."""
+    entry = f"{MARK}={mark}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as environ:
+                if entry in environ.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:  # it has just ended, or belongs to somebody else
+            continue
+    return found
 
 
 def pump(pid: int, pipes: Mapping[int, Sink], deadline: float) -> bool:
