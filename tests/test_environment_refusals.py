@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,6 +98,18 @@ def test_script_that_does_not_plainly_name_its_python_is_refused(tmp_path: Path,
         f"{wrapper} is a script, not a Python interpreter, and it does not plainly say which one "
         "it starts"
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["\n", " ", "exec /", "exec /\n", "exec -a ", "exec '/\n", "exec "]
+)
+def test_hostile_script_costs_little_time(tmp_path: Path, text: str) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text("#!" + text * (100_000 // len(text)))
+    start = time.process_time()
+    with pytest.raises(EnvironmentNotFound, match="is a script, not a Python interpreter"):
+        look(wrapper)
+    assert time.process_time() - start < 5
 
 
 def test_script_may_name_the_program_that_pyenv_runs(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,19 @@ SPECIFIERS = ">=2.5.1 ==2.4.0 ==2.4.* !=2.4.0 ~=2.4.0 ~=2.4 <2.4 <=2.4 >2.4 ==2.
 def test_specifiers_are_met_as_packaging_says(specifier: str, release: str) -> None:
     specifiers = pytest.importorskip("packaging.specifiers")
     assert satisfies(release, specifier) is specifiers.SpecifierSet(specifier).contains(release)
+
+
+def test_hostile_metadata_costs_little_time(tmp_path: Path) -> None:
+    """Texts that a pattern could try in very many ways, a megabyte each."""
+    start = time.process_time()
+    assert torch_requirement(["torch" + " " * 1_000_000 + "x"]) is None
+    assert torch_requirement(["torch" + " " * 1_000_000 + "==2.4.0"]) == "==2.4.0"
+    for text in ("MAPPING\n", "MAPPING={\n", "MAPPING = \n", "'a'"):
+        (tmp_path / "__editable___x_finder.py").write_text(text * (1_000_000 // len(text)))
+        assert editable_mapping(str(tmp_path)) == {}
+    assert satisfies("2.4.0", ">=" + "9" * 5_000) is None
+    assert satisfies("9" * 5_000 + ".1.0", ">=2.4") is None
+    assert time.process_time() - start < 5
 
 
 def test_a_specifier_that_is_not_a_plain_release_is_unclear() -> None:

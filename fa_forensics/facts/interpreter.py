@@ -27,13 +27,15 @@ _PYTHON_NAME = re.compile(r"(?:python|pypy)[\d.]*t?")
 
 #: What a shell script turns into, where that is an absolute path; not "$0", not a substitution.
 _EXEC = re.compile(
-    r"""^\s*exec\s+(?:-a\s+\S+\s+)?(?:"(/[^"$`]+)"|'(/[^']+)'|(/[^"'\s$`;&|]+))(?=[\s;]|$)""",
+    r"""^[ \t]*exec[ \t]+(?:-a[ \t]+\S+[ \t]+)?"""
+    r"""(?:"(/[^"$`\n]+)"|'(/[^'\n]+)'|(/[^"'\s$`;&|]+))(?=[\s;]|$)""",
     re.MULTILINE,
 )
 _ANY_EXEC = re.compile(r"^[^#\n]*\bexec\s", re.MULTILINE)
 #: The last line of a pyenv shim: exec "/…/libexec/pyenv" exec "$program" "$@".
 _PYENV_EXEC = re.compile(
-    r"""^\s*exec\s+["']?(?:/[^"'$]*/)?pyenv["']?\s+exec\s+["']?([^"'\s]+)""", re.MULTILINE
+    r"""^[ \t]*exec[ \t]+["']?(?:/[^"'$\n]*/)?pyenv["']?[ \t]+exec[ \t]+["']?([^"'\s]+)""",
+    re.MULTILINE,
 )
 _LIBRARY_DIR = re.compile(r"(?:python|pypy)(\d+\.\d+)(t?)$")
 _LIBRARY_ROOTS = ("lib", "lib64")

@@ -179,8 +179,9 @@ def editable_mapping(site_dir: str) -> dict[str, str]:
     for name in sorted(names):
         if name.startswith("__editable__") and name.endswith("_finder.py"):
             text = _text(os.path.join(site_dir, name)) or ""
-            found = re.search(r"^MAPPING\b[^=]*=\s*\{([^}]*)\}", text, re.MULTILINE)
-            for pair in re.finditer(r"'([^']+)':\s*'([^']+)'", found.group(1) if found else ""):
+            start = re.search(r"^MAPPING\b[^=\n]*=\s*\{", text, re.MULTILINE)
+            pairs = text[start.end() :].partition("}")[0] if start else ""
+            for pair in re.finditer(r"'([^']+)':\s*'([^']+)'", pairs):
                 mapping.setdefault(pair.group(1), pair.group(2))
     return mapping
 
@@ -194,7 +195,7 @@ def torch_requirement(requires: Sequence[str]) -> str | None:
         text, _, marker = requirement.partition(";")
         found = re.fullmatch(
             r"torch\s*(?:\[[^\]]*\])?\s*(?:@.*|\(?\s*([<>=!~][^)]*)\)?)?",
-            text.strip(),
+            " ".join(text.split()),  # long runs of blanks would be tried in every division
             re.IGNORECASE,
         )
         if found and not re.search(r"\bextra\b", marker):
@@ -216,7 +217,9 @@ def satisfies(release: str, specifiers: str) -> bool | None:
 
     Only plain releases are compared, by the rules of PEP 440; anything else is unclear.
     """
-    have = tuple(int(part) for part in release.split(".") if part.isdigit())
+    if re.search(r"\d{10}", release + specifiers):
+        return None  # no release number; int() refuses thousands of digits
+    have = tuple(int(part) for part in release.split(".") if re.fullmatch(r"[0-9]+", part))
     for specifier in specifiers.split(","):
         found = re.fullmatch(r"(~=|==|!=|>=|<=|>|<)(\d+(?:\.\d+)*)(\.\*)?", specifier.strip())
         if found is None:
