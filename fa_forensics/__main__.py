@@ -1,5 +1,5 @@
 """``python -m fa_forensics``."""
 
-from fa_forensics.cli import main
+from fa_forensics.cli import entry
 
-main(prog_name="fa-forensics")
+entry()

@@ -64,7 +64,13 @@ def main() -> None:
     "--cuobjdump", is_flag=True, help="Ask NVIDIA's cuobjdump for its list too, and compare."
 )
 @click.option("--cuobjdump-path", metavar="PATH", help="The cuobjdump to ask. [default: find one]")
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds for a child process.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.01, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Seconds for a child process.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "note", "never"]),
@@ -93,6 +99,8 @@ def inspect(
     from fa_forensics.pipeline import Options
     from fa_forensics.pipeline import inspect as run
 
+    if timeout != timeout:
+        raise click.BadParameter("nan is no number of seconds", param_hint="--timeout")
     witness = cuobjdump_path or ("" if cuobjdump else None)
     options = Options(python=python, confirm=confirm, cuobjdump=witness, timeout_s=timeout)
     try:
@@ -188,18 +196,34 @@ def _print(text: str) -> None:
     # File and symbol names can hold anything, and a terminal's encoding may not.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        _cannot_write("there is no standard output")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) went away: nobody is left to tell.
+        _discard_output()  # the reader (head, less) went away: nobody is left to tell
+    except OSError as error:
+        _cannot_write(error.strerror or str(error))
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, so that leaving does not fail once more."""
+    if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _cannot_write(reason: str) -> NoReturn:
+    _discard_output()
+    if sys.stderr is not None:
+        sys.stderr.write(f"fa-forensics: the result cannot be written: {reason}\n")
+    sys.exit(EXIT_NOT_ANALYSED)
 
 
 def _wants_color(color: bool | None) -> bool:
     if color is not None:
         return color
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def _width() -> int:
@@ -208,5 +232,29 @@ def _width() -> int:
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
 
 
+def entry() -> None:
+    """Run the command line as a program: its exit code, its signals, its last words."""
+    import signal
+
+    # As an exception, so that children are ended and temporary files removed on the way out.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        code = main.main(prog_name="fa-forensics", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        _discard_output()
+        sys.exit(EXIT_OK)
+    except OSError as error:
+        _discard_output()
+        if sys.stderr is not None:
+            sys.stderr.write(f"fa-forensics: cannot go on: {error.strerror or error}\n")
+        sys.exit(EXIT_NOT_ANALYSED)
+    sys.exit(code if isinstance(code, int) else EXIT_OK)
+
+
 if __name__ == "__main__":
-    main()
+    entry()

@@ -37,6 +37,10 @@ class UnreadableFile(ForensicsError):
     """The operating system refused the file, or it vanished while it was read."""
 
 
+class OutOfResources(ForensicsError):
+    """Memory or file descriptors of this process ran out; the file is not to blame."""
+
+
 class NotAnElfFile(ForensicsError):
     """The file is readable but is no ELF file; the message says what it looks like."""
 

@@ -17,6 +17,7 @@ from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.fatbin.images import DeviceCode, summary
 from fa_forensics.facts.fatbin.provenance import Toolkits, read_toolkits
 from fa_forensics.facts.fatbin.reader import read_device_code
+from fa_forensics.facts.files import absolute
 from fa_forensics.facts.flavour import flavour_of
 from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
 from fa_forensics.facts.package import find_distribution
@@ -63,7 +64,7 @@ def inspect(
     out; a file that cannot be analysed becomes a target with a ``problem``.
     """
     variables = os.environ if environ is None else environ
-    first = os.path.abspath(arguments[0]) if os.path.exists(arguments[0]) else None
+    first = absolute(arguments[0]) if os.path.exists(arguments[0]) else None
     environment = find_environment(options.python, first, variables)
     reports: list[TargetReport] = []
     for argument in arguments:

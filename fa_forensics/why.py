@@ -21,7 +21,12 @@ from fa_forensics.facts.owner import (
     owner_of_library,
     title_of,
 )
-from fa_forensics.facts.symbol_text import SymbolText, mangled_scope, parse_symbol
+from fa_forensics.facts.symbol_text import (
+    SymbolText,
+    mangled_scope,
+    mangled_special,
+    parse_symbol,
+)
 from fa_forensics.report import Answer, Overload, WhyReport
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, NameIndex, Near
@@ -79,6 +84,8 @@ def _answer(
     near: tuple[Near, ...] = ()
     if linker is not None:
         if symbol.name is None:
+            name = mangled_special(symbol.demangled) or ""
+        if not name:
             near = _by_readable_name(symbol, linker, environment)
             exact = next((n for n in near if _same_text(n, symbol)), None)
             if exact is not None:
@@ -109,7 +116,15 @@ def _by_readable_name(
 
 
 def _same_text(near: Near, symbol: SymbolText) -> bool:
-    return readable(near.demangled).replace(" ", "") == readable(symbol.demangled).replace(" ", "")
+    return _plain(near.demangled) == _plain(symbol.demangled)
+
+
+def _plain(demangled: str) -> str:
+    """A readable name without spaces; std::string written short, as c++filt -i does."""
+    short = readable(demangled).replace(
+        "std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"
+    )
+    return short.replace(" ", "")
 
 
 def _compose(
@@ -150,15 +165,22 @@ def _compose(
         provider=None if provider is None else provider.path,
         cause=cause,
         direction=direction if provider is None else "none",
-        confidence="high" if looked else "medium",
+        confidence=_confidence(symbol, provider, looked),
         exported_by=(torch.release,) if provider is not None and torch and is_torch(owner) else (),
         overloads=overloads,
         help=_help(owner, provider, environment, needed_by),
         notes=notes,
         source_line=None,
-        looked_here=looked,
+        looked_here=looked and (symbol.name is not None or _could_be_spelt(symbol)),
         releases_looked_up=False,
     )
+
+
+def _confidence(symbol: SymbolText, provider: LoadedObject | None, looked: bool) -> str:
+    """A readable name that was not found may only be written otherwise than c++filt does."""
+    if symbol.name is None and provider is None:
+        return "medium" if _could_be_spelt(symbol) else "low"
+    return "high" if looked else "medium"
 
 
 def _kind(
@@ -197,6 +219,12 @@ def _cause(
     title = title_of(owner)
     if not looked:
         return f"It belongs to {title}; who exports it could not be looked up here.", ()
+    if symbol.name is None and provider is None and not _could_be_spelt(symbol):
+        return (
+            "A readable name of this sort (a template, an operator, a name of std) can be spelt in "
+            "many ways and was not looked up; paste the mangled name, which starts with _Z.",
+            (),
+        )
     if provider is not None:
         library = os.path.basename(provider.path)
         return (
@@ -250,6 +278,13 @@ def _lacks_cuda(owner: str, environment: Environment) -> bool:
     """Whether a symbol of torch's CUDA libraries meets a torch that was built without."""
     torch = environment.torch
     return torch is not None and not torch.has_cuda_libs and owner in _CUDA_OWNERS
+
+
+def _could_be_spelt(symbol: SymbolText) -> bool:
+    """Whether the mangled form of a readable name is known well enough to look for it."""
+    return (
+        mangled_special(symbol.demangled) is not None or mangled_scope(symbol.demangled) is not None
+    )
 
 
 def _torch_cause(

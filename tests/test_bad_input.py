@@ -218,14 +218,17 @@ def test_what_is_left_of_a_file_cut_short_is_still_read(percent: int, tmp_path: 
     assert result.code == 3
     assert "cut short" in one_sentence(result)
     (target,) = result.document["targets"]
+    codes = {f["code"]: f["severity"] for f in target["findings"]}
+    # What the loader maps of this file ends at 78 %: behind it only section data is lost.
+    assert codes["FA102"] == ("error" if percent < 78 else "warning")
     assert target["verdict"] == "fails"
-    assert target["findings"][0]["code"] == "FA102"
     assert target["elf"]["machine"] == "x86_64"
     names = {u["symbol"] for u in target["undefined"]}
     assert names <= {u["symbol"] for u in whole["undefined"]}
     # Its dynamic section, which leads to all tables, lies at 76 %.
     assert len(names) == (0 if percent < 76 else len(whole["undefined"]))
-    assert all(symbol["provider"] is None for symbol in target["undefined"])
+    if percent < 78:
+        assert all(symbol["provider"] is None for symbol in target["undefined"])
 
 
 def test_a_whole_file_is_not_called_cut_short(tmp_path: Path) -> None:

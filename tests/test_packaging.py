@@ -101,7 +101,7 @@ def test_torch_is_an_extra_and_the_base_is_light(wheel: Path) -> None:
 def test_the_program_is_called_fa_forensics(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [n for n in archive.namelist() if n.endswith(".dist-info/entry_points.txt")]
-        assert "fa-forensics=fa_forensics.cli:main" in archive.read(name).decode().split()
+        assert "fa-forensics=fa_forensics.cli:entry" in archive.read(name).decode().split()
 
 
 def test_installed_module_says_its_version_and_help(installed: Path, tmp_path: Path) -> None:

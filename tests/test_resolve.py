@@ -34,7 +34,7 @@ NOT_PREDICTED = {
     "exec-stack": "refused by glibc 2.41 and later, allowed before; a finding says so",
 }
 #: Files that are no ELF file for this machine: opening them raises, with a sentence.
-UNREADABLE = {"cut-in-header", "empty", "text", "pe-dll", "mach-o"}
+UNREADABLE = {"cut-in-header", "cut-short", "empty", "text", "pe-dll", "mach-o"}
 #: ELF files that dlopen refuses for what they are; the rules FA101 and FA104 judge them.
 WRONG_KIND = {"big-endian", "elf-32", "aarch64", "relocatable"}
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fa_forensics.facts.files import read_bounded
+from fa_forensics.facts.files import absolute, read_bounded
 
 #: No more than this is read of a metadata file or of a RECORD (bytes).
 MAX_METADATA = 1 << 20
@@ -142,15 +142,15 @@ def find_distribution(path: str, site_dirs: Sequence[str]) -> Distribution | Non
     Looks into the RECORD files of the site directory that holds the file; elsewhere into
     the metadata that an unpacked wheel has beside it.
     """
-    absolute = os.path.abspath(path)
-    for file in dict.fromkeys((absolute, os.path.realpath(absolute))):
+    whole = absolute(path)
+    for file in dict.fromkeys((whole, os.path.realpath(whole))):
         for site in site_dirs:
-            for root in dict.fromkeys((os.path.abspath(site), os.path.realpath(site))):
+            for root in dict.fromkeys((absolute(site), os.path.realpath(site))):
                 if file.startswith(root + os.sep):
                     found = _owner_in(root, file[len(root) + 1 :])
                     if found:
                         return found
-    return _unpacked_beside(absolute)
+    return _unpacked_beside(whole)
 
 
 def recorded_files(distribution: Distribution) -> list[str]:

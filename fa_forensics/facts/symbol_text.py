@@ -58,6 +58,27 @@ def parse_symbol(text: str) -> SymbolText | None:
     return None
 
 
+#: Demangled beginnings of data that belongs to a class, and how they are mangled.
+_SPECIAL = {
+    "vtable for ": "_ZTV",
+    "VTT for ": "_ZTT",
+    "typeinfo for ": "_ZTI",
+    "typeinfo name for ": "_ZTS",
+}
+
+
+def mangled_special(demangled: str) -> str | None:
+    """The mangled name of a plain class's vtable or typeinfo; None for anything else."""
+    for words, prefix in _SPECIAL.items():
+        if demangled.startswith(words):
+            parts = demangled[len(words) :].split("::")
+            if not all(_C_NAME.fullmatch(part) for part in parts) or parts[0] == "std":
+                return None
+            body = "".join(f"{len(part)}{part}" for part in parts)
+            return f"{prefix}N{body}E" if len(parts) > 1 else prefix + body
+    return None
+
+
 def mangled_scope(demangled: str) -> bytes | None:
     """The mangled start of a plain qualified name.
 
@@ -66,6 +87,8 @@ def mangled_scope(demangled: str) -> bytes | None:
     None for templates and operators, whose mangled form cannot be written from the text.
     """
     parts = qualified_name(demangled).replace("[abi:cxx11]", "").split("::")
+    if parts[0] == "std":
+        return None  # abbreviated in many ways: St, Ss, Sa …
     if not all(_C_NAME.fullmatch(part) for part in parts):
         return None
     body = "".join(f"{len(part)}{part}" for part in parts)

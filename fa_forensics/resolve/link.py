@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from fa_forensics.facts.elf.dynamic import DynamicObject, Symbol
+from fa_forensics.facts.elf.refusal import loader_refusal
+from fa_forensics.facts.files import absolute
 from fa_forensics.resolve.bind import bind_symbols, check_versions, dependency_misses
 from fa_forensics.resolve.process import ALREADY_LOADED, LoadedObject, Miss, Process
 from fa_forensics.resolve.resolution import (
@@ -65,6 +66,8 @@ class Linker:
             self.process.dlopen(library, PACKAGE_STAGE)
         local = self.process.dlopen(path, STAGE)
         target = local[0]
+        if target.stage != STAGE:
+            local = target.scope  # import torch has mapped and bound it already
         scope = self.process.scope_for(local)
         libraries = _libraries(local)
         bindings = bind_symbols(target.dynamic, symbols, scope)
@@ -123,6 +126,9 @@ def _first_failure(
     bindings: Sequence[Binding],
 ) -> str | None:
     """The text that ld.so would give: it stops at the first of these, in this order."""
+    refusal = loader_refusal(target.dynamic)
+    if refusal is not None:
+        return f"{absolute(target.path)}: {refusal}"
     for library in libraries:
         if library.path is None:
             if library.refusal is not None:
@@ -136,5 +142,5 @@ def _first_failure(
     missing = sorted((b for b in bindings if b.missing), key=lambda b: b.order)
     for binding in missing:
         version = f", version {binding.version}" if binding.version else ""
-        return f"{os.path.abspath(target.path)}: undefined symbol: {binding.symbol}{version}"
+        return f"{absolute(target.path)}: undefined symbol: {binding.symbol}{version}"
     return None

@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from fa_forensics.errors import ForensicsError
+from fa_forensics.errors import DamagedFile, ForensicsError, OutOfResources, UnreadableFile
 from fa_forensics.facts.elf.dynamic import DynamicObject
+from fa_forensics.facts.elf.refusal import loader_refusal
+from fa_forensics.facts.files import absolute
 from fa_forensics.resolve.search import Searcher
 
 #: How a library was found; these words appear in reports.
@@ -35,9 +37,10 @@ class LoadedObject:
         "needed",
         "origin",
         "path",
+        "scope",
         "searched",
         "stage",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -59,6 +62,8 @@ class LoadedObject:
         self.missing: list[Miss] = []
         self.stage = stage
         self.searched = False
+        #: The local scope of the dlopen that mapped it; symbols are bound there for good.
+        self.scope: list[LoadedObject] = []
 
 
 def _tidy(path: str) -> str:
@@ -98,6 +103,8 @@ _HEADER_SIZE = 64
 
 def _refusal(path: str) -> str:
     """What ld.so says of a file that it cannot use (glibc ``elf/dl-load.c``, open_verify)."""
+    if os.path.isdir(path):
+        return f"{path}: cannot read file data: Is a directory"
     try:
         short = os.path.getsize(path) < _HEADER_SIZE
     except OSError as error:
@@ -138,8 +145,10 @@ class Process:
 
         Raises ``ForensicsError`` when the file itself cannot be read.
         """
-        opened = self._map(os.path.abspath(path), self.main, BY_PATH, stage)
+        opened = self._map(absolute(path), self.main, BY_PATH, stage)
         scope = self._load_dependencies([opened], stage)
+        for loaded in scope:
+            loaded.scope = loaded.scope or scope
         if global_scope:
             self.global_scope += [o for o in scope if o not in self.global_scope]
         return scope
@@ -193,8 +202,13 @@ class Process:
         for found_by, path in self._candidates(name, loader, tried):
             try:
                 loaded = self._map(path, loader, found_by, stage)
+            except OutOfResources:
+                raise  # ours, not the library's fault
             except ForensicsError as error:
                 return Miss(name, loader.path, tried, error.message, _refusal(path))
+            text = loader_refusal(loaded.dynamic)
+            if text is not None and loaded is not self.main:
+                return Miss(name, loader.path, tried, f"{path}: {text}", f"{path}: {text}")
             loaded.names.add(name)
             return loaded
         return Miss(name, loader.path, tried)
@@ -262,15 +276,18 @@ class Process:
         try:
             status = os.stat(path)
         except OSError as error:
-            from fa_forensics.errors import UnreadableFile
-
             raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
         identity = (status.st_dev, status.st_ino)
         known = self._by_identity.get(identity)
         if known is not None:
             known.names.add(path)
             return known
-        loaded = LoadedObject(path, DynamicObject.open(path), loader, found_by, stage)
+        dynamic = DynamicObject.open(path)
+        if dynamic.image.loaded_size() > dynamic.image.size:
+            lacking = dynamic.image.loaded_size() - dynamic.image.size
+            dynamic.close()
+            raise DamagedFile(f"{path} is cut short: its last {lacking:,} bytes are missing")
+        loaded = LoadedObject(path, dynamic, loader, found_by, stage)
         self._by_identity[identity] = loaded
         self.objects.append(loaded)
         return loaded

@@ -7,6 +7,7 @@ loader's own bytes.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import struct
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64, ElfImage
+from fa_forensics.facts.files import read_bounded
 
 CACHE_FILE = "/etc/ld.so.cache"
 #: Used only when the loader's own list cannot be read; glibc's built-in default.
@@ -105,10 +107,11 @@ class Searcher:
 
     def _probe(self, path: str) -> bool:
         try:
-            with open(path, "rb") as file:
-                head = file.read(20)
-        except OSError:
-            return False  # absent, or unreadable: ld.so goes on to the next place
+            head = read_bounded(path, 20)
+        except OSError as error:
+            # A directory or a pipe of that name ends the search; what is absent, or may not
+            # be read, is passed over.
+            return error.errno == errno.EINVAL
         if head[:4] != b"\x7fELF" or len(head) < 20:
             return True
         return head[4] == 2 and int.from_bytes(head[18:20], "little") == self.machine
@@ -144,8 +147,7 @@ class Searcher:
 
     def _read_cache(self) -> dict[str, list[str]]:
         try:
-            with open(self._cache_file, "rb") as file:
-                data = file.read(64 << 20)
+            data = read_bounded(self._cache_file, 64 << 20)
         except FileNotFoundError:
             return {}
         except OSError as error:

@@ -10,6 +10,7 @@ from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64
 from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.files import absolute
 from fa_forensics.facts.owner import is_torch, libraries_of, owner_of_library
 from fa_forensics.report import Skipped
 from fa_forensics.resolve.explain import Missing, Sibling
@@ -69,10 +70,13 @@ def link_target(
         first = _link_once(path, elf, environment, owners, uses_torch, ())
         if not first.siblings:
             return first
-        preload = [sibling.path for sibling in first.siblings]
-        second = _link_once(path, elf, environment, owners, uses_torch, preload)
     except ForensicsError as error:
         return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
+    try:
+        preload = [sibling.path for sibling in first.siblings]
+        second = _link_once(path, elf, environment, owners, uses_torch, preload)
+    except ForensicsError:
+        return first  # a damaged neighbour changes nothing about this file
     if as_package:
         return replace(second, siblings=first.siblings, as_package=True)
     assert second.resolution is not None
@@ -151,7 +155,7 @@ def _cannot_resolve(elf: ElfFacts, environment: Environment, uses_torch: bool) -
         return foreign
     if elf.type != "shared object" or not elf.has_dynamic:
         return "the file has no dynamic section that a loader could read"
-    if elf.expected_size > elf.size:
+    if elf.cut_short:
         return "the file is cut short, so its tables cannot be trusted"
     if uses_torch and environment.torch is None:
         return environment.torch_problem or f"no torch is installed in {environment.prefix}"
@@ -214,9 +218,11 @@ def _absent_library(binding: Binding, owner: str, absent: set[str]) -> str | Non
 
 def _siblings(path: str, resolution: Resolution) -> tuple[Sibling, ...]:
     """Missing libraries that lie in the file's own directory."""
-    directory = os.path.dirname(os.path.abspath(path))
+    directory = os.path.dirname(absolute(path))
     found = []
     for library in resolution.missing_libraries:
+        if "/" in library.soname:
+            continue  # such a name is looked up from the current directory alone
         candidate = os.path.join(directory, library.soname)
         if os.path.isfile(candidate):
             found.append(Sibling(library.soname, candidate))

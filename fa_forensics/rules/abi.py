@@ -10,7 +10,12 @@ from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_NONE, Context, Judged, symbol_rank
 from fa_forensics.rules.flavour_split import split_by_flavour
 from fa_forensics.rules.link import symbol_evidence
-from fa_forensics.rules.remedy import build_for_this_torch, remedies, remedy_notes
+from fa_forensics.rules.remedy import (
+    build_for_this_torch,
+    built_for_torch,
+    remedies,
+    remedy_notes,
+)
 
 _WORDS = {
     "cxx11": "the new std::string (cxx11)",
@@ -84,5 +89,31 @@ def mixed_flavours(ctx: Context) -> Sequence[Judged]:
             "Its object files were compiled with different settings; rebuild all of them alike.",
         ),
         help=build_for_this_torch(ctx),
+    )
+    return (Judged(RANK_NONE, finding),)
+
+
+def other_torch_minor(ctx: Context) -> Sequence[Judged]:
+    """FA303: every symbol resolves, but the file was made for another minor release of torch."""
+    torch = ctx.environment.torch if ctx.environment else None
+    where = built_for_torch(ctx)
+    if torch is None or where is None or ctx.resolution is None or ctx.stable_abi:
+        return ()
+    if ctx.causes or ctx.missing_libraries or not ctx.uses_torch:
+        return ()
+    if where[0].split(".")[:2] == torch.release.split(".")[:2]:
+        return ()
+    finding = Finding(
+        code="FA303",
+        severity="warning",
+        confidence="medium",
+        title=f"every name resolves in torch {torch.version}, but the file was made for torch "
+        f"{where[0]}",
+        notes=(
+            "The layout of a class can change while its names stay: such files have crashed while "
+            "loading. Only a real load tells (--confirm).",
+            *remedy_notes(ctx),
+        ),
+        help=remedies(ctx),
     )
     return (Judged(RANK_NONE, finding),)

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_FILE, RANK_NONE, Context, Judged
 
+#: glibc.rtld.optional_static_tls, in bytes, as glibc ships it.
+STATIC_TLS_ROOM = 512
+
 
 def wrong_machine(ctx: Context) -> Sequence[Judged]:
     """FA101: the file is for another processor than the environment's interpreter."""
@@ -32,14 +35,18 @@ def cut_short(ctx: Context) -> Sequence[Judged]:
     """FA102: the file ends before its own headers say it does."""
     if ctx.elf.expected_size <= ctx.elf.size:
         return ()
+    fatal = ctx.elf.cut_short
+    note = "A download, a copy or a full disk broke it; what is left was still read."
+    if not fatal:
+        note = "What the loader maps is still whole, so that it may load; the file is damaged."
     finding = Finding(
         code="FA102",
-        severity="error",
+        severity="error" if fatal else "warning",
         confidence="high",
         title=f"{ctx.name} is cut short: {ctx.elf.size:,} of at least "
         f"{ctx.elf.expected_size:,} bytes are there",
         evidence=tuple(Evidence(text, ctx.elf.path) for text in ctx.elf.problems),
-        notes=("A download, a copy or a full disk broke it; what is left was still read.",),
+        notes=(note,),
         help=_reinstall(ctx),
     )
     return (Judged(RANK_FILE, finding),)
@@ -61,19 +68,15 @@ def damaged_tables(ctx: Context) -> Sequence[Judged]:
 
 
 def not_loadable(ctx: Context) -> Sequence[Judged]:
-    """FA104: an ELF file that dlopen cannot open: an object file, a program, no dynamic part."""
-    if ctx.elf.expected_size > ctx.elf.size or wrong_machine(ctx):
+    """FA104: an ELF file that dlopen refuses by its headers: an object file, a program."""
+    if ctx.elf.cut_short or wrong_machine(ctx) or ctx.elf.refusal is None:
         return ()
-    if ctx.elf.type == "shared object" and ctx.elf.has_dynamic:
-        return ()
-    what = ctx.elf.type if ctx.elf.type != "shared object" else "shared object without PT_DYNAMIC"
     finding = Finding(
         code="FA104",
         severity="error",
         confidence="high",
-        title=f"{ctx.name} is no loadable library: it is a {what} file",
-        evidence=(Evidence(f"e_type: {ctx.elf.type}", ctx.elf.path, "ELF header"),),
-        notes=("Only its GPU code could be read.",),
+        title=f"the loader refuses {ctx.name} by its headers: {ctx.elf.refusal}",
+        evidence=(Evidence(f"file type: {ctx.elf.type}", ctx.elf.path, "ELF header"),),
     )
     return (Judged(RANK_FILE, finding),)
 
@@ -91,6 +94,29 @@ def executable_stack(ctx: Context) -> Sequence[Judged]:
         notes=(
             "glibc 2.41 and later, and hardened kernels before that, refuse such a file: "
             '"cannot enable executable stack as shared object requires".',
+        ),
+    )
+    return (Judged(RANK_NONE, finding),)
+
+
+def static_tls(ctx: Context) -> Sequence[Judged]:
+    """FA107: more thread-local data with static access than the loader keeps room for.
+
+    The room that glibc keeps for libraries loaded later is 512 bytes unless the tunable
+    glibc.rtld.optional_static_tls says otherwise (glibc manual, "Dynamic Linking Tunables").
+    """
+    if not ctx.elf.static_tls or ctx.elf.tls_size <= STATIC_TLS_ROOM:
+        return ()
+    finding = Finding(
+        code="FA107",
+        severity="warning",
+        confidence="medium",
+        title=f"{ctx.name} needs {ctx.elf.tls_size:,} bytes of static thread-local data; the "
+        f"loader keeps {STATIC_TLS_ROOM} free",
+        evidence=(Evidence("DF_STATIC_TLS is set", ctx.elf.path, "DT_FLAGS"),),
+        notes=(
+            'It may fail with "cannot allocate memory in static TLS block", the more so the '
+            "later it is imported.",
         ),
     )
     return (Judged(RANK_NONE, finding),)

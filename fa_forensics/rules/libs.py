@@ -79,7 +79,9 @@ def broken_torch(ctx: Context) -> Sequence[Judged]:
     if not misses and not problems:
         return ()
     torch = ctx.environment.torch
-    what = f"it needs {misses[0].soname}, which is not found" if misses else problems[0]
+    what = problems[0] if not misses else f"it needs {misses[0].soname}, which is not found"
+    if misses and misses[0].problem is not None:
+        what = misses[0].problem
     finding = Finding(
         code="FA603",
         severity="error",

@@ -11,6 +11,9 @@ from fa_forensics.rules.base import RANK_IMPORT, RANK_NONE, Context, Judged, sym
 from fa_forensics.rules.link import symbol_evidence
 from fa_forensics.rules.remedy import build_for_this_torch
 
+#: The tag of an extension's file name: PEP 3149, ``importlib.machinery.EXTENSION_SUFFIXES``.
+_TAGGED = re.compile(r"\.((?:cpython|pypy|graalpy|abi3)[^.]*)\.so$")
+
 
 def other_python(ctx: Context) -> Sequence[Judged]:
     """FA401: the file's name is for another Python version, so import never finds it."""
@@ -33,6 +36,30 @@ def other_python(ctx: Context) -> Sequence[Judged]:
             'not "undefined symbol".',
         ),
         help=build_for_this_torch(ctx),
+    )
+    return (Judged(RANK_IMPORT, finding),)
+
+
+def other_platform(ctx: Context) -> Sequence[Judged]:
+    """FA404: a file name that this Python never looks for: another platform, another kind."""
+    environment = ctx.environment
+    found = _TAGGED.search(ctx.name)
+    if environment is None or found is None or environment.implementation != "cpython":
+        return ()
+    if other_python(ctx):
+        return ()
+    version = environment.version_short.replace(".", "") + environment.abiflags
+    known = {f"cpython-{version}-{environment.machine}-linux-gnu", "abi3"}
+    if found[1] in known:
+        return ()
+    finding = Finding(
+        code="FA404",
+        severity="warning",
+        confidence="high",
+        title=f"Python {environment.version_short} here does not look for files named "
+        f"*.{found[1]}.so",
+        evidence=(Evidence(f"it looks for *.{', *.'.join(sorted(known))} and plain *.so"),),
+        notes=('The import says "No module named", whatever the file holds.',),
     )
     return (Judged(RANK_IMPORT, finding),)
 

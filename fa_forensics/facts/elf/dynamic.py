@@ -94,7 +94,8 @@ class DynamicObject:
         self.rpath = self._paths(DT_RPATH)
         self.runpath = self._paths(DT_RUNPATH)
         self.static_tls = bool(self._first.get(DT_FLAGS, 0) & DF_STATIC_TLS)
-        self.nodeflib = bool(self._first.get(DT_FLAGS_1, 0) & DF_1_NODEFLIB)
+        self.flags_1 = self._first.get(DT_FLAGS_1, 0)
+        self.nodeflib = bool(self.flags_1 & DF_1_NODEFLIB)
         self._verneed: dict[int, tuple[str, str, bool]] | None = None
         self._verdef: dict[int, str] | None = None
 
@@ -161,7 +162,7 @@ class DynamicObject:
 
     def _string(self, offset: int) -> str:
         raw = self.string_bytes(offset)
-        if not raw:
+        if not 0 <= offset < self._strsz:
             self.problems.append("a name in the dynamic section lies outside its string table")
         return raw.decode("utf-8", "backslashreplace")
 

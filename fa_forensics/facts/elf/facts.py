@@ -23,6 +23,7 @@ from fa_forensics.facts.elf.image import (
     PT_TLS,
     ElfImage,
 )
+from fa_forensics.facts.elf.refusal import loader_refusal
 
 _TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 _NOTE = struct.Struct("<III")
@@ -35,11 +36,16 @@ _TAG = re.compile(r"\.(?P<abi>abi3|abi3t|(?:cpython|pypy\d*)-[^.]+)\.so$")
 
 @dataclass(frozen=True, slots=True)
 class ElfFacts:
-    """What one ELF file says of itself. Sizes are in bytes; symbols are in table order."""
+    """What one ELF file says of itself. Sizes are in bytes; symbols are in table order.
+
+    ``expected_size`` is what all its headers speak of, ``loaded_size`` what the loader maps.
+    ``refusal`` is the loader's text where it refuses the file by its headers alone.
+    """
 
     path: str
     size: int
     expected_size: int
+    loaded_size: int
     elf_class: int
     machine: str
     type: str
@@ -61,6 +67,12 @@ class ElfFacts:
     symbols: tuple[Symbol, ...]
     versions_needed: tuple[tuple[str, str, bool], ...]
     problems: tuple[str, ...]
+    refusal: str | None = None
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether bytes that the loader needs are gone, not only section headers."""
+        return self.loaded_size > self.size
 
     @property
     def undefined(self) -> tuple[Symbol, ...]:
@@ -104,6 +116,7 @@ def read_facts(dynamic: DynamicObject) -> ElfFacts:
         path=image.path,
         size=image.size,
         expected_size=expected_size,
+        loaded_size=image.loaded_size(),
         elf_class=64 if image.is_64bit else 32,
         machine=machine_name(image.machine),
         type=_TYPES.get(image.type, f"type {image.type}"),
@@ -129,6 +142,7 @@ def read_facts(dynamic: DynamicObject) -> ElfFacts:
         symbols=symbols,
         versions_needed=tuple(sorted(set(dynamic.verneed.values()))),
         problems=tuple(dict.fromkeys(image.problems)),
+        refusal=loader_refusal(dynamic) if image.supported else None,
     )
 
 

@@ -9,12 +9,19 @@ Source of the layouts: System V ABI, "Object Files" (gABI chapters 4 and 5), and
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import struct
 from collections import namedtuple
 
-from fa_forensics.errors import DamagedFile, NotAnElfFile, UnreadableFile
+from fa_forensics.errors import (
+    DamagedFile,
+    ForensicsError,
+    NotAnElfFile,
+    OutOfResources,
+    UnreadableFile,
+)
 
 ELF_MAGIC = b"\x7fELF"
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
@@ -210,9 +217,18 @@ class ElfImage:
             )
         return tuple(sections)
 
+    @property
+    def program_header_size(self) -> int:
+        """e_phentsize, the bytes of one program header."""
+        return self._phentsize
+
+    def loaded_size(self) -> int:
+        """The size (bytes) up to which the loader maps the file; beyond ``size`` it dies."""
+        return max((s.offset + s.file_size for s in self.segments if s.type == PT_LOAD), default=0)
+
     def expected_size(self) -> int:
         """The size (bytes) that the headers speak of; more than ``size`` when cut short."""
-        ends = [s.offset + s.file_size for s in self.segments if s.type == PT_LOAD]
+        ends = [self.loaded_size()]
         ends += [s.offset + s.size for s in self.sections if s.type not in (0, SHT_NOBITS)]
         if self._shoff and self._shnum:
             ends.append(self._shoff + self._shnum * _SHDR.size)
@@ -223,7 +239,7 @@ def _map_file(path: str) -> tuple[mmap.mmap | bytes, int]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
+        raise _os_problem(path, error) from error
     try:
         import stat
 
@@ -237,9 +253,16 @@ def _map_file(path: str) -> tuple[mmap.mmap | bytes, int]:
         data.madvise(mmap.MADV_RANDOM)
         return data, status.st_size
     except OSError as error:
-        raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
+        raise _os_problem(path, error) from error
     finally:
         os.close(descriptor)
+
+
+def _os_problem(path: str, error: OSError) -> ForensicsError:
+    text = f"cannot read {path}: {error.strerror}"
+    if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return OutOfResources(text)
+    return UnreadableFile(text)
 
 
 def _looks_like(image: ElfImage) -> str:
