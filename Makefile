@@ -49,10 +49,11 @@ inspect: $(VENV)/.installed $(if $(SO),,$(UNPACKED))
 	  *) exit $$code ;; \
 	esac
 
-# All three always run. pytest comes last, so that its closing line is the last one.
+# All of them always run. pytest comes last, so that its closing line is the last one.
 test: $(VENV)/.dev
 	@failed=0; \
 	$(BIN)/ruff check --quiet --output-format concise . || failed=1; \
+	$(BIN)/ruff format --check --quiet . || failed=1; \
 	$(BIN)/mypy || failed=1; \
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS) || failed=1; \
 	exit $$failed
