@@ -33,6 +33,8 @@ def split_by_flavour(ctx: Context) -> FlavourSplit:
     A symbol of the other flavour whose twin was looked for and not found has drifted as
     well; where no twin was looked for, the flavour alone explains it.
     """
+    if ctx.resolution is not None and ctx.resolution.torch_misses:
+        return FlavourSplit((), ())  # what a broken torch does not export says nothing
     torch = ctx.environment.torch if ctx.environment else None
     torch_flavour = torch.cxx11_abi if torch else "unknown"
     other: list[Missing] = []

@@ -65,10 +65,13 @@ def library_causes(ctx: Context) -> LibraryCauses:
     causes = LibraryCauses()
     torch = ctx.environment.torch if ctx.environment else None
     torch_major = torch.cuda.split(".")[0] if torch is not None and torch.cuda else None
+    with_torch = {miss.soname for miss in ctx.resolution.torch_misses} if ctx.resolution else set()
     siblings = {sibling.soname: sibling for sibling in ctx.siblings}
     for library in ctx.missing_libraries:
         soname = library.soname
         major = cuda_major_of(soname)
+        if soname in with_torch:
+            continue  # torch itself lacks it: FA603 says so
         if library.problem is not None:
             causes.damaged.append(library)
         elif soname in siblings:

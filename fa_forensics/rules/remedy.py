@@ -8,6 +8,7 @@ import shlex
 from functools import lru_cache
 
 from fa_forensics.facts.package import build_tags, normalized, torch_pin, torch_requirement
+from fa_forensics.facts.torch_install import release_of
 from fa_forensics.rules.base import Context
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "packages.json")
@@ -45,6 +46,9 @@ def built_for_torch(ctx: Context) -> tuple[str, str] | None:
     """(torch version, where that is written) when the file's own metadata names one."""
     if ctx.distribution is None:
         return None
+    if normalized(ctx.distribution.name) == "torch":
+        release = release_of(ctx.distribution.version)
+        return release, f"it is a part of torch {ctx.distribution.version} itself"
     pin = torch_pin(ctx.distribution.requires)
     if pin is not None:
         return pin, f"{ctx.distribution.name} {ctx.distribution.version} requires torch=={pin}"
