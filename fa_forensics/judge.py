@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fa_forensics.confirm.model import Confirmation
 from fa_forensics.facts.environment import Environment
@@ -94,13 +94,15 @@ def combine(
     # What dlopen can confirm is the loader's part; a wrong Python tag is beyond it.
     expected = ctx.resolution.first_failure if ctx.resolution else None
     status, detail = NOT_RUN, real.detail
-    if real.status == "loads" and expected is None:
+    torch_called_broken = any(item.finding.code == "FA603" for item in judged)
+    if real.status == "loads" and expected is None and not torch_called_broken:
         status = CONFIRMED
         if verdict != FAILS:
             verdict, headline = LOADS, f"a real dlopen succeeded; {headline}"
     elif real.status == "loads":
         status = REFUTED
         extra.append(Judged(RANK_FILE, _unexpected_load(ctx, headline, real)))
+        judged = [_contradicted(item) for item in judged]
         verdict, headline = LOADS, f"a real dlopen succeeded, although {headline}"
     elif real.status == "load-failed":
         status = CONFIRMED if expected is not None else REFUTED
@@ -110,7 +112,7 @@ def combine(
             verdict, headline = FAILS, f"the loader refused it: {real.loader_text}"
     elif real.status in ("crashed", "hung", "exited"):
         status = CONFIRMED if expected is not None else REFUTED
-        extra.append(Judged(RANK_INITIALISER, _died(ctx, real)))
+        extra.append(Judged(RANK_INITIALISER, _died(ctx, real, expected)))
         verdict, headline = FAILS, real.detail
     elif real.status == "torch-import-failed" and _ran_out_of_time(real):
         detail = f"{real.detail} --timeout gives it more time."
@@ -121,6 +123,15 @@ def combine(
     if real.device is not None or real.kernel_status != "not-run":
         detail = f"{detail} Kernel: {real.kernel_status}: {real.kernel_detail}"
     return Judgement(verdict, headline, findings, Confirm(status, detail, steps))
+
+
+def _contradicted(item: Judged) -> Judged:
+    """An error about loading, once a real load has succeeded: a note that says so."""
+    finding = item.finding
+    if finding.severity != "error" or item.rank >= RANK_INITIALISER:
+        return item
+    notes = (*finding.notes, "A real load contradicts this.")
+    return Judged(RANK_NONE, replace(finding, severity="note", confidence="low", notes=notes))
 
 
 def _ran_out_of_time(real: Confirmation) -> bool:
@@ -183,13 +194,15 @@ def _known_text(text: str) -> str | None:
     return next((row["meaning"] for row in rows if row["contains"] in text), None)
 
 
-def _died(ctx: Context, real: Confirmation) -> Finding:
-    """FA904: the symbols resolve, but the file's own start-up code ends the process."""
-    notes = [
-        "The loader found every symbol; it is code that runs while loading (a static "
-        "initialiser) that fails. The usual cause is another torch release than the one the "
-        "file was built on: names stay, the layout of classes changes."
-    ]
+def _died(ctx: Context, real: Confirmation, expected: str | None) -> Finding:
+    """FA904: the process ends while the file is loaded, by code that runs then."""
+    notes = []
+    if expected is None:
+        notes.append(
+            "The loader found every symbol; it is code that runs while loading (a static "
+            "initialiser) that fails. The usual cause is another torch release than the one the "
+            "file was built on: names stay, the layout of classes changes."
+        )
     return Finding(
         code="FA904",
         severity="error",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from fa_forensics import __version__
-from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile, UsageError
+from fa_forensics.errors import ForensicsError, UsageError
 from fa_forensics.facts.demangle import demangle
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.facts import ElfFacts, bind_name, read_facts
@@ -70,12 +70,9 @@ def inspect(
     for argument in arguments:
         try:
             found = find_targets(argument, environment.site_dirs)
-        except UsageError as error:
-            if len(arguments) == 1:
+        except ForensicsError as error:
+            if isinstance(error, UsageError) and len(arguments) == 1:
                 raise
-            reports.append(_unread(Target(argument, None, argument), error))
-            continue
-        except (UnreadableFile, NotAnElfFile) as error:
             reports.append(_unread(Target(argument, None, argument), error))
             continue
         with found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,6 +47,7 @@ CUDA13 = environment(torch=torch(version="2.14.1+cu130", release="2.14.1", cuda=
 CXX11 = environment(torch=torch(version="2.8.0+cu128", release="2.8.0", cxx11_abi="cxx11"))
 NO_TORCH = environment(torch=None, torch_problem="no torch in /env")
 
+UNLINKED = replace(SET_DEVICE, exported_by=f"{LIB}/libc10_cuda.so")
 OWN = missing("_Z9my_kernelv", "my_kernel()", "extension")
 CUDART = missing("cudaLaunchKernelExC", "cudaLaunchKernelExC", "cudart")
 PY = missing("PyType_GetDict", "PyType_GetDict", "python")
@@ -143,6 +145,10 @@ TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
      [{}, {"resolution": None}, {"environment": None}]),
     (libs.broken_torch, {"resolution": resolution(problems=("torch/_C is missing in /env",))},
      "FA603 error", [{"environment": NO_TORCH, "resolution": resolution(problems=("x",))}]),
+    (link.unlinked_symbols, {"missing": (UNLINKED,)}, "FA210 error",
+     [{}, {"missing": (SET_DEVICE,)}, {"missing": (CONSEQUENCE,)}]),
+    (link.torch_symbols, {"missing": (UNLINKED, SET_DEVICE)}, "FA201 error",
+     [{"missing": (UNLINKED,)}]),
     (abi.other_torch_minor, {"distribution": distribution("x", "1", "torch==2.3.0")},
      "FA303 warning", [{}, {"distribution": distribution("x", "1", "torch==2.4.1")},
                        {"distribution": distribution("x", "1", "torch>=2.3")},

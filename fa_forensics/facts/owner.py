@@ -78,6 +78,12 @@ def owner_of_library(soname: str) -> str | None:
     return None
 
 
+def is_cuda_library(soname: str) -> bool:
+    """Whether a soname is a library of the CUDA toolkit; the driver's are not."""
+    owner = owner_of_library(soname)
+    return any(row["owner"] == owner and row.get("cuda") for row in _rows())
+
+
 def _row_of(name: str, version: str | None, demangled: str) -> Mapping[str, object] | None:
     mangled = name.startswith("_Z")
     scope = qualified_name(demangled) if mangled else ""

@@ -15,7 +15,8 @@ class Missing:
     ``absent_library`` is the soname that would provide it but is itself not found, or is
     too old: the symbol is then a consequence, not a cause. ``nearest`` is empty when
     nothing close is exported, or when it was not looked for (``nearest_sought`` is false
-    then).
+    then). ``exported_by`` is a library that is loaded and exports the symbol, but not to
+    this file, which does not list it among its needs.
     """
 
     binding: Binding
@@ -24,6 +25,7 @@ class Missing:
     absent_library: str | None
     nearest: tuple[Near, ...] = ()
     nearest_sought: bool = False
+    exported_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,6 @@ class Linker:
             self.problems += load_torch(
                 self.process, torch_dir, site_dirs, bool(variables.get("TORCH_USE_RTLD_GLOBAL"))
             )
-        self.problems += searcher.problems
         self.torch_objects = tuple(self.process.objects)
 
     def close(self) -> None:

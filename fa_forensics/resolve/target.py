@@ -11,17 +11,15 @@ from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.files import absolute
-from fa_forensics.facts.owner import is_torch, libraries_of, owner_of_library
+from fa_forensics.facts.owner import is_cuda_library, is_torch, libraries_of, owner_of_library
 from fa_forensics.report import Skipped
+from fa_forensics.resolve.bind import find_provider
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.nearest import NameIndex
 from fa_forensics.resolve.resolution import Binding, Resolution
 
 _MACHINES = {"x86_64": EM_X86_64, "aarch64": EM_AARCH64}
-
-#: The starts of owners whose libraries a CUDA build of torch brings along.
-_CUDA_OWNERS = ("cu", "nv", "nccl")
 
 #: Neighbours are looked for in this many missing symbols, in the loader's order: each
 #: costs 5 to 10 ms, and a file of another release can miss hundreds.
@@ -111,9 +109,7 @@ def loads_after_torch(elf: ElfFacts, uses_torch: bool) -> bool:
     It does where the file uses torch, and where it needs CUDA libraries, which come with
     torch (bitsandbytes). For any other file, torch would only be in the way.
     """
-    return uses_torch or any(
-        (owner_of_library(soname) or "").startswith(_CUDA_OWNERS) for soname in elf.needed
-    )
+    return uses_torch or any(is_cuda_library(soname) for soname in elf.needed)
 
 
 def open_linker(environment: Environment, with_torch: bool = True) -> Linker:
@@ -179,6 +175,11 @@ def _explain(
         if (binding.version_file, binding.version) in too_old:
             library = binding.version_file
         row = Missing(binding, demangled, owner, library)
+        if library is None:
+            row = replace(row, exported_by=_exported_elsewhere(linker, binding))
+        if row.exported_by is not None:
+            rows.append(row)
+            continue
         if library is None and is_torch(owner) and torch_dir and explained < MAX_EXPLAINED:
             index = index or torch_names(linker, torch_dir)
             near = index.nearest(binding.symbol, libraries_of(owner))
@@ -186,6 +187,13 @@ def _explain(
             explained += 1
         rows.append(row)
     return tuple(rows)
+
+
+def _exported_elsewhere(linker: Linker, binding: Binding) -> str | None:
+    """A loaded library, outside the file's scope, that exports a missing symbol."""
+    name = binding.symbol.encode("utf-8", "surrogateescape")
+    provider = find_provider(name, binding.version, linker.process.objects)
+    return None if provider is None else provider.path
 
 
 def torch_names(linker: Linker, torch_dir: str) -> NameIndex:

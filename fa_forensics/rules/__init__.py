@@ -23,6 +23,7 @@ ALL_RULES: tuple[Rule, ...] = (
     link.versions,
     link.dependency_symbols,
     link.torch_symbols,
+    link.unlinked_symbols,
     link.library_symbols,
     link.own_symbols,
     abi.flavour_mismatch,

@@ -8,8 +8,8 @@ from fa_forensics.facts.demangle import demangle, readable
 from fa_forensics.facts.flavour import CXX11, NOT_APPLICABLE
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_NONE, Context, Judged, symbol_rank
+from fa_forensics.rules.evidence import symbol_evidence
 from fa_forensics.rules.flavour_split import split_by_flavour
-from fa_forensics.rules.link import symbol_evidence
 from fa_forensics.rules.remedy import (
     build_for_this_torch,
     built_for_torch,
@@ -99,7 +99,7 @@ def other_torch_minor(ctx: Context) -> Sequence[Judged]:
     where = built_for_torch(ctx)
     if torch is None or where is None or ctx.resolution is None or ctx.stable_abi:
         return ()
-    if ctx.causes or ctx.missing_libraries or not ctx.uses_torch:
+    if ctx.missing or ctx.missing_libraries or not ctx.uses_torch:
         return ()
     if where[0].split(".")[:2] == torch.release.split(".")[:2]:
         return ()

@@ -67,8 +67,13 @@ class Context:
 
     @property
     def causes(self) -> tuple[Missing, ...]:
-        """The missing symbols that are not mere consequences of a missing library."""
-        return tuple(m for m in self.missing if m.absent_library is None)
+        """The missing symbols that nothing here exports, consequences of a lost library aside."""
+        return tuple(m for m in self.missing if m.absent_library is None and m.exported_by is None)
+
+    @property
+    def unlinked(self) -> tuple[Missing, ...]:
+        """The missing symbols that a loaded library exports, but not to this file."""
+        return tuple(m for m in self.missing if m.exported_by is not None)
 
     @property
     def missing_libraries(self) -> tuple[Library, ...]:

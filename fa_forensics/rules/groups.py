@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from fa_forensics.facts.owner import is_torch, owner_of_library
+from fa_forensics.facts.owner import is_cuda_library
 from fa_forensics.resolve.explain import Sibling
 from fa_forensics.resolve.resolution import Library
 from fa_forensics.rules.base import Context
@@ -32,17 +32,6 @@ class LibraryCauses:
     driver: list[Library] = field(default_factory=list)
     damaged: list[Library] = field(default_factory=list)
     other: list[Library] = field(default_factory=list)
-
-
-def is_nvidia_library(soname: str) -> bool:
-    """Whether a soname is one of the CUDA toolkit's libraries (not the driver's)."""
-    owner = owner_of_library(soname)
-    return (
-        owner is not None
-        and not is_torch(owner)
-        and owner.startswith(("cu", "nv", "nccl"))
-        and owner not in ("cuda-driver", "nvml")
-    )
 
 
 def cuda_major_of(soname: str) -> str | None:
@@ -81,7 +70,7 @@ def library_causes(ctx: Context) -> LibraryCauses:
         elif (
             torch is not None
             and not torch.has_cuda_libs
-            and (soname in _CUDA_ONLY or is_nvidia_library(soname))
+            and (soname in _CUDA_ONLY or is_cuda_library(soname))
         ):
             causes.cpu_only.append(library)
         elif major is not None and torch_major is not None and major != torch_major:
@@ -91,6 +80,6 @@ def library_causes(ctx: Context) -> LibraryCauses:
     if causes.cuda_major:
         # The libraries whose sonames count on their own (cuSPARSE, cuDNN …) are missing for
         # the same reason as those that name the major version.
-        causes.cuda_major += [lib for lib in causes.other if is_nvidia_library(lib.soname)]
+        causes.cuda_major += [lib for lib in causes.other if is_cuda_library(lib.soname)]
         causes.other = [lib for lib in causes.other if lib not in causes.cuda_major]
     return causes

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from fa_forensics.facts.package import satisfies, torch_requirement
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_FILE, RANK_NONE, Context, Judged
+from fa_forensics.rules.evidence import needed_by
 from fa_forensics.rules.groups import cuda_major_of, library_causes
-from fa_forensics.rules.link import library_rank, needed_by
+from fa_forensics.rules.link import library_rank
 from fa_forensics.rules.remedy import (
     built_for_torch,
     metadata_note,
@@ -130,7 +131,7 @@ def second_cuda_runtime(ctx: Context) -> Sequence[Judged]:
 def unmet_requirement(ctx: Context) -> Sequence[Judged]:
     """FA606: the file's own package asks for another torch than the one installed."""
     torch = ctx.environment.torch if ctx.environment else None
-    if torch is None or ctx.distribution is None or ctx.causes or ctx.missing_libraries:
+    if torch is None or ctx.distribution is None or ctx.missing or ctx.missing_libraries:
         return ()  # where something is missing, the findings on that say it all
     wanted = torch_requirement(ctx.distribution.requires)
     if not wanted or satisfies(torch.release, wanted) is not False:

@@ -19,6 +19,7 @@ from fa_forensics.rules.base import (
     Judged,
     symbol_rank,
 )
+from fa_forensics.rules.evidence import needed_by, others, symbol_evidence, tried
 from fa_forensics.rules.flavour_split import split_by_flavour
 from fa_forensics.rules.groups import library_causes
 from fa_forensics.rules.remedy import (
@@ -27,45 +28,6 @@ from fa_forensics.rules.remedy import (
     remedies,
     remedy_notes,
 )
-
-
-def symbol_evidence(ctx: Context, missing: Sequence[Missing]) -> tuple[Evidence, ...]:
-    """Each missing symbol, and what is exported in its place where that is known."""
-    rows: list[Evidence] = []
-    for item in missing:
-        version = f", version {item.binding.version}" if item.binding.version else ""
-        shown = readable(item.demangled)
-        text = f"needs {item.binding.symbol}{version}"
-        if shown != item.binding.symbol:
-            text += f" = {shown}"
-        rows.append(
-            Evidence(
-                text,
-                ctx.elf.path,
-                ".dynsym",
-                item.binding.table,
-                item.binding.symbol,
-                item.binding.version,
-            )
-        )
-        rows += [
-            Evidence(
-                f"has {readable(near.demangled)} ({near.relation})",
-                near.library,
-                ".dynsym",
-                None,
-                near.symbol,
-            )
-            for near in item.nearest[:3]
-        ]
-    return tuple(rows)
-
-
-def _others(count: int, what: str = "other") -> str:
-    if not count:
-        return ""
-    plural = what[:-1] + "ies" if what.endswith("y") else what + "s"
-    return f" and {count} {plural if count > 1 else what}"
 
 
 def torch_symbols(ctx: Context) -> Sequence[Judged]:
@@ -77,7 +39,7 @@ def torch_symbols(ctx: Context) -> Sequence[Judged]:
     first = drifted[0]
     near = first.nearest[0] if first.nearest else None
     title = f"torch {torch.version} does not export {readable(first.demangled)}"
-    title += _others(len(drifted) - 1, "other symbol")
+    title += others(len(drifted) - 1, "other symbol")
     notes = []
     if near is not None:
         notes.append(
@@ -111,7 +73,7 @@ def libraries_not_found(ctx: Context) -> Sequence[Judged]:
     first = libraries[0]
     title = f"{first.soname} is not found"
     if len(libraries) > 1:
-        title = f"{first.soname}{_others(len(libraries) - 1, 'other library')} are not found"
+        title = f"{first.soname}{others(len(libraries) - 1, 'other library')} are not found"
     owner = owner_of_library(first.soname)
     notes = [f"{first.soname} is part of {title_of(owner)}."] if owner else []
     finding = Finding(
@@ -183,7 +145,7 @@ def _loaded_by_package(ctx: Context) -> Sequence[Judged]:
         confidence="high",
         title=f"{ctx.name} loads only after {names}, which its package has to load first",
         evidence=tuple(Evidence("the library", sibling.path) for sibling in ctx.siblings),
-        notes=("It was judged, and loaded, in that order.",),
+        notes=("It was judged in that order.",),
     )
     return (Judged(RANK_NONE, finding),)
 
@@ -255,6 +217,41 @@ def _newest(names: Sequence[str]) -> str:
     return max(names, key=key)
 
 
+def unlinked_symbols(ctx: Context) -> Sequence[Judged]:
+    """FA210: a library that is loaded exports the symbol, but the file does not need that library.
+
+    The loader looks only into the libraries that a file lists, and what those list
+    (DT_NEEDED); that another part of the program has loaded one does not count.
+    """
+    items = ctx.unlinked
+    if not items:
+        return ()
+    first = items[0]
+    libraries = sorted({os.path.basename(item.exported_by or "") for item in items})
+    flags = " ".join(f"-l{name[3:].split('.so')[0]}" for name in libraries)
+    finding = Finding(
+        code="FA210",
+        severity="error",
+        confidence="high",
+        title=f"{ctx.name} uses {readable(first.demangled)}"
+        f"{others(len(items) - 1, 'other symbol')} but was not linked with {', '.join(libraries)}",
+        evidence=(
+            *symbol_evidence(ctx, items),
+            *(
+                Evidence("exports it", path)
+                for path in sorted({i.exported_by or "" for i in items})
+            ),
+        ),
+        notes=(
+            "The library is there and exports the name; the file does not list it (DT_NEEDED), so "
+            "the loader does not look into it for this file.",
+            f"It must be linked with {flags}; torch.utils.cpp_extension does that.",
+        ),
+        help=build_for_this_torch(ctx),
+    )
+    return (Judged(symbol_rank(first), finding),)
+
+
 def library_symbols(ctx: Context) -> Sequence[Judged]:
     """FA204: a library other than torch is there but lacks a symbol the file needs."""
     by_owner: dict[str, list[Missing]] = {}
@@ -272,7 +269,7 @@ def library_symbols(ctx: Context) -> Sequence[Judged]:
             severity="error",
             confidence="high",
             title=f"{title_of(owner)} in this environment has no {name}"
-            + _others(len(items) - 1, "other symbol"),
+            + others(len(items) - 1, "other symbol"),
             evidence=symbol_evidence(ctx, items),
             notes=(
                 f"The library that is loaded{where} is not the release the file was built with.",
@@ -293,7 +290,7 @@ def own_symbols(ctx: Context) -> Sequence[Judged]:
         severity="error",
         confidence="medium",
         title=f"nothing defines {readable(items[0].demangled)}"
-        + _others(len(items) - 1, "other symbol")
+        + others(len(items) - 1, "other symbol")
         + ", which is the package's own",
         evidence=symbol_evidence(ctx, items),
         notes=(
@@ -330,7 +327,7 @@ def dependency_symbols(ctx: Context) -> Sequence[Judged]:
                 severity="error",
                 confidence="high",
                 title=f"{os.path.basename(path)}, which {ctx.name} needs, has an undefined symbol: "
-                f"{rows[0].symbol}{_others(len(rows) - 1, 'other')}",
+                f"{rows[0].symbol}{others(len(rows) - 1, 'other')}",
                 evidence=tuple(rows),
             ),
         )
@@ -343,18 +340,6 @@ def library_rank(ctx: Context, library: Library) -> int:
     if ctx.resolution is None:
         return RANK_LIBRARY
     return RANK_LIBRARY + ctx.resolution.libraries.index(library)
-
-
-def needed_by(library: Library) -> Evidence:
-    """The DT_NEEDED entry that asks for a library."""
-    return Evidence(f"needs {library.soname}", library.needed_by, "DT_NEEDED")
-
-
-def tried(library: Library) -> tuple[Evidence, ...]:
-    """The places where the loader would have looked, in its order."""
-    if not library.tried:
-        return ()
-    return (Evidence("looked in: " + ", ".join(library.tried), table="search order of ld.so"),)
 
 
 def _consequences(ctx: Context, libraries: Sequence[Library]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fa_forensics.facts.owner import PYTHON
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_IMPORT, RANK_NONE, Context, Judged, symbol_rank
-from fa_forensics.rules.link import symbol_evidence
+from fa_forensics.rules.evidence import symbol_evidence
 from fa_forensics.rules.remedy import build_for_this_torch
 
 #: The tag of an extension's file name: PEP 3149, ``importlib.machinery.EXTENSION_SUFFIXES``.

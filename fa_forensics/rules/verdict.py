@@ -52,13 +52,14 @@ def _failure(ctx: Context, first: Finding) -> str:
         )
     if ctx.resolution is not None and ctx.resolution.version_misses:
         parts.append("a needed library is too old")
-    if ctx.causes:
+    unmet = len(ctx.causes) + len(ctx.unlinked)
+    if unmet:
         torch = ctx.environment.torch if ctx.environment else None
         where = f"torch {torch.version}" if torch else "this environment"
         total = len(ctx.elf.undefined)
         parts.append(
-            f"{len(ctx.causes)} of the {total} symbols it needs "
-            f"{'has' if len(ctx.causes) == 1 else 'have'} no provider in {where}"
+            f"{unmet} of the {total} symbols it needs "
+            f"{'has' if unmet == 1 else 'have'} no provider in {where}"
         )
     return "; ".join(parts) or first.title
 
