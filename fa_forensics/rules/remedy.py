@@ -23,14 +23,20 @@ def _packages() -> list[dict[str, object]]:
 
 def package_row(ctx: Context) -> dict[str, object] | None:
     """What is known of the package the file belongs to, by its metadata or module name."""
-    name = normalized(ctx.distribution.name) if ctx.distribution else None
+    if ctx.distribution is not None:
+        return row_of(ctx.distribution.name)
     for row in _packages():
-        if name is not None and normalized(str(row["distribution"])) == name:
+        if ctx.elf.module_name in row["modules"]:  # type: ignore[operator]
             return row
-    if name is None:
-        for row in _packages():
-            if ctx.elf.module_name in row["modules"]:  # type: ignore[operator]
-                return row
+    return None
+
+
+def row_of(distribution: str) -> dict[str, object] | None:
+    """What is known of a distribution."""
+    name = normalized(distribution)
+    for row in _packages():
+        if normalized(str(row["distribution"])) == name:
+            return row
     return None
 
 
@@ -92,13 +98,9 @@ def remedy_notes(ctx: Context) -> tuple[str, ...]:
     torch = ctx.environment.torch if ctx.environment else None
     here = f"torch {torch.release}" if torch else "this torch"
     builds, torches = build_for_this_torch(ctx), torch_for_the_file(ctx)
-    row = package_row(ctx)
     name = distribution_name(ctx)
     notes = list(metadata_note(ctx))
-    if builds and row is not None and row["source_build"]:
-        does = f"compiles {name} for {here}"
-    else:
-        does = f"gets the newest release of {name}, which helps if that is built for {here}"
+    does = rebuild_does(name or "", package_row(ctx), here)
     if builds and torches:
         notes.append(
             f"One of the two commands is enough: the first {does}; the second changes torch, "
@@ -124,27 +126,36 @@ def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
     name = distribution_name(ctx)
     if name is None:
         return ()
-    row = package_row(ctx)
-    commands = []
+    version = ctx.distribution.version if ctx.distribution else ""
+    return (rebuild_command(ctx.python_command, name, version, package_row(ctx)),)
+
+
+def rebuild_command(python: str, name: str, version: str, row: dict[str, object] | None) -> str:
+    """Get a build of one distribution for the torch of an interpreter.
+
+    ``row`` is what is known of the package: where its source can be built, it is.
+    """
+    quoted = shlex.quote(python)
+    if row is None or not row["source_build"]:
+        return f"{quoted} -m pip install --upgrade --no-cache-dir {name}"
+    environment = f"{row['environment']} " if row.get("environment") else ""
+    return (
+        f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "
+        f"--force-reinstall --no-deps --no-binary {name} {_pinned(name, version)}"
+    )
+
+
+def rebuild_does(name: str, row: dict[str, object] | None, here: str) -> str:
+    """What the ``rebuild_command`` does, for a torch that is called ``here``."""
     if row is not None and row["source_build"]:
-        environment = f"{row['environment']} " if row.get("environment") else ""
-        commands.append(
-            environment
-            + pip(
-                ctx,
-                "install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
-                f"--no-binary {name} {_pinned(ctx, name)}",
-            )
-        )
-    else:
-        commands.append(pip(ctx, f"install --upgrade --no-cache-dir {name}"))
-    return tuple(commands)
+        return f"compiles {name} for {here}"
+    return f"gets the newest release of {name}, which helps if that is built for {here}"
 
 
-def _pinned(ctx: Context, name: str) -> str:
+def _pinned(name: str, version: str) -> str:
     """The same release again, where its version is one that a package index can have."""
-    version = ctx.distribution.version.split("+")[0] if ctx.distribution else ""
-    return f"{name}=={version}" if version else name
+    public = version.split("+")[0]
+    return f"{name}=={public}" if public else name
 
 
 def import_command(ctx: Context) -> tuple[str, ...]:
