@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fa_forensics.errors import ForensicsError, UsageError
+from fa_forensics.errors import ForensicsError
 
 if TYPE_CHECKING:
     import requests
@@ -116,7 +116,7 @@ def choose_wheel(
     machine: str = "x86_64",
     interpreters: Iterable[str] = ("cp311", "py3"),
 ) -> WheelFile:
-    """The wheel of one version for one machine: the first interpreter that has one, else the newest.
+    """The wheel of a version for a machine and the first of these interpreters, else the newest.
 
     Of several builds of one version the highest build tag is taken, as pip does; a withdrawn
     ("yanked") wheel only where there is no other; a free-threaded one likewise. Raises
@@ -323,10 +323,3 @@ def _broken_off(done: int, size: int) -> Exception:
 
     error: Exception = RemoteIOError(f"the transfer broke off after {done:,} of {size:,} bytes")
     return error
-
-
-def require_machine(machine: str) -> str:
-    """Return the machine, or raise UsageError when torch has no Linux wheels for it."""
-    if machine not in ("x86_64", "aarch64"):
-        raise UsageError(f"no atlas for machine {machine!r}: x86_64 and aarch64 are known")
-    return machine

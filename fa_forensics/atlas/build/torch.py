@@ -163,7 +163,7 @@ def exported_names(library: DynamicObject) -> dict[str, list[str]]:
             continue
         if symbol.visibility in (STV_HIDDEN, STV_INTERNAL) or symbol.bind not in BIND_NAMES:
             continue
-        found[BIND_NAMES[symbol.bind]].add(symbol.name.decode("utf-8", "backslashreplace"))
+        found[BIND_NAMES[symbol.bind]].add(symbol.name.decode("utf-8", "surrogateescape"))
     return {bind: sorted(names) for bind, names in found.items()}
 
 
