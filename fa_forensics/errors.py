@@ -57,3 +57,7 @@ class EnvironmentNotFound(ForensicsError):
 
 class BrokenWheel(ForensicsError):
     """The archive is no readable wheel, or holds entries that must not be unpacked."""
+
+
+class AtlasDamaged(ForensicsError):
+    """A shipped table of torch or CUDA releases is missing, cut short or altered."""

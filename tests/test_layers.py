@@ -20,19 +20,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": set(),
     "facts": {"errors", "report"},
     "resolve": {"facts", "errors", "report"},
+    "atlas": {"facts", "errors", "report"},
     "rules": {"resolve", "facts", "errors", "report"},
     "confirm": {"errors", "report"},
     "render": {"errors", "report"},
     "views": {"resolve", "facts", "errors", "report"},
-    "judge": {"rules", "confirm", "resolve", "facts", "errors", "report"},
-    "why": {"views", "rules", "resolve", "facts", "errors", "report"},
-    "pipeline": {"judge", "views", "rules", "confirm", "resolve", "facts", "errors", "report"},
+    "judge": {"atlas", "rules", "confirm", "resolve", "facts", "errors", "report"},
+    "why": {"views", "atlas", "rules", "resolve", "facts", "errors", "report"},
+    "pipeline": {
+        "judge", "views", "atlas", "rules", "confirm", "resolve", "facts", "errors", "report",
+    },
     "cli": {"pipeline", "why", "render", "errors", "report"},
     "__main__": {"cli"},
 }
 
 #: Packages from an index, and where alone they may be imported.
 THIRD_PARTY = {
+    "atlas/build/compile.py": {"marisa_trie"},
+    # The maintainer's tools: requests and urllib3 are what remotezip and pypi-simple run on.
+    "atlas/build/index.py": {"packaging", "pypi_simple", "remotezip", "requests", "urllib3"},
+    "atlas/build/pins.py": {"packaging"},
+    "atlas/store.py": {"marisa_trie"},
     "cli.py": {"click"},
     "facts/demangle.py": {"cxxfilt"},
     "facts/elf/facts.py": {"elftools"},

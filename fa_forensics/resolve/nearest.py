@@ -8,25 +8,20 @@ qualified name and compared in demangled form.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name
 from fa_forensics.facts.elf.dynamic import gnu_hash
+from fa_forensics.facts.mangled import OTHER_FLAVOUR as OTHER_FLAVOUR
+from fa_forensics.facts.mangled import OTHER_PARAMETERS as OTHER_PARAMETERS
+from fa_forensics.facts.mangled import SAME_NAME as SAME_NAME
+from fa_forensics.facts.mangled import const_spellings, mangled_prefix, shared_start
 from fa_forensics.resolve.process import LoadedObject
-
-OTHER_PARAMETERS = "other parameters"
-OTHER_FLAVOUR = "other std::string flavour"
-SAME_NAME = "same name"
 
 #: Candidates looked at for one name; the widest real overload set (at::Tensor methods by
 #: prefix) has a few hundred.
 MAX_CANDIDATES = 2_000
-
-_SPECIAL = re.compile(rb"_Z(?:T[VTIS]|GV)")
-_COMPONENT = re.compile(rb"(\d+)")
-_STRUCTOR = re.compile(rb"[CD][0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +32,6 @@ class Near:
     demangled: str
     library: str
     relation: str
-
-
-def mangled_prefix(name: bytes) -> bytes:
-    """The mangled start that all overloads of a name share, as far as it is plain.
-
-    Reads ``_Z``, ``N``, CV qualifiers and the leading source names of the Itanium grammar
-    (<nested-name>); stops at templates, substitutions and ABI tags.
-    """
-    special = _SPECIAL.match(name)
-    if special:
-        return name
-    at = 2
-    nested = name[at : at + 1] == b"N"
-    if nested:
-        at += 1
-        while name[at : at + 1] in (b"r", b"V", b"K", b"R", b"O"):
-            at += 1
-    while True:
-        number = _COMPONENT.match(name, at)
-        if number is None:
-            break
-        end = number.end() + int(number[1])
-        if end > len(name):
-            break
-        at = end
-        if not nested:
-            break
-    structor = _STRUCTOR.match(name, at)
-    if structor and nested:
-        at = structor.end()
-    return name[:at]
-
-
-def _spellings(prefix: bytes) -> tuple[bytes, ...]:
-    """The prefix with and without a const method's ``K``: constness is drift too."""
-    if prefix.startswith(b"_ZNK"):
-        return prefix, b"_ZN" + prefix[4:]
-    if prefix.startswith(b"_ZN"):
-        return prefix, b"_ZNK" + prefix[3:]
-    return (prefix,)
 
 
 class NameIndex:
@@ -129,7 +84,7 @@ class NameIndex:
         """
         scope = qualified_name(fold_flavour(demangled))
         rows: dict[str, Near] = {}
-        for spelling in _spellings(prefix):
+        for spelling in const_spellings(prefix):
             for name, loaded in self.starting_with(spelling, self._objects):
                 symbol = name.decode("utf-8", "backslashreplace")
                 text = demangle(symbol)
@@ -145,7 +100,7 @@ class NameIndex:
         own_folded = fold_flavour(own_text)
         own_scope = qualified_name(own_folded)
         rows: list[Near] = []
-        for prefix in _spellings(mangled_prefix(name)):
+        for prefix in const_spellings(mangled_prefix(name)):
             if len(prefix) < 6:
                 continue  # no plain scope to search by
             for candidate, loaded in self.starting_with(prefix, objects):
@@ -168,14 +123,8 @@ class NameIndex:
                 # The overload that reads alike for longest is the one people look for.
                 key=lambda r: (
                     order[r.relation],
-                    -_shared_start(fold_flavour(r.demangled), own_folded),
+                    -shared_start(fold_flavour(r.demangled), own_folded),
                     r.demangled,
                 ),
             )
         )
-
-
-def _shared_start(one: str, other: str) -> int:
-    """How many characters two texts have in common from the start."""
-    pairs = zip(one, other, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

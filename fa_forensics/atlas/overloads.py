@@ -1,0 +1,284 @@
+"""Every exported function of one qualified name, whatever its parameters or flavour.
+
+Candidates share the plain start of the mangled name; the trie finds them. Which of them
+really have the same qualified name shows in demangled form with both std::string flavours
+folded, and demangling is what costs: candidates that cannot match are set aside first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name
+from fa_forensics.facts.mangled import (
+    OPERATORS,
+    OTHER_FLAVOUR,
+    OTHER_PARAMETERS,
+    SAME_NAME,
+    const_spellings,
+    mangled_prefix,
+    shared_start,
+)
+from fa_forensics.facts.symbol_text import mangled_special
+
+if TYPE_CHECKING:
+    from fa_forensics.atlas.store import Atlas
+
+#: Names looked at under one plain start, 2 us each.
+MAX_CANDIDATES = 4_000
+#: Names demangled for one question, 10 us each.
+MAX_DEMANGLED = 400
+#: The shortest plain start worth a search: ``_ZN2at`` alone has 100,000 names behind it.
+MIN_PREFIX = 6
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_OPERATOR = re.compile(r"operator(new(?:\[\])?$|delete(?:\[\])?$|\W.*|\w+$)")
+_OPERATOR_CODES = {code.encode() for codes in OPERATORS.values() for code in codes} | {b"cv"}
+#: As ``_split`` leaves it, without spaces.
+_ANONYMOUS = "(anonymousnamespace)"
+_ANONYMOUS_MANGLED = "12_GLOBAL__N_1"
+_STRUCTOR = re.compile(rb"[CD]\d$")
+_ORDER = {SAME_NAME: 0, OTHER_FLAVOUR: 1, OTHER_PARAMETERS: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An exported function, the releases that export it, and how it relates to the question.
+
+    ``relation`` is ``same name``, ``other std::string flavour`` or ``other parameters``.
+    """
+
+    symbol: str
+    demangled: str
+    releases: tuple[str, ...]
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What was asked for, and what its answers must look like.
+
+    ``symbol`` is empty for a readable name. ``scope`` is the qualified name and ``rest``
+    what follows it (parameters, const), both folded and without spaces; ``rest`` is ``None``
+    where none was given. ``prefixes`` are the plain starts of mangled names, ``follows`` the
+    bytes one of which comes next (empty: any), ``own`` the last part of the scope as mangled
+    names spell it.
+    """
+
+    symbol: str
+    text: str
+    scope: str
+    rest: str | None
+    prefixes: tuple[bytes, ...]
+    follows: bytes
+    own: bytes
+
+    def starts(self, prefix: bytes) -> list[bytes]:
+        """The mangled starts to search by, for one spelling of the plain start."""
+        return [prefix + bytes((byte,)) for byte in self.follows] if self.follows else [prefix]
+
+
+def find(atlas: Atlas, text: str, machine: str) -> tuple[Named, ...]:
+    """The answers to ``Atlas.overloads``."""
+    question = _mangled_question(text) if text.startswith("_Z") else _readable_question(text)
+    groups: dict[tuple[str, str], list[tuple[str, tuple[str, ...]]]] = {}
+    if question is None:
+        releases = atlas.releases_of(text, machine)
+        return (Named(text, demangle(text), releases, SAME_NAME),) if releases else ()
+    for name, releases in _candidates(atlas, question, machine):
+        symbol = name.decode("utf-8", "surrogateescape")
+        readable = demangle(symbol)
+        relation = _relation(question, symbol, readable)
+        if relation:
+            groups.setdefault((readable, relation), []).append((symbol, releases))
+    found = [
+        _merged(question, readable, relation, members, atlas.releases(machine))
+        for (readable, relation), members in groups.items()
+    ]
+    folded = fold_flavour(question.text)
+    # The overload that reads alike for longest is the one people look for.
+    found.sort(
+        key=lambda named: (
+            _ORDER[named.relation],
+            -shared_start(fold_flavour(named.demangled), folded),
+            named.demangled,
+        )
+    )
+    return tuple(found)
+
+
+def find_twin(atlas: Atlas, name: str, machine: str) -> Named | None:
+    """The answer to ``Atlas.twin``."""
+    if not name.startswith("_Z"):
+        return None
+    twins = (n for n in find(atlas, name, machine) if n.relation == OTHER_FLAVOUR)
+    return next(twins, None)
+
+
+def _mangled_question(symbol: str) -> _Question | None:
+    """The question that a mangled name asks; ``None`` if its plain start is too short."""
+    name = os.fsencode(symbol)
+    prefix = mangled_prefix(name)
+    text = demangle(symbol)
+    if text == symbol or len(prefix) < MIN_PREFIX:
+        return None
+    follows = b""
+    scope, rest = _split(text)
+    own = _own_name(_parts(scope))
+    if not own and _STRUCTOR.search(prefix):  # any form of the same constructor
+        prefix, follows = prefix[:-1], b"0123456789"
+    elif name[len(prefix) : len(prefix) + 1] in (b"E", b"B"):
+        follows = b"EB"
+    elif name[len(prefix) : len(prefix) + 2] in _OPERATOR_CODES:
+        prefix = name[: len(prefix) + 2]
+    return _Question(symbol, text, scope, rest, (prefix,), follows, own)
+
+
+def _readable_question(text: str) -> _Question | None:
+    """The question that a readable C++ name asks; ``None`` for a C name and the like."""
+    text = " ".join(text.split())
+    special = mangled_special(text)
+    if special is not None:
+        return _mangled_question(special)
+    scope, rest = _split(text)
+    parts = _parts(scope)
+    if not parts or parts[0] == "std":
+        return None
+    start = b"_ZN" if len(parts) > 1 else b"_Z"
+    body, follows = _body(parts)
+    prefixes = tuple(start + one.encode() for one in body)
+    if min(map(len, prefixes)) < MIN_PREFIX:
+        return None
+    if len(parts) == 1 and follows != b"I":
+        follows = b""  # parameters follow at once
+    return _Question("", text, scope, rest or None, prefixes, follows, _own_name(parts))
+
+
+def _body(parts: list[str]) -> tuple[tuple[str, ...], bytes]:
+    """The mangled form of a name's plain leading parts, and what may come behind it."""
+    body = ""
+    for index, part in enumerate(parts):
+        operator = _OPERATOR.match(part)
+        identifier = _IDENTIFIER.match(part)
+        if part == _ANONYMOUS:
+            body += _ANONYMOUS_MANGLED
+        elif operator:
+            # A conversion operator without its space looks like an identifier.
+            codes = OPERATORS.get(operator[1], ("cv", f"{len(part)}{part}"))
+            return tuple(body + code for code in codes), b""
+        elif index and part == parts[index - 1].split("<")[0]:
+            return (body + "C",), b"0123456789I"
+        elif index and part.startswith("~"):
+            return (body + "D",), b"0123456789"
+        elif identifier:
+            body += f"{len(identifier[0])}{identifier[0]}"
+            if identifier[0] != part:  # template arguments: only what came before is plain
+                return (body,), b"I"
+        else:
+            return (body,), b""
+    return (body,), b"EIB"
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The qualified name and what follows it, folded and without spaces."""
+    folded = fold_flavour(text)
+    scope = qualified_name(folded)
+    rest = folded[folded.index(scope) + len(scope) :]
+    return scope.replace(" ", ""), rest.replace(" ", "")
+
+
+def _parts(scope: str) -> list[str]:
+    """The parts of a qualified name; ``::`` within template arguments does not part."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(scope):
+        if at == start and _OPERATOR.match(scope, at):
+            break  # an operator comes last, and its "<" opens nothing
+        depth += (char in "<(") - (char in ">)")
+        if char == ":" and not depth and scope.startswith("::", at):
+            parts.append(scope[start:at])
+            start = at + 2
+    return [part for part in (*parts, scope[start:]) if part]
+
+
+def _own_name(parts: list[str]) -> bytes:
+    """How mangled names spell a function's own name; empty where it may be shortened."""
+    last = parts[-1] if parts else ""
+    identifier = _IDENTIFIER.match(last)
+    if identifier is None or _OPERATOR.match(last):
+        return b""
+    if len(parts) > 1 and identifier[0] == parts[-2].split("<")[0]:
+        return b""  # a constructor
+    return f"{len(identifier[0])}{identifier[0]}".encode()
+
+
+def _candidates(
+    atlas: Atlas, question: _Question, machine: str
+) -> list[tuple[bytes, tuple[str, ...]]]:
+    """Exported names that may be answers, at most MAX_DEMANGLED."""
+    found: dict[bytes, tuple[str, ...]] = {}
+    for prefix in question.prefixes:
+        for spelling in const_spellings(prefix):
+            for start in question.starts(spelling):
+                names = islice(atlas.search(start, machine), MAX_CANDIDATES)
+                found.update((name, some) for name, some in names if question.own in name)
+    if len(found) <= MAX_DEMANGLED:
+        return list(found.items())
+    wanted = question.symbol
+
+    def alike(item: tuple[bytes, tuple[str, ...]]) -> tuple[int, bytes]:
+        name = item[0]
+        return -shared_start(name.decode("utf-8", "surrogateescape"), wanted), name
+
+    return sorted(found.items(), key=alike)[:MAX_DEMANGLED]
+
+
+def _relation(question: _Question, symbol: str, readable: str) -> str | None:
+    """How an exported name relates to the question; ``None`` for another function."""
+    scope, rest = _split(readable)
+    if question.symbol:
+        if scope != question.scope:
+            return None
+        if symbol == question.symbol:
+            return SAME_NAME
+        if fold_flavour(readable) != fold_flavour(question.text):
+            return OTHER_PARAMETERS
+        return SAME_NAME if readable == question.text else OTHER_FLAVOUR
+    if question.scope not in (scope, _without_arguments(scope)):
+        return None
+    if question.rest is None:
+        return SAME_NAME
+    if rest != question.rest:
+        return OTHER_PARAMETERS
+    alike = ("cxx11" in readable) == ("cxx11" in question.text)
+    return SAME_NAME if alike else OTHER_FLAVOUR
+
+
+def _without_arguments(scope: str) -> str:
+    """A qualified name without the template arguments at its end."""
+    if not scope.endswith(">") or "operator" in scope:
+        return scope
+    depth = 0
+    for at in range(len(scope) - 1, -1, -1):
+        depth += (scope[at] == ">") - (scope[at] == "<")
+        if not depth:
+            return scope[:at]
+    return scope
+
+
+def _merged(
+    question: _Question,
+    readable: str,
+    relation: str,
+    members: list[tuple[str, tuple[str, ...]]],
+    order: tuple[str, ...],
+) -> Named:
+    """One answer for the names that read alike (complete and base constructor)."""
+    releases = dict(members)
+    if question.symbol in releases:  # what the file asks for is this very name
+        return Named(question.symbol, readable, releases[question.symbol], relation)
+    union = {release for _, some in members for release in some}
+    return Named(min(releases), readable, tuple(r for r in order if r in union), relation)
