@@ -59,6 +59,7 @@ class _States:
         self._facts: list[frozenset[_Fact]] = [frozenset()]
         self._number = {self._facts[0]: 0}
         self._steps: dict[tuple[int, _Fact], int] = {}
+        self._joints: dict[tuple[int, int], int] = {}
 
     def with_fact(self, state: int, fact: _Fact) -> int:
         """The state of a name in ``state`` once ``fact`` holds for it, too."""
@@ -66,6 +67,14 @@ class _States:
         number = self._steps.get(step)
         if number is None:
             number = self._steps[step] = self.number(self._facts[state] | {fact})
+        return number
+
+    def joined(self, one: int, other: int) -> int:
+        """The state of a name for which the facts of both hold."""
+        number = self._joints.get((one, other))
+        if number is None:
+            facts = self._facts[one] | self._facts[other]
+            number = self._joints[one, other] = self.number(facts)
         return number
 
     def number(self, facts: frozenset[_Fact]) -> int:
@@ -96,12 +105,14 @@ def compile_torch(
     builds: list[Build] = []
     states = _States()
     names: dict[bytes, int] = {}
-    loaded = [read_record(r) if isinstance(r, str) else r for r in records]
-    replaced = {(record["release"], record["machine"]) for record in loaded}
-    if previous is not None:
-        _take_previous(Atlas.open(previous), replaced, builds, states, names)
-    for record in loaded:
-        _take_record(record, builds, states, names)
+    before = Atlas.open(previous) if previous is not None else None
+    for record in records:
+        # One after the other: sixty records at once would take 2 GB.
+        _take_record(read_record(record) if isinstance(record, str) else record,
+                     builds, states, names)  # fmt: skip
+    if before is not None:
+        replaced = {(build.release, build.machine) for build in builds}
+        _take_previous(before, replaced, builds, states, names)
     return _write(builds, states, names, directory)
 
 
@@ -143,7 +154,8 @@ def _take_previous(
                 if mask >> bit & 1
             )
             state = known[number] = states.number(facts)
-        names[name] = state
+        if state:
+            names[name] = states.joined(names.get(name, 0), state)
 
 
 def _write(
@@ -166,13 +178,12 @@ def _write(
             masks[key] = masks.get(key, 0) | 1 << bit_of[place]
         return tuple(Row(*key, masks[key]) for key in sorted(masks))
 
-    kept = {name: state for name, state in names.items() if states.facts(state)}
-    rows_of = {state: rows(state) for state in set(kept.values())}
+    rows_of = {state: rows(state) for state in set(names.values())}
     sets = sorted(rows_of.values())
     set_number = {entries: number for number, entries in enumerate(sets)}
-    trie = marisa_trie.BinaryTrie(sorted(kept), num_tries=NESTED_TRIES)
-    numbers = [0] * len(kept)
-    for name, state in kept.items():
+    trie = marisa_trie.BinaryTrie(sorted(names), num_tries=NESTED_TRIES)
+    numbers = [0] * len(names)
+    for name, state in names.items():
         numbers[trie[name]] = set_number[rows_of[state]]
     os.makedirs(directory, exist_ok=True)
     tables = {
@@ -187,4 +198,4 @@ def _write(
     write_index(directory, "torch.json", index)
     size = sum(table["size"] for table in tables.values())
     size += os.path.getsize(os.path.join(directory, "torch.json"))
-    return Compiled(len(builds), len(kept), len(sets), size)
+    return Compiled(len(builds), len(names), len(sets), size)
