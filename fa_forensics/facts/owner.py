@@ -84,6 +84,11 @@ def is_cuda_library(soname: str) -> bool:
     return any(row["owner"] == owner and row.get("cuda") for row in _rows())
 
 
+def is_cuda(owner: str) -> bool:
+    """Whether an owner is a library of the CUDA toolkit, or the soname of one."""
+    return is_cuda_library(owner) or any(r["owner"] == owner and r.get("cuda") for r in _rows())
+
+
 def _row_of(name: str, version: str | None, demangled: str) -> Mapping[str, object] | None:
     mangled = name.startswith("_Z")
     scope = qualified_name(demangled) if mangled else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fa_forensics.facts.elf.dynamic import BIND_NAMES, SHN_UNDEF, DynamicObject, Symbol, gnu_hash
 from fa_forensics.resolve.process import LoadedObject
@@ -70,21 +70,23 @@ def check_versions(loaded: LoadedObject, objects: Sequence[LoadedObject]) -> lis
 
 
 def dependency_misses(
-    dependencies: Sequence[LoadedObject], scope: Sequence[LoadedObject]
+    dependencies: Sequence[LoadedObject],
+    scope: Sequence[LoadedObject],
+    elsewhere: Callable[[str, str | None, str | None], str | None] | None = None,
 ) -> list[DependencyMiss]:
-    """Strong undefined symbols of newly loaded libraries that nothing in scope provides."""
+    """Strong undefined symbols of newly loaded libraries that nothing in scope provides.
+
+    ``elsewhere`` (name, version, version's file) → place is asked for what scope lacks.
+    """
     misses = []
     for loaded in dependencies:
         used = {index for index, _kind in loaded.dynamic.symbol_relocations()}
         for symbol in loaded.dynamic.symbols():
             if symbol.shndx != SHN_UNDEF or symbol.bind == 2 or symbol.index not in used:
                 continue
-            if find_provider(symbol.name, symbol.version, scope) is None:
-                misses.append(
-                    DependencyMiss(
-                        loaded.path,
-                        symbol.name.decode("utf-8", "backslashreplace"),
-                        symbol.version,
-                    )
-                )
+            if find_provider(symbol.name, symbol.version, scope) is not None:
+                continue
+            name = symbol.name.decode("utf-8", "backslashreplace")
+            if elsewhere is None or elsewhere(name, symbol.version, symbol.version_file) is None:
+                misses.append(DependencyMiss(loaded.path, name, symbol.version))
     return misses

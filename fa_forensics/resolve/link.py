@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fa_forensics.facts.elf.dynamic import DynamicObject, Symbol
 from fa_forensics.facts.elf.refusal import loader_refusal
@@ -19,12 +20,18 @@ from fa_forensics.resolve.resolution import (
 from fa_forensics.resolve.search import Searcher, split_path
 from fa_forensics.resolve.torch_import import load_torch
 
+if TYPE_CHECKING:
+    from fa_forensics.resolve.stand_in import StandIn
+
 STAGE = "dlopen"
 PACKAGE_STAGE = "its package"
 
 
 class Linker:
     """The process of one environment, ready to open files in. Close it after use.
+
+    With ``stand_in`` that torch takes the place of the installed one: ``torch_dir`` is then
+    None and ``hidden`` holds the directories of what was installed with torch.
 
     Raises ``ForensicsError`` on construction when the interpreter cannot be read.
     """
@@ -37,9 +44,13 @@ class Linker:
         torch_dir: str | None,
         site_dirs: Sequence[str],
         variables: Mapping[str, str],
+        stand_in: StandIn | None = None,
+        hidden: Sequence[str] = (),
     ) -> None:
         searcher = Searcher(machine, loader, split_path(variables.get("LD_LIBRARY_PATH", "")))
-        self.process = Process(searcher)
+        searcher.hidden = tuple(hidden)
+        self.process = Process(searcher, stand_in)
+        self.stand_in = stand_in
         self.problems: list[str] = []
         preload = variables.get("LD_PRELOAD", "").replace(":", " ").split()
         self.process.start(interpreter, preload)
@@ -68,11 +79,14 @@ class Linker:
         if target.stage != STAGE:
             local = target.scope  # import torch has mapped and bound it already
         scope = self.process.scope_for(local)
-        libraries = _libraries(local)
+        libraries = _libraries(local, self.stand_in)
         bindings = bind_symbols(target.dynamic, symbols, scope)
+        elsewhere = None
+        if self.stand_in is not None:
+            bindings, elsewhere = self._bind_elsewhere(bindings, scope)
         fresh = [loaded for loaded in local if loaded.stage == STAGE]
         versions = [miss for loaded in fresh for miss in check_versions(loaded, local)]
-        dependencies = dependency_misses([o for o in fresh if o is not target], scope)
+        dependencies = dependency_misses([o for o in fresh if o is not target], scope, elsewhere)
         return Resolution(
             libraries=libraries,
             bindings=bindings,
@@ -89,6 +103,21 @@ class Linker:
             first_failure=_first_failure(target, libraries, versions, dependencies, bindings),
         )
 
+    def _bind_elsewhere(
+        self, bindings: tuple[Binding, ...], scope: Sequence[LoadedObject]
+    ) -> tuple[tuple[Binding, ...], Callable[[str, str | None, str | None], str | None]]:
+        """The bindings with those of the stand-in, and a look-up in what it has loaded."""
+        from fa_forensics.resolve.stand_in import bind_elsewhere
+
+        stand_in = self.stand_in
+        assert stand_in is not None
+        loaded = stand_in.loaded_with({soname for o in scope for soname in o.borrowed})
+
+        def exporter(name: str, version: str | None, file: str | None) -> str | None:
+            return stand_in.exporter(name, version, file, loaded)
+
+        return bind_elsewhere(bindings, stand_in, loaded), exporter
+
     def dynamic_of(self, path: str) -> DynamicObject | None:
         """The opened object of a path in this process, or None."""
         return next((o.dynamic for o in self.process.objects if o.path == path), None)
@@ -98,13 +127,17 @@ def _library(soname: str, loaded: LoadedObject, miss: Miss) -> Library:
     return Library(soname, loaded.path, None, "not found", miss.tried, miss.problem, miss.refusal)
 
 
-def _libraries(local: Sequence[LoadedObject]) -> tuple[Library, ...]:
+def _libraries(local: Sequence[LoadedObject], stand_in: StandIn | None) -> tuple[Library, ...]:
     """Every edge of the closure once per soname, in breadth-first order."""
     rows: dict[str, Library] = {}
     for loaded in local:
         misses = {miss.soname: miss for miss in loaded.missing}
         for soname in loaded.dynamic.needed:
             if soname in rows:
+                continue
+            if soname in loaded.borrowed and stand_in is not None:
+                how = f"comes with {stand_in.name}"
+                rows[soname] = Library(soname, loaded.path, loaded.borrowed[soname], how)
                 continue
             if soname in misses:
                 rows[soname] = _library(soname, loaded, misses[soname])

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from fa_forensics.errors import DamagedFile, ForensicsError, OutOfResources, UnreadableFile
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.refusal import loader_refusal
 from fa_forensics.facts.files import absolute
 from fa_forensics.resolve.search import Searcher
+
+if TYPE_CHECKING:
+    from fa_forensics.resolve.stand_in import StandIn
 
 #: How a library was found; these words appear in reports.
 ALREADY_LOADED = "already loaded"
@@ -29,6 +33,7 @@ class LoadedObject:
     """One object of the process: its file, the names it answers to, what it needs."""
 
     __slots__ = (
+        "borrowed",
         "dynamic",
         "found_by",
         "loader",
@@ -60,6 +65,8 @@ class LoadedObject:
         self.found_by = found_by
         self.needed: list[LoadedObject] = []
         self.missing: list[Miss] = []
+        #: soname → place of needed libraries that a stand-in brings; no files of this machine.
+        self.borrowed: dict[str, str] = {}
         self.stage = stage
         self.searched = False
         #: The local scope of the dlopen that mapped it; symbols are bound there for good.
@@ -115,8 +122,9 @@ def _refusal(path: str) -> str:
 class Process:
     """The objects that one process would have loaded so far, and their scopes."""
 
-    def __init__(self, searcher: Searcher) -> None:
+    def __init__(self, searcher: Searcher, stand_in: StandIn | None = None) -> None:
         self.searcher = searcher
+        self.stand_in = stand_in
         self.objects: list[LoadedObject] = []
         self.global_scope: list[LoadedObject] = []
         self.main: LoadedObject | None = None
@@ -186,6 +194,10 @@ class Process:
             if not loaded.searched:
                 loaded.searched = True
                 for soname in loaded.dynamic.needed:
+                    place = self.stand_in.brings(soname) if self.stand_in else None
+                    if place is not None:
+                        loaded.borrowed[soname] = place
+                        continue
                     found = self._load_needed(soname, loaded, stage)
                     if isinstance(found, Miss):
                         loaded.missing.append(found)
@@ -198,6 +210,8 @@ class Process:
         known = self.find_loaded(name)
         if known is not None:
             return known
+        if self.stand_in is not None and self.stand_in.owns(name):
+            return Miss(name, loader.path, (f"what {self.stand_in.name} brings",))
         tried: list[str] = []
         for found_by, path in self._candidates(name, loader, tried):
             try:

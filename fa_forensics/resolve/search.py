@@ -59,6 +59,8 @@ class Searcher:
         self.library_path = tuple(library_path)
         self.defaults = _default_directories(loader)
         self.problems: list[str] = []
+        #: Directories that are taken for empty: what is installed there is not asked about.
+        self.hidden: tuple[str, ...] = ()
         self._cache_file = cache_file
         self._cache: dict[str, list[str]] | None = None
         self._levels: tuple[str, ...] | None = None
@@ -106,6 +108,8 @@ class Searcher:
         return known
 
     def _probe(self, path: str) -> bool:
+        if self.hidden and os.path.realpath(path).startswith(self.hidden):
+            return False
         try:
             head = read_bounded(path, 20)
         except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.facts import ElfFacts
@@ -16,8 +17,11 @@ from fa_forensics.report import Skipped
 from fa_forensics.resolve.bind import find_provider
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.link import Linker
-from fa_forensics.resolve.nearest import NameIndex
+from fa_forensics.resolve.nearest import NameIndex, Near
 from fa_forensics.resolve.resolution import Binding, Resolution
+
+if TYPE_CHECKING:
+    from fa_forensics.resolve.stand_in import StandIn
 
 _MACHINES = {"x86_64": EM_X86_64, "aarch64": EM_AARCH64}
 
@@ -50,29 +54,32 @@ def link_target(
     environment: Environment,
     owners: Mapping[int, tuple[str, str]],
     as_package: bool,
+    stand_in: StandIn | None = None,
 ) -> Linked:
     """Resolve a file in an environment.
 
     ``owners`` maps a symbol's index to (demangled, owner). With ``as_package`` the file is
     loaded as its package does it: libraries of its own directory that it cannot find are
-    opened first. Nothing is raised: what keeps the file from being resolved becomes a
-    ``Skipped``.
+    opened first; with ``stand_in`` as if that torch were the installed one. Nothing is
+    raised: what keeps the file from being resolved becomes a ``Skipped``.
     """
     uses_torch = any(is_torch(owner) for _, owner in owners.values()) or any(
         is_torch(owner_of_library(soname) or "") for soname in elf.needed
     )
-    reason = _cannot_resolve(elf, environment, uses_torch)
+    reason = _cannot_resolve(elf, environment, uses_torch and stand_in is None)
+    if stand_in is not None and (elf.machine != environment.machine or _foreign(environment)):
+        return _by_table(path, elf, environment, owners, stand_in, uses_torch)
     if reason is not None:
         return Linked(None, (), (), (Skipped("link", reason),), uses_torch)
     try:
-        first = _link_once(path, elf, environment, owners, uses_torch, ())
+        first = _link_once(path, elf, environment, owners, uses_torch, (), stand_in)
         if not first.siblings:
             return first
     except ForensicsError as error:
         return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
     try:
         preload = [sibling.path for sibling in first.siblings]
-        second = _link_once(path, elf, environment, owners, uses_torch, preload)
+        second = _link_once(path, elf, environment, owners, uses_torch, preload, stand_in)
     except ForensicsError:
         return first  # a damaged neighbour changes nothing about this file
     if as_package:
@@ -89,10 +96,11 @@ def _link_once(
     owners: Mapping[int, tuple[str, str]],
     uses_torch: bool,
     preload: Sequence[str],
+    stand_in: StandIn | None = None,
 ) -> Linked:
     with_torch = loads_after_torch(elf, uses_torch)
     torch = environment.torch if with_torch else None
-    linker = open_linker(environment, with_torch)
+    linker = open_linker(environment, with_torch, stand_in)
     try:
         resolution = linker.resolve(path, elf.symbols, preload)
         missing = _explain(linker, resolution, owners, torch.path if torch else None)
@@ -112,8 +120,12 @@ def loads_after_torch(elf: ElfFacts, uses_torch: bool) -> bool:
     return uses_torch or any(is_cuda_library(soname) for soname in elf.needed)
 
 
-def open_linker(environment: Environment, with_torch: bool = True) -> Linker:
+def open_linker(
+    environment: Environment, with_torch: bool = True, stand_in: StandIn | None = None
+) -> Linker:
     """The process of an environment, after ``import torch`` as far as it has a torch.
+
+    With ``stand_in`` that torch is the one imported; the installed one is out of sight.
 
     Raises ``ForensicsError`` when the interpreter cannot be read or its loader's rules are
     not known.
@@ -125,10 +137,20 @@ def open_linker(environment: Environment, with_torch: bool = True) -> Linker:
         environment.python_real,
         environment.interpreter_loader,
         _MACHINES[environment.machine],
-        environment.torch.path if environment.torch and with_torch else None,
+        environment.torch.path if environment.torch and with_torch and not stand_in else None,
         environment.site_dirs,
         environment.variables,
+        stand_in,
+        () if stand_in is None else _installed_with_torch(environment),
     )
+
+
+def _installed_with_torch(environment: Environment) -> list[str]:
+    """The directories of torch's libraries and of the CUDA wheels, each ending in a slash."""
+    places = [os.path.join(site, "nvidia") for site in environment.site_dirs]
+    if environment.torch is not None:
+        places.append(environment.torch.lib_dir)
+    return [os.path.realpath(place) + os.sep for place in places]
 
 
 def _foreign(environment: Environment) -> str | None:
@@ -149,13 +171,56 @@ def _cannot_resolve(elf: ElfFacts, environment: Environment, uses_torch: bool) -
     foreign = _foreign(environment)
     if foreign is not None:
         return foreign
+    unreadable = _cannot_read(elf)
+    if unreadable is not None:
+        return unreadable
+    if uses_torch and environment.torch is None:
+        return environment.torch_problem or f"no torch is installed in {environment.prefix}"
+    return None
+
+
+def _cannot_read(elf: ElfFacts) -> str | None:
     if elf.type != "shared object" or not elf.has_dynamic:
         return "the file has no dynamic section that a loader could read"
     if elf.cut_short:
         return "the file is cut short, so its tables cannot be trusted"
-    if uses_torch and environment.torch is None:
-        return environment.torch_problem or f"no torch is installed in {environment.prefix}"
     return None
+
+
+def _by_table(
+    path: str,
+    elf: ElfFacts,
+    environment: Environment,
+    owners: Mapping[int, tuple[str, str]],
+    stand_in: StandIn,
+    uses_torch: bool,
+) -> Linked:
+    """Torch's and CUDA's part alone: this environment's interpreter cannot take the file."""
+    from fa_forensics.resolve.stand_in import resolve_by_table
+
+    reason = _cannot_read(elf)
+    if reason is not None:
+        return Linked(None, (), (), (Skipped("link", reason),), uses_torch)
+    try:
+        resolution = resolve_by_table(path, elf, owners, stand_in)
+    except ForensicsError as error:
+        return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
+    absent = {library.soname for library in resolution.missing_libraries}
+    rows: list[Missing] = []
+    for binding in resolution.missing:
+        demangled, owner = owners[binding.index]
+        library = _absent_library(binding, owner, absent)
+        row = Missing(binding, demangled, owner, library)
+        if library is None and is_torch(owner) and len(rows) < MAX_EXPLAINED:
+            near = tuple(Near(*entry) for entry in stand_in.nearest(binding.symbol))
+            row = Missing(binding, demangled, owner, None, near, nearest_sought=True)
+        rows.append(row)
+    foreign = _foreign(environment) or f"the Python here is for {environment.machine}"
+    skip = Skipped(
+        "link",
+        f"only torch's and CUDA's names and libraries were judged, nothing of the system: {foreign}",
+    )
+    return Linked(resolution, tuple(rows), (), (skip,), uses_torch)
 
 
 def _explain(
@@ -164,6 +229,7 @@ def _explain(
     owners: Mapping[int, tuple[str, str]],
     torch_dir: str | None,
 ) -> tuple[Missing, ...]:
+    stand_in = linker.stand_in
     absent = {library.soname for library in resolution.missing_libraries}
     too_old = {(miss.soname, miss.version) for miss in resolution.version_misses}
     index: NameIndex | None = None
@@ -176,13 +242,20 @@ def _explain(
             library = binding.version_file
         row = Missing(binding, demangled, owner, library)
         if library is None:
-            row = replace(row, exported_by=_exported_elsewhere(linker, binding))
+            found = _exported_elsewhere(linker, binding)
+            if found is None and stand_in is not None:
+                found = stand_in.exported_unlinked(binding.symbol)
+            row = replace(row, exported_by=found)
         if row.exported_by is not None:
             rows.append(row)
             continue
         if library is None and is_torch(owner) and torch_dir and explained < MAX_EXPLAINED:
             index = index or torch_names(linker, torch_dir)
             near = index.nearest(binding.symbol, libraries_of(owner))
+            row = Missing(binding, demangled, owner, None, near, nearest_sought=True)
+            explained += 1
+        elif library is None and is_torch(owner) and stand_in and explained < MAX_EXPLAINED:
+            near = tuple(Near(*entry) for entry in stand_in.nearest(binding.symbol))
             row = Missing(binding, demangled, owner, None, near, nearest_sought=True)
             explained += 1
         rows.append(row)
