@@ -290,12 +290,19 @@ class _Steady:
         self._raw.release_conn()
 
     def read(self, size: int) -> bytes:
+        """As many bytes as asked for, fewer only at the end. Raises RemoteIOError."""
         size = min(size, self._size - self._done)
+        parts: list[bytes] = []
+        while size > 0:
+            parts.append(self._some(size))
+            size -= len(parts[-1])
+        return b"".join(parts)
+
+    def _some(self, size: int) -> bytes:
+        """At least one byte, by asking again as often as TRIES says."""
         pause = FIRST_PAUSE
+        reason: Exception | None = None
         for tries_left in reversed(range(TRIES)):
-            if size <= 0:
-                break
-            reason: Exception | None = None
             try:
                 piece: bytes = self._raw.read(size)
                 if piece:
@@ -303,13 +310,12 @@ class _Steady:
                     return piece
             except _transfer_errors() as error:
                 reason = error
-            if not tries_left:
-                raise _broken_off(self._done, self._size) from reason
-            time.sleep(pause)
-            pause *= 2
-            self._raw.close()
-            self._raw = self._again(self._done)
-        return b""
+            if tries_left:
+                time.sleep(pause)
+                pause *= 2
+                self._raw.close()
+                self._raw = self._again(self._done)
+        raise _broken_off(self._done, self._size) from reason
 
 
 def _transfer_errors() -> tuple[type[Exception], ...]:
