@@ -126,17 +126,28 @@ def inspect(
 @main.command()
 @click.argument("symbols", nargs=-1, required=True, metavar="SYMBOL...")
 @_PYTHON
+@click.option(
+    "--torch",
+    metavar="RELEASE",
+    help="Answer as if this torch release were there (2.9.1), without any environment.",
+)
 @_FORMAT
 @_COLOR
-def why(symbols: tuple[str, ...], python: str | None, form: str, color: bool | None) -> None:
-    """Explain undefined symbols: whose they are, who exports them here, what to do.
+def why(
+    symbols: tuple[str, ...],
+    python: str | None,
+    torch: str | None,
+    form: str,
+    color: bool | None,
+) -> None:
+    """Explain undefined symbols: whose they are, which releases export them, what to do.
 
     SYMBOL is a name as the loader printed it, mangled or not, with or without its version.
     """
     from fa_forensics.why import explain
 
     try:
-        report = explain(symbols, python)
+        report = explain(symbols, python, torch=torch)
     except ForensicsError as error:
         _fail(error, form, "why")
     if report.problem is not None:

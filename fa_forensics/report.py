@@ -102,11 +102,63 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedTorch:
+    """The torch that ``--torch`` asked for, as a file was judged against it.
+
+    ``judged_by`` is "table" (its exports as recorded), "installed" (it is the one installed
+    here) or "nothing" (it could not be judged). ``note`` is one sentence on the source.
+    """
+
+    requested: str
+    version: str
+    release: str | None
+    cuda: str | None
+    cxx11_abi: str
+    judged_by: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFacts:
+    """What the table of torch releases says of one file.
+
+    ``known`` are the releases of the table for the file's machine, oldest first.
+    ``missing`` holds groups (releases, the names these do not export), for releases the
+    file does not link with; ``symbols`` counts the torch names it needs. ``built_on`` is
+    the window of releases it can have been built on, ``best`` the likeliest of them, with
+    one sentence of ``evidence`` for each bound; ``together`` counts the files of its
+    package that were judged as one, ``package_links`` is what all of these link with.
+    ``stable_floor`` is the release where the last of the stable interface's names that it
+    needs appeared. ``exported_by`` has the releases of names that are missing here.
+    The texts are intervals in words: "2.4.0 - 2.6.0".
+    """
+
+    machine: str
+    known: tuple[str, ...]
+    links_with: tuple[str, ...]
+    links_text: str
+    missing: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    symbols: int = 0
+    built_on: tuple[str, ...] = ()
+    built_text: str = ""
+    best: str | None = None
+    evidence: tuple[str, ...] = ()
+    confidence: str = "low"
+    together: int = 1
+    package_links: tuple[str, ...] = ()
+    package_text: str = ""
+    stable_floor: str | None = None
+    exported_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    exported_text: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TargetReport:
     """Everything said about one file.
 
     ``problem`` is one sentence when the file could not be analysed, or only in part; it
-    goes to stderr and makes the exit code 3.
+    goes to stderr and makes the exit code 3. ``torch`` is set when it was judged against
+    a torch that was asked for, ``releases`` where the table of releases could be asked.
     """
 
     path: str
@@ -122,6 +174,8 @@ class TargetReport:
     stable_abi: bool = False
     links_with: tuple[str, ...] = ()
     built_on: tuple[str, ...] = ()
+    releases: ReleaseFacts | None = None
+    torch: JudgedTorch | None = None
     gpu_code: tuple[GpuCode, ...] = ()
     toolkits: tuple[str, ...] = ()
     cuobjdump: Witness | None = None
@@ -141,20 +195,26 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A name that differs from the asked one only in its parameters or its flavour."""
+    """A name that differs from the asked one only in its parameters or its flavour.
+
+    ``interval`` is ``exported_by`` as text; ``change`` says what turned the signature
+    before it into this one, where the two followed one another.
+    """
 
     symbol: str
     demangled: str
     exported_by: tuple[str, ...] = ()
+    interval: str = ""
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One answer of ``why``, in the words of the JSON contract.
 
-    ``looked_here`` is false when this environment could not be searched,
-    ``releases_looked_up`` when there was no table of releases to look in: an empty
-    ``exported_by`` then says nothing.
+    ``interval`` is ``exported_by`` as text ("2.1.0 - 2.2.2"). ``looked_here`` is false when
+    this environment could not be searched, ``releases_looked_up`` when there was no table
+    of releases to look in: an empty ``exported_by`` then says nothing.
     """
 
     kind: str
@@ -167,6 +227,7 @@ class Answer:
     direction: str = "unknown"
     confidence: str = "medium"
     exported_by: tuple[str, ...] = ()
+    interval: str = ""
     overloads: tuple[Overload, ...] = ()
     help: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

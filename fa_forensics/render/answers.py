@@ -29,6 +29,9 @@ KIND_WORDS = {
     "unrecognised": "not recognised",
 }
 
+#: How many other signatures are shown; the most telling stand first.
+SHOWN = 6
+
 _WIDTH = 12
 
 
@@ -46,11 +49,17 @@ def answer_lines(answer: Answer, has_environment: bool, paint: Paint, width: int
     commands = [escape(command) for command in answer.help] or ["no command is known to help"]
     for number, command in enumerate(commands):
         lines += _row("type" if number == 0 else "", [command], paint, width)
-    for other in answer.overloads:
+    for other in answer.overloads[:SHOWN]:
         parts = [escape(other.demangled), escape(other.symbol)]
-        releases = _releases(answer.owner, other.exported_by)
+        releases = _releases(answer.owner, other.exported_by, other.interval)
         where = [f"in {releases[0]}", *releases[1:]] if releases else []
+        if other.change:
+            where = [*where[:-1], where[-1] + ":"] if where else []
+            where += pieces(escape(other.change))
         lines += _row("see also", list(dict.fromkeys(parts)) + where, paint, width)
+    if len(answer.overloads) > SHOWN:
+        more = f"{len(answer.overloads) - SHOWN} more of that name: --format json lists them"
+        lines += _row("", pieces(more), paint, width)
     for note in answer.notes:
         indent = " " * _WIDTH
         text = sentence(note, width, f"{'note':<{_WIDTH}}", indent)
@@ -80,7 +89,7 @@ def _what(answer: Answer) -> list[str]:
 
 
 def _exported(answer: Answer, has_environment: bool) -> list[str]:
-    releases = _releases(answer.owner, answer.exported_by)
+    releases = _releases(answer.owner, answer.exported_by, answer.interval)
     if not (releases or answer.symbol or answer.owner or answer.provider):
         return pieces("not a question of who exports it")
     if not releases and not answer.provider and answer.releases_looked_up:
@@ -96,8 +105,8 @@ def _exported(answer: Answer, has_environment: bool) -> list[str]:
     return [here.removeprefix("here: ") + " here" if not answer.provider else here]
 
 
-def _releases(owner: str | None, exported_by: tuple[str, ...]) -> list[str]:
-    parts = release_parts(exported_by)
+def _releases(owner: str | None, exported_by: tuple[str, ...], interval: str) -> list[str]:
+    parts = pieces(escape(interval)) if interval else release_parts(exported_by)
     # A bare "2.4.0" of a torch name is a torch release; other libraries bring their own name.
     if parts and parts[0][0].isdigit() and owner is not None and owner.startswith("torch"):
         return [f"torch {parts[0]}", *parts[1:]]

@@ -163,11 +163,14 @@ def _answer(answer: Answer) -> Document:
         "owner": answer.owner,
         "provider": answer.provider,
         "exported_by": _releases(answer.exported_by),
+        "interval": answer.interval,
         "overloads": [
             {
                 "symbol": other.symbol,
                 "demangled": other.demangled,
                 "exported_by": _releases(other.exported_by),
+                "interval": other.interval,
+                "change": other.change,
             }
             for other in answer.overloads
         ],

@@ -1,0 +1,357 @@
+"""What a missing torch name means, in words: its kind, its direction, its cause."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from fa_forensics.facts.demangle import (
+    mentions_cxx11,
+    mentions_old_string,
+    qualified_name,
+    readable,
+)
+from fa_forensics.facts.owner import STABLE, libraries_of
+from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
+from fa_forensics.why.history import (
+    BETWEEN,
+    INSIDE,
+    TOO_NEW,
+    TOO_OLD,
+    Form,
+    History,
+    Present,
+)
+from fa_forensics.why.place import Place
+from fa_forensics.why.signature import changes, reach_of
+
+OLDER, NEWER, FLAVOUR, UNKNOWN, NONE = (
+    "file-older", "file-newer", "other-flavour", "unknown", "none",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The heart of an answer: its kind and code, the direction, and the cause in words."""
+
+    kind: str
+    code: str
+    direction: str
+    cause: str
+    notes: tuple[str, ...] = ()
+    confidence: str = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A torch-owned name, what stands near it here, and its history (None: could not look)."""
+
+    name: str
+    demangled: str
+    owner: str
+    near: tuple[Near, ...]
+    history: History | None
+
+
+def judge_missing(question: Question, place: Place) -> Judgement:
+    """A name of torch that nothing here exports."""
+    history, present = question.history, place.present
+    if place.lacks_cuda(question.owner):
+        return _without_cuda(question, place)
+    twin = next((near for near in question.near if near.relation == OTHER_FLAVOUR), None)
+    if twin is not None:
+        return _other_flavour(question, place, twin.demangled)
+    if history is None or not (history.alive or history.forms or history.kin or history.moved):
+        return _unknown_name(question, place)
+    if present is None:
+        return _without_torch(question, history)
+    if "(" not in question.demangled and not history.symbol:
+        return _cut_off(question, place, history)
+    stands = history.place(present)
+    if stands == INSIDE:
+        return _contradiction(question, place, history)
+    if stands in (TOO_NEW, TOO_OLD):
+        return _drift(question, place, history, stands)
+    if stands == BETWEEN:
+        return _between(question, place, history)
+    return _never(question, place, history)
+
+
+def judge_present(question: Question, place: Place, library: str) -> Judgement:
+    """A name of torch that is here, so that an error about it comes from elsewhere."""
+    file = os.path.basename(library)
+    cause = f"{file} in this environment exports it, so here it is not missing"
+    history, present = question.history, place.present
+    if place.requested is not None:
+        cause = f"{file} of {place.here} exports it"
+    if history is not None and history.releases:
+        interval = history.interval(history.releases)
+        if present is not None and present.release in history.releases:
+            cause += f"; it cannot be missing from any torch {interval}"
+        else:
+            cause += f"; published torch {interval} have it"
+    cause += ": where an error names it, another torch was loaded than this one."
+    notes = (
+        "Such an error also comes from another environment, or from a file that does not list "
+        "this library among its needs: inspect the file itself.",
+    )
+    return Judgement("wrong-torch", "FA607", NONE, cause, notes)
+
+
+def change_words(history: History, form: Form) -> str:
+    """What turned the form before this one into it: ``in 2.3.0 `int` became `long```."""
+    if form not in history.line or form is history.line[0]:
+        return ""
+    before = history.line[history.line.index(form) - 1]
+    clauses = changes(before.demangled, form.demangled)
+    return f"in {form.releases[0]} {' and '.join(clauses)}" if clauses else ""
+
+
+def _without_cuda(question: Question, place: Place) -> Judgement:
+    assert place.present is not None
+    library = libraries_of(question.owner)[0]
+    cause = (
+        f"{place.here} has no CUDA, so it has no {library}, which exports such names: "
+        "the file needs a CUDA build of torch."
+    )
+    return Judgement("wrong-torch", "FA601", UNKNOWN, cause)
+
+
+def _other_flavour(question: Question, place: Place, twin: str) -> Judgement:
+    present = place.present
+    assert present is not None
+    cause = (
+        f"{place.here} has the same function in the other std::string flavour "
+        f"({readable(twin)}): this torch is {present.flavour}, the file was built for the "
+        "other one."
+    )
+    notes = ["Neither the CUDA version nor torch's release is at fault: only the flavour is."]
+    history = question.history
+    if history is not None and history.releases:
+        interval = history.interval(history.releases)
+        if present.release in history.releases:
+            notes = [
+                f"The {present.release} wheel on PyPI exports it: this torch is another build of "
+                "that release, in the other flavour."
+            ]
+        else:
+            notes.append(f"Of the wheels on PyPI, torch {interval} export the file's spelling.")
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, tuple(notes))
+
+
+def _unknown_name(question: Question, place: Place) -> Judgement:
+    """Nothing is known of the name's past: no atlas, or no release has anything like it."""
+    history = question.history
+    others = _others(question)
+    if history is None and question.owner == STABLE:
+        cause = (
+            f"{place.here} does not have this part of torch's stable interface yet: the file "
+            "needs a newer torch."
+        )
+        return Judgement("symbol-drift", "FA201", NEWER, cause)
+    if others and "(" not in question.demangled:
+        return _cut_off(question, place, history)
+    if others:
+        cause = (
+            f"your torch has {readable(others[0])} instead: the signature differs, so the "
+            f"file was built against another release than {place.here}."
+        )
+    elif history is None:
+        cause = (
+            f"{place.here} exports nothing of that name: the file was built against another "
+            "release, or the name is misspelt."
+        )
+    else:
+        cause = (
+            f"No torch from {history.known[0]} to {history.known[-1]} exports it: the file was "
+            "built for an older torch or for a build between releases, or it is a name that the "
+            "extension itself should define."
+        )
+    notes = () if history is not None else _flavour_note(question, place.present)
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, notes, "medium")
+
+
+def _without_torch(question: Question, history: History) -> Judgement:
+    """No torch here: the history alone, and what it says of any torch that lacks the name."""
+    if not history.alive:
+        return _never(question, None, history)
+    interval = history.interval(history.releases or history.alive)
+    if history.twin is not None and history.twin.releases:
+        cause = (
+            f"torch {interval} export it in this std::string flavour, "
+            f"torch {history.interval(history.twin.releases)} in the other one "
+            f"({readable(history.twin.demangled)}): the torch that lacks it has most likely the "
+            "other flavour."
+        )
+        if not history.releases:
+            cause = f"No wheel on PyPI exports it in this std::string flavour; {cause}"
+        return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+    return Judgement(
+        "symbol-drift", "FA201", UNKNOWN,
+        f"{_who_lacks(history)}{_line_words(history)}.", _reach(history),
+    )  # fmt: skip
+
+
+def _who_lacks(history: History) -> str:
+    first, last = history.alive[0], history.alive[-1]
+    whole = history.interval(history.alive)
+    older = first != history.known[0]
+    newer = last != history.known[-1]
+    if older and newer:
+        return f"torch {whole} export it: a torch that lacks it is older or newer than that"
+    if older:
+        return f"torch {whole} export it: a torch that lacks it is older than {first}"
+    if newer:
+        return f"torch {whole} export it: a torch that lacks it is newer than {last}"
+    return "every torch on record exports it: a torch that lacks it is not whole, or not on record"
+
+
+def _line_words(history: History) -> str:
+    steps = [words for form in history.line[1:] if (words := change_words(history, form))]
+    return f" ({'; '.join(steps)})" if steps else ""
+
+
+def _drift(question: Question, place: Place, history: History, stands: str) -> Judgement:
+    newer = stands == TOO_OLD
+    interval = history.interval(history.releases or history.alive)
+    age = "newer" if newer else "older"
+    cause = f"The file was built for a torch that is {age} than {place.here}: only {interval} "
+    cause += "export it"
+    instead = _instead(question, history, place.present)
+    if instead:
+        cause += f", and this one has {readable(instead)} instead"
+    else:
+        cause += ", and this one does not yet" if newer else ", and this one does not any more"
+    cause += f"{_line_words(history)}."
+    notes = (*_reach(history), *_drift_flavour(question, history, place.present))
+    direction = NEWER if newer else OLDER
+    return Judgement("symbol-drift", "FA201", direction, cause, notes)
+
+
+def _between(question: Question, place: Place, history: History) -> Judgement:
+    interval = history.interval(history.alive)
+    cause = (
+        f"torch {interval} export it, releases before and after {place.here}; this one does not."
+    )
+    instead = _instead(question, history, place.present)
+    if instead:
+        cause = cause[:-1] + f", it has {readable(instead)} instead."
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
+
+
+def _contradiction(question: Question, place: Place, history: History) -> Judgement:
+    """The version says that the name is there, the libraries say that it is not."""
+    present = place.present
+    assert present is not None
+    interval = history.interval(history.releases or history.alive)
+    if not present.published:
+        cause = (
+            f"The published torch {present.release} exports it ({interval}), this build of its "
+            f"own, {present.version}, does not: its libraries decide, not its number."
+        )
+        return Judgement("symbol-drift", "FA201", UNKNOWN, cause)
+    if history.releases and present.release not in history.releases:
+        cause = (
+            f"torch {present.release} has this function in the other std::string flavour only, "
+            "and in these libraries it is in neither: they are not those of that release."
+        )
+    else:
+        cause = (
+            f"It cannot be missing from any torch {interval}, yet the libraries here, which call "
+            f"themselves {present.version}, lack it: another torch's files were mixed in, or this "
+            "is another build than the published one."
+        )
+    return Judgement("wrong-torch", "FA607", UNKNOWN, cause)
+
+
+def _never(question: Question, place: Place | None, history: History) -> Judgement:
+    """No release on record exports it, though something near it is known."""
+    span = f"No torch from {history.known[0]} to {history.known[-1]} exports it"
+    if history.moved is not None:
+        cause = (
+            f"{span}; {readable(history.moved.demangled)} took its place "
+            f"(torch {history.interval(history.moved.releases)}): the file was built for an older "
+            "torch."
+        )
+        return Judgement("symbol-drift", "FA201", OLDER, cause)
+    if history.forms:
+        return _other_forms(question, place, history, span)
+    scope = qualified_name(question.demangled).rpartition("::")[0]
+    cause = (
+        f"{span}. It belongs to {scope}, which is torch's, so the file was most likely built for "
+        f"a torch older than {history.known[0]}."
+    )
+    return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
+
+
+def _other_forms(question: Question, place: Place | None, history: History, span: str) -> Judgement:
+    """Releases export the function, but never with these parameters."""
+    instead = _instead(question, history, place.present if place else None)
+    forms = [form for form in history.forms if form.releases]
+    shown = [f for f in forms if any(named.demangled == instead for named in f.symbols)]
+    texts = [
+        f"{readable(form.demangled)} (torch {history.interval(form.releases)})"
+        for form in (shown or forms[:1])
+    ]
+    cause = f"{span} with these parameters; there is {texts[0]}"
+    if forms[0].releases[0] == history.known[0]:
+        # It was there with other parameters from the first release on record.
+        cause += f": the file was most likely built for a torch older than {history.known[0]}."
+        return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
+    cause += ": the file was built for a torch between releases, or for another kind of build."
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
+
+
+def _cut_off(question: Question, place: Place, history: History | None) -> Judgement:
+    others = _others(question) or [form.demangled for form in (history.forms if history else ())]
+    cause = (
+        f"{place.here} exports functions of that name ({readable(others[0])}); without its "
+        "parameters nobody can say whether one is missing. Was the end of the name cut off?"
+    )
+    if not _others(question):
+        cause = cause.replace(f"{place.here} exports", "torch exports")
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause)
+
+
+def _others(question: Question) -> list[str]:
+    return [near.demangled for near in question.near if near.relation != SAME_NAME]
+
+
+def _instead(question: Question, history: History, present: Present | None) -> str | None:
+    """What the present torch has in the name's place: as its libraries or the atlas say."""
+    others = _others(question)
+    if not others or present is None:
+        return others[0] if others else None
+    # Of several signatures, the one that took this one's place in its line.
+    line = [named.demangled for form in history.line for named in form.symbols]
+    return next((text for text in others if text in line), others[0])
+
+
+def _reach(history: History) -> tuple[str, ...]:
+    """That a change touched more than this function, where it did."""
+    for before, after in zip(history.line, history.line[1:], strict=False):
+        reach = reach_of(changes(before.demangled, after.demangled))
+        if reach:
+            return (f"In {after.releases[0]} {reach}, so many others are missing with it.",)
+    return ()
+
+
+def _drift_flavour(
+    question: Question, history: History, present: Present | None
+) -> tuple[str, ...]:
+    """Whether the std::string flavour plays a part: people read ``cxx11`` and stop there."""
+    if history.twin is None and mentions_cxx11(question.name, question.demangled):
+        return (
+            "Its std::string flavour is not the cause: no release exports it in the other one.",
+        )
+    return _flavour_note(question, present)
+
+
+def _flavour_note(question: Question, present: Present | None) -> tuple[str, ...]:
+    if present is None:
+        return ()
+    new = mentions_cxx11(question.name, question.demangled)
+    old = mentions_old_string(question.demangled)
+    if (new and present.flavour == "pre-cxx11") or (old and present.flavour == "cxx11"):
+        return ("Its std::string flavour is not that of this torch either.",)
+    return ()

@@ -1,0 +1,143 @@
+"""What to type: for each way out one command, and what it does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from fa_forensics.atlas.builds import Build
+from fa_forensics.atlas.store import Atlas
+from fa_forensics.why.history import INSIDE, NOWHERE, History, Present, order_key
+from fa_forensics.why.place import Place
+
+#: Says which torch an interpreter loads, without asking any index.
+_WHICH_TORCH = "-c 'import torch; print(torch.__version__, torch.__path__[0])'"
+
+
+def inspect_command(place: Place, needed_by: Sequence[str]) -> str:
+    """Look at the file itself, which knows more than one of its symbols does."""
+    file = shlex.quote(needed_by[0]) if needed_by else "/path/to/the/failing.so"
+    python = f"--python {shlex.quote(place.python)} " if place.python else ""
+    return f"fa-forensics inspect {python}{file}"
+
+
+def which_torch(place: Place) -> str:
+    """Ask the interpreter which torch it loads."""
+    return f"{_python(place)} {_WHICH_TORCH}"
+
+
+def without_path(place: Place) -> str:
+    """Import torch without LD_LIBRARY_PATH: whether it works shows where the copy comes from."""
+    return f"env -u LD_LIBRARY_PATH {_python(place)} -c 'import torch'"
+
+
+def reinstall_torch(place: Place, release: str) -> str:
+    """Put back the torch of a release, whole."""
+    return f'{_pip(place)} install --force-reinstall --no-cache-dir "torch=={release}"'
+
+
+def install(place: Place, requirement: str) -> str:
+    """Install one requirement."""
+    return f'{_pip(place)} install "{requirement}"'
+
+
+def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
+    """(command, what it does): another build of the package that has the failing file."""
+    if not needed_by or place.environment is None or place.present is None:
+        return None
+    from fa_forensics.facts.package import find_distribution
+    from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+
+    found = find_distribution(needed_by[0], place.environment.site_dirs)
+    if found is None:
+        return None
+    row = row_of(found.name)
+    command = rebuild_command(place.environment.python, found.name, found.version, row)
+    return command, rebuild_does(found.name, row, f"torch {place.present.release}")
+
+
+def torch_with_it(
+    place: Place, history: History, atlas: Atlas
+) -> tuple[str | None, tuple[str, ...]]:
+    """(the release nearest to the present one that exports the name, remarks).
+
+    A release without a wheel for the environment's Python is passed over, and that is said.
+    """
+    ranked = _by_distance(history.releases, history.known, place.present)
+    python = place.environment.version_short if place.environment else None
+    skipped: list[str] = []
+    for release in ranked:
+        build = atlas.build(release, history.machine)
+        if build is None or not _serves(build, python):
+            skipped.append(release)
+            continue
+        return release, _skipped_words(skipped, python, history)
+    return None, _skipped_words(skipped, python, history)
+
+
+def _by_distance(
+    releases: Sequence[str], known: Sequence[str], present: Present | None
+) -> list[str]:
+    """The nearest release first; the newest where no torch is there to be near to."""
+    if present is None:
+        return list(reversed(releases))
+    own = order_key(present.release)
+    at = next((i for i, release in enumerate(known) if order_key(release) >= own), len(known))
+    return sorted(releases, key=lambda release: abs(known.index(release) - at))
+
+
+def _serves(build: Build, python: str | None) -> bool:
+    return python is None or not build.pythons or python in build.pythons
+
+
+def _skipped_words(skipped: Sequence[str], python: str | None, history: History) -> tuple[str, ...]:
+    if not skipped:
+        return ()
+    which = history.interval(skipped)
+    have = "has" if len(skipped) == 1 else "have"
+    return (f"torch {which} {have} no wheel for Python {python}.",)
+
+
+def torch_commands(
+    place: Place, history: History, atlas: Atlas, needed_by: Sequence[str], flavour: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, remarks) for a torch-owned name that is missing: the extension, then torch.
+
+    The extension comes first: other packages may need the torch that is here. With
+    ``flavour`` only the extension can be mended: a torch of another release has other
+    names too.
+    """
+    commands: list[str] = []
+    remarks: tuple[str, ...] = ()
+    built = rebuild(place, needed_by)
+    if built is not None:
+        commands.append(built[0])
+    stands = NOWHERE if place.present is None else history.place(place.present)
+    release = None
+    if not flavour and stands != INSIDE:
+        release, remarks = torch_with_it(place, history, atlas)
+    if release is not None:
+        commands.append(install(place, f"torch=={release}"))
+    if built is not None and release is not None:
+        remarks = (
+            f"One of the two commands is enough: the first {built[1]}; the second changes torch, "
+            "for all other packages too.",
+            *remarks,
+        )
+    elif built is not None:
+        remarks = (f"The command {built[1]}.", *remarks)
+    elif release is not None and place.present is not None:
+        remarks = (
+            "Installing another torch changes it for all other packages too; a build of the "
+            f"extension for {place.present.text} is the other way out.",
+            *remarks,
+        )
+    return (*commands, inspect_command(place, needed_by)), remarks
+
+
+def _python(place: Place) -> str:
+    return shlex.quote(place.python) if place.python else "python"
+
+
+def _pip(place: Place) -> str:
+    return f"{_python(place)} -m pip"

@@ -1,0 +1,225 @@
+"""A name's life over torch's releases, as the atlas has it, and where a torch stands in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fa_forensics.atlas.builds import interval_text
+from fa_forensics.atlas.overloads import Named
+from fa_forensics.atlas.store import Atlas
+from fa_forensics.facts.demangle import fold_flavour, qualified_name
+from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
+from fa_forensics.why.signature import changes
+
+#: Where a torch stands in relation to the releases that have a name.
+INSIDE, TOO_NEW, TOO_OLD, BETWEEN, NOWHERE = "inside", "too new", "too old", "between", "nowhere"
+
+#: Scopes that names of torch moved between.
+_MOVES = ("c10", "at", "torch", "c10::cuda", "at::cuda", "c10d")
+
+_RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The torch to answer for, installed or only named.
+
+    ``version`` is its whole text, ``release`` the leading N.N.N, ``flavour`` that of its
+    std::string ("cxx11", "pre-cxx11", "unknown"); ``installed`` tells whether its
+    libraries were read.
+    """
+
+    version: str
+    release: str
+    flavour: str
+    has_cuda: bool
+    installed: bool
+
+    @property
+    def published(self) -> bool:
+        """Whether the version is that of a release, not of a nightly or somebody's own build."""
+        return is_published(self.version)
+
+    @property
+    def text(self) -> str:
+        """The torch in messages: ``torch 2.4.0+cu121``."""
+        return f"torch {self.version}"
+
+
+def is_published(version: str) -> bool:
+    """Whether a version text is that of a published release.
+
+    "2.4.0+cu121" is; "2.6.0a0+ecf3bae40a.nv25.01" (NGC), "2.9.0.dev20250801" (nightly)
+    and "2.5.1+gita8d6afb" (built from source) are not.
+    """
+    number, _, local = version.partition("+")
+    return re.fullmatch(r"\d+(\.\d+)*(\.post\d+)?", number) is not None and (
+        re.match(r"git|[0-9a-f]{7,}", local) is None
+    )
+
+
+def order_key(version: str) -> tuple[int, int, int, bool]:
+    """Sorts versions; what comes before a release (2.2.0a0, 2.9.0.dev…) stands before it."""
+    found = _RELEASE.match(version)
+    if found is None:
+        return (0, 0, 0, False)
+    major, minor, patch, rest = found.groups()
+    early = re.match(r"\.?(a|b|rc|dev)\d*", rest.partition("+")[0]) is not None
+    return (_number(major), _number(minor), _number(patch or "0"), not early)
+
+
+def _number(digits: str) -> int:
+    return int(digits[:9])
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One signature of a function: its symbols (both flavours), and the releases with any."""
+
+    demangled: str
+    symbols: tuple[Named, ...]
+    releases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the atlas has of one name.
+
+    ``symbol`` is the linker's name, found where only a readable one was given, or "".
+    ``releases`` export this very name, ``alive`` it or its twin of the other flavour,
+    oldest first; ``forms`` are all signatures of the function in the order of their lives,
+    ``line`` those that followed one another with the asked one among them. ``moved`` is a
+    name of another scope that took its place, ``kin`` tells that torch's releases export
+    other members of the same class.
+    """
+
+    symbol: str
+    machine: str
+    known: tuple[str, ...]
+    releases: tuple[str, ...]
+    alive: tuple[str, ...]
+    twin: Named | None
+    forms: tuple[Form, ...]
+    line: tuple[Form, ...]
+    moved: Named | None
+    kin: bool
+
+    def interval(self, releases: Sequence[str]) -> str:
+        """Releases as text: "2.1.0" to "2.2.2", as people write it."""
+        return interval_text(releases, self.known) if releases else ""
+
+    def place(self, present: Present) -> str:
+        """Where a torch stands in relation to the releases that have the name."""
+        if not self.alive:
+            return NOWHERE
+        keys = [order_key(release) for release in self.alive]
+        own = order_key(present.version)
+        if own[:3] == order_key(present.release)[:3] and own[3]:
+            own = order_key(present.release)  # 2.4.0.post1 and 2.4.0+cu121 are 2.4.0
+        if own in keys:
+            return INSIDE
+        if own > keys[-1]:
+            return TOO_NEW
+        return TOO_OLD if own < keys[0] else BETWEEN
+
+
+def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
+    """The history of a name (mangled, or as readable as it was given) on one machine."""
+    known = atlas.releases(machine)
+    rows = atlas.overloads(name or demangled, machine)
+    same = [row for row in rows if row.relation == SAME_NAME]
+    if not name and "(" in demangled and len(same) == 1:
+        name, demangled = same[0].symbol, same[0].demangled
+    releases = atlas.releases_of(name, machine) if name else ()
+    twin = next((row for row in rows if row.relation == OTHER_FLAVOUR), None) if name else None
+    alive = _ordered({*releases, *(twin.releases if twin else ())}, known)
+    forms = _forms(rows, known)
+    line = _line(fold_flavour(demangled), forms, known)
+    moved, kin = None, False
+    if not alive and not forms and name.startswith("_Z"):
+        moved = _moved(demangled, atlas, machine)
+        kin = _has_kin(demangled, atlas, machine)
+    return History(name, machine, known, releases, alive, twin, forms, line, moved, kin)
+
+
+def _ordered(releases: set[str], known: Sequence[str]) -> tuple[str, ...]:
+    return tuple(release for release in known if release in releases)
+
+
+def _forms(rows: Sequence[Named], known: Sequence[str]) -> tuple[Form, ...]:
+    groups: dict[str, list[Named]] = {}
+    for row in rows:
+        groups.setdefault(fold_flavour(row.demangled), []).append(row)
+    forms = [
+        Form(text, tuple(group), _ordered({r for row in group for r in row.releases}, known))
+        for text, group in groups.items()
+    ]
+    return tuple(sorted(forms, key=lambda form: (_span(form, known), form.demangled)))
+
+
+def _span(form: Form, known: Sequence[str]) -> tuple[int, int]:
+    if not form.releases:
+        return (len(known), len(known))
+    return known.index(form.releases[0]), known.index(form.releases[-1])
+
+
+def _line(own: str, forms: Sequence[Form], known: Sequence[str]) -> tuple[Form, ...]:
+    """The forms that replaced one another: each begins where the one before it ends.
+
+    Of several that begin there the one with the fewest changes is taken. Empty when the
+    asked form is exported by no release.
+    """
+    start = next((form for form in forms if form.demangled == own and form.releases), None)
+    if start is None:
+        return ()
+    line = [start]
+    while (after := _neighbour(line[-1], forms, known, 1)) is not None:
+        line.append(after)
+    while (before := _neighbour(line[0], forms, known, -1)) is not None:
+        line.insert(0, before)
+    return tuple(line)
+
+
+def _neighbour(form: Form, forms: Sequence[Form], known: Sequence[str], step: int) -> Form | None:
+    first, last = _span(form, known)
+    found = []
+    for other in forms:
+        if not other.releases or other is form:
+            continue
+        begin, end = _span(other, known)
+        if (step > 0 and begin == last + 1) or (step < 0 and end == first - 1):
+            found.append(other)
+    return min(found, key=lambda other: _distance(form, other), default=None)
+
+
+def _distance(form: Form, other: Form) -> tuple[int, str]:
+    clauses = changes(form.demangled, other.demangled)
+    return (len(clauses) or 99, other.demangled)
+
+
+def _moved(demangled: str, atlas: Atlas, machine: str) -> Named | None:
+    """The same name in another scope of torch: at::UndefinedTensorImpl became c10::'s."""
+    scope, _, rest = qualified_name(fold_flavour(demangled)).partition("::")
+    for other in _MOVES:
+        if other == scope or not rest:
+            continue
+        rows = [row for row in atlas.overloads(f"{other}::{rest}", machine) if row.releases]
+        if rows:
+            return rows[0]
+    return None
+
+
+def _has_kin(demangled: str, atlas: Atlas, machine: str) -> bool:
+    """Whether releases export other members of the name's own class, which is torch's then.
+
+    A namespace proves nothing: extensions define functions of their own in at::native.
+    """
+    parts = qualified_name(demangled).split("::")
+    if len(parts) < 3 or not parts[-2][:1].isupper():
+        return False
+    if not all(part.isidentifier() for part in parts[:-1]):
+        return False
+    body = "".join(f"{len(part)}{part}" for part in parts[:-1])
+    return any(atlas.starting_with(prefix + body, machine, limit=1) for prefix in ("_ZN", "_ZNK"))

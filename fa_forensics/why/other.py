@@ -1,0 +1,118 @@
+"""The answer for a name that is not torch's: Python, glibc, the driver, the extension itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from fa_forensics.facts.owner import OWN, PYTHON, is_cuda, title_of
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.report import Answer
+from fa_forensics.why.cause import NEWER, NONE, UNKNOWN, Judgement
+from fa_forensics.why.commands import inspect_command
+from fa_forensics.why.place import Place, other_soname
+from fa_forensics.why.spelling import could_be_spelt
+from fa_forensics.why.tables import Tables
+
+#: Symbol versions and the answer's kind: GLIBC_2.38 is a matter of glibc, whoever owns it.
+_VERSION_KINDS = (("GLIBCXX_", "libstdcxx"), ("CXXABI_", "libstdcxx"), ("GLIBC_", "glibc"))
+
+#: The kind and code of a missing name by its owner; the first column is the owner.
+_KINDS = {
+    PYTHON: ("python-abi", "FA402"),
+    OWN: ("own-symbol", "FA205"),
+    "cuda-driver": ("gpu-driver", "FA209"),
+    "nvml": ("gpu-driver", "FA209"),
+    "hip": ("rocm", "FA204"),
+    "libstdc++": ("libstdcxx", "FA203"),
+}
+
+
+def other_answer(
+    symbol: SymbolText,
+    name: str,
+    owner: str,
+    provider: str | None,
+    place: Place,
+    tables: Tables,
+    needed_by: Sequence[str],
+) -> Answer:
+    """Judge a name that torch does not own."""
+    if is_cuda(owner) and name:
+        from fa_forensics.why.cuda import cuda_answer
+
+        return cuda_answer(symbol, name, owner, provider, place, tables, needed_by)
+    judgement = _judge(symbol, owner, provider, place)
+    return Answer(
+        kind=judgement.kind,
+        code=judgement.code,
+        symbol=name or None,
+        demangled=symbol.demangled,
+        owner=owner,
+        provider=provider,
+        cause=judgement.cause,
+        direction=judgement.direction,
+        confidence=judgement.confidence,
+        help=(inspect_command(place, needed_by),),
+        notes=judgement.notes,
+        releases_looked_up=False,
+    )
+
+
+def _judge(symbol: SymbolText, owner: str, provider: str | None, place: Place) -> Judgement:
+    kind, code, direction = _kind(symbol, owner, provider)
+    title = title_of(owner)
+    if not place.looked(owner):
+        cause = f"It belongs to {title}; who exports it could not be looked up here."
+        return Judgement(kind, code, direction, cause, (), "medium")
+    if symbol.name is None and provider is None and not could_be_spelt(symbol):
+        cause = (
+            "A readable name of this sort (a template, an operator, a name of std) can be spelt in "
+            "many ways and was not looked up; paste the mangled name, which starts with _Z."
+        )
+        return Judgement(kind, code, direction, cause, (), "low")
+    if provider is not None:
+        return provided(kind, code, provider)
+    confidence = "medium" if symbol.name is None else "high"
+    if owner == OWN:
+        cause = (
+            "No known library owns such a name: it is the extension's own, or one of a library "
+            "of its package. A source file was left out of the build, or that library is missing."
+        )
+        return Judgement(kind, code, direction, cause, (), confidence)
+    loaded = place.loaded_of(owner)
+    other_major = other_soname(symbol, loaded)
+    if other_major is not None:
+        return another_major(other_major, symbol.version or "", place)
+    if loaded:
+        cause = f"{title} is here ({loaded[0].path}) but does not export it: it is another release."
+    else:
+        cause = f"It belongs to {title}, which is not loaded with {place.here}."
+    return Judgement(kind, code, direction, cause, (), confidence)
+
+
+def provided(kind: str, code: str, provider: str) -> Judgement:
+    """A name that is here."""
+    return Judgement(
+        kind, code, NONE,
+        f"{os.path.basename(provider)} in this environment exports it, so here it is not missing.",
+        ("An error that names it comes from another environment, or from a file that does not list "
+         "this library among its needs: inspect the file itself.",),
+    )  # fmt: skip
+
+
+def another_major(brought: str, wanted: str, place: Place) -> Judgement:
+    """The library is here in another major version than the symbol's version names."""
+    cause = (
+        f"{place.here} brings {brought}; the file needs {wanted}, which is another "
+        "major version and not here."
+    )
+    return Judgement("missing-library", "FA602", UNKNOWN, cause)
+
+
+def _kind(symbol: SymbolText, owner: str, provider: str | None) -> tuple[str, str, str]:
+    for prefix, kind in _VERSION_KINDS:
+        if symbol.version and symbol.version.startswith(prefix):
+            return kind, "FA203", NEWER if provider is None else NONE
+    kind, code = _KINDS.get(owner, ("versioned-symbol", "FA204"))
+    return kind, code, UNKNOWN

@@ -1,0 +1,168 @@
+"""What is looked in: an environment's libraries, or a torch that is only named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.elf.dynamic import gnu_hash
+from fa_forensics.facts.environment import Environment, find_environment
+from fa_forensics.facts.owner import is_torch, libraries_of, owner_of_library
+from fa_forensics.facts.symbol_text import SymbolText, mangled_scope
+from fa_forensics.resolve.link import Linker
+from fa_forensics.resolve.nearest import NameIndex, Near
+from fa_forensics.resolve.process import LoadedObject
+from fa_forensics.resolve.target import open_linker, torch_names
+from fa_forensics.why.history import Present
+from fa_forensics.why.tables import Tables
+
+if TYPE_CHECKING:
+    from fa_forensics.atlas.requested import RequestedTorch
+
+#: Owners whose libraries only CUDA builds of torch have.
+CUDA_OWNERS = ("torch/c10_cuda", "torch/torch_cuda")
+
+#: Machines that the atlas has builds for; the first stands for all others.
+_MACHINES = ("x86_64", "aarch64")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the answers hold.
+
+    ``environment`` and ``linker`` are None where nothing was looked at, for the reason in
+    ``problem``; ``present`` is the torch to answer for, if there is one, and ``requested``
+    the same where it need not be here.
+    """
+
+    environment: Environment | None
+    linker: Linker | None
+    present: Present | None
+    problem: str | None
+    requested: RequestedTorch | None = None
+
+    @property
+    def machine(self) -> str:
+        """The machine whose torch wheels count: the environment's, x86_64 where it has none."""
+        own = self.environment.machine if self.environment else ""
+        return own if own in _MACHINES else _MACHINES[0]
+
+    @property
+    def here(self) -> str:
+        """The place in messages."""
+        return self.present.text if self.present else "this environment"
+
+    @property
+    def python(self) -> str | None:
+        """The environment's interpreter, for commands."""
+        return self.environment.python if self.environment else None
+
+    def looked(self, owner: str) -> bool:
+        """Whether the libraries of an owner could be looked through here."""
+        if self.requested is not None:
+            return is_torch(owner)
+        if self.linker is None or self.environment is None:
+            return False
+        return self.environment.torch is not None or not is_torch(owner)
+
+    def lacks_cuda(self, owner: str) -> bool:
+        """Whether a symbol of torch's CUDA libraries meets a torch that was built without."""
+        return self.present is not None and not self.present.has_cuda and owner in CUDA_OWNERS
+
+    def provider(self, name: str, version: str | None) -> str | None:
+        """The library that exports a name, as ``import torch`` leaves the process: its path."""
+        if self.requested is not None and name:
+            return self.requested.exported_unlinked(name)
+        if self.linker is None or not name:
+            return None
+        raw = name.encode("utf-8", "surrogateescape")
+        hashed = gnu_hash(raw)
+        for loaded in self.linker.process.objects:
+            if loaded.dynamic.lookup(raw, hashed, version) is not None:
+                return loaded.path
+        return None
+
+    def near(self, name: str, demangled: str, owner: str) -> tuple[Near, ...]:
+        """What torch's libraries export instead of a name, mangled or readable ("" for name)."""
+        if self.requested is not None:
+            return tuple(Near(*row) for row in self.requested.nearest(name or demangled))
+        index = self._torch_names()
+        if index is None:
+            return ()
+        if name:
+            return index.nearest(name, libraries_of(owner))
+        prefix = mangled_scope(demangled)
+        return index.with_scope(prefix, demangled) if prefix else ()
+
+    def loaded_of(self, owner: str) -> list[LoadedObject]:
+        """The loaded libraries of an owner."""
+        return [
+            loaded
+            for loaded in (self.linker.process.objects if self.linker else ())
+            if owner_of_library(os.path.basename(loaded.path)) == owner
+        ]
+
+    def close(self) -> None:
+        """Close the files that were looked through."""
+        if self.linker is not None:
+            self.linker.close()
+
+    def _torch_names(self) -> NameIndex | None:
+        if self.linker is None or self.environment is None or self.environment.torch is None:
+            return None
+        return torch_names(self.linker, self.environment.torch.path)
+
+
+def named_place(
+    text: str, python: str | None, environ: Mapping[str, str] | None, tables: Tables
+) -> Place:
+    """The place to answer for: a release by its name. Nothing here is looked through.
+
+    ``python`` only says which Python, and so which machine, it would be installed in.
+    Raises ``UsageError`` when the text names no release of the table, ``AtlasDamaged``
+    when there is no table, ``EnvironmentNotFound`` as ``find_environment`` does.
+    """
+    from fa_forensics.atlas.requested import requested_torch
+
+    environment = None
+    if python is not None:
+        environment = find_environment(python, None, os.environ if environ is None else environ)
+    machine = environment.machine if environment else _MACHINES[0]
+    requested = requested_torch(text, tables.needed_atlas(), machine)
+    present = Present(
+        requested.version,
+        requested.release,
+        requested.flavour,
+        has_cuda=requested.cuda is not None,
+        installed=False,
+    )
+    return Place(environment, None, present, None, requested)
+
+
+def open_place(python: str | None, environ: Mapping[str, str] | None) -> Place:
+    """The place to answer for: an environment. Raises ``EnvironmentNotFound``."""
+    environment = find_environment(python, None, os.environ if environ is None else environ)
+    torch = environment.torch
+    present = None
+    if torch is not None:
+        present = Present(
+            torch.version, torch.release, torch.cxx11_abi, torch.has_cuda_libs, installed=True
+        )
+    problem = environment.torch_problem if torch is None else None
+    try:
+        linker = open_linker(environment)
+    except ForensicsError as error:
+        return Place(environment, None, present, error.message)
+    return Place(environment, linker, present, problem)
+
+
+def other_soname(symbol: SymbolText, loaded: Sequence[LoadedObject]) -> str | None:
+    """The loaded library when the symbol's version names it with another major version."""
+    version = symbol.version or ""
+    names = [os.path.basename(one.path) for one in loaded]
+    if ".so." not in version or not names or version in names:
+        return None
+    return names[0]

@@ -1,0 +1,174 @@
+"""The answer for a name that torch owns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.report import Answer, Overload
+from fa_forensics.resolve.nearest import SAME_NAME, Near
+from fa_forensics.why.cause import (
+    FLAVOUR,
+    UNKNOWN,
+    Judgement,
+    Question,
+    change_words,
+    judge_missing,
+    judge_present,
+)
+from fa_forensics.why.commands import (
+    inspect_command,
+    reinstall_torch,
+    torch_commands,
+    which_torch,
+)
+from fa_forensics.why.history import Form, History, look_up
+from fa_forensics.why.place import Place
+from fa_forensics.why.spelling import could_be_spelt
+from fa_forensics.why.tables import Tables
+
+#: Parts of torch that the atlas has no builds of.
+_NO_TABLE = ("torch/c10_hip", "torch/torch_hip")
+
+
+def torch_answer(
+    symbol: SymbolText,
+    name: str,
+    owner: str,
+    provider: str | None,
+    near: tuple[Near, ...],
+    place: Place,
+    tables: Tables,
+    needed_by: Sequence[str],
+) -> Answer:
+    """Judge a torch-owned name by what is here and by its history."""
+    history = None
+    if tables.atlas is not None and owner not in _NO_TABLE:
+        history = look_up(name, symbol.demangled, tables.atlas, place.machine)
+        name = name or history.symbol
+    question = Question(name, symbol.demangled, owner, near, history)
+    judgement = _judge(symbol, question, provider, place)
+    helped, remarks = _help(judgement, question, provider, place, tables, needed_by)
+    return Answer(
+        kind=judgement.kind,
+        code=judgement.code,
+        symbol=name or None,
+        demangled=symbol.demangled,
+        owner=owner,
+        provider=provider,
+        cause=judgement.cause,
+        direction=judgement.direction,
+        confidence=judgement.confidence,
+        exported_by=_exported_by(question, provider, place),
+        interval="" if history is None else history.interval(history.releases),
+        overloads=_overloads(question, provider, place),
+        help=helped,
+        notes=(*judgement.notes, *remarks),
+        releases_looked_up=history is not None,
+    )
+
+
+def _judge(symbol: SymbolText, question: Question, provider: str | None, place: Place) -> Judgement:
+    history = question.history
+    if provider is not None:
+        return judge_present(question, place, provider)
+    if symbol.name is None and not question.name and not could_be_spelt(symbol):
+        return Judgement(
+            "symbol-drift", "FA201", UNKNOWN,
+            "A readable name of this sort (a template, an operator, a name of std) can be spelt in "
+            "many ways and was not looked up; paste the mangled name, which starts with _Z.",
+            (), "low",
+        )  # fmt: skip
+    if history is None and not place.looked(question.owner):
+        return Judgement(
+            "symbol-drift", "FA201", UNKNOWN,
+            f"It belongs to {title_of(question.owner)}; who exports it could not be looked up "
+            "here.", (), "medium",
+        )  # fmt: skip
+    judgement = judge_missing(question, place)
+    if symbol.name is None and not question.name:
+        # It may only be written otherwise than the demangler does.
+        return replace(judgement, confidence="medium")
+    return judgement
+
+
+def _exported_by(question: Question, provider: str | None, place: Place) -> tuple[str, ...]:
+    if question.history is not None:
+        return question.history.releases
+    here = provider is not None and place.present is not None
+    return (place.present.release,) if here and place.present else ()
+
+
+def _overloads(question: Question, provider: str | None, place: Place) -> tuple[Overload, ...]:
+    """The other signatures: the function's own line in its order, else what stands near it."""
+    history, present = question.history, place.present
+    if history is None:
+        release = (present.release,) if present else ()
+        return tuple(
+            Overload(n.symbol, n.demangled, release)
+            for n in question.near
+            if n.relation != SAME_NAME and provider is None
+        )
+    rows: list[Overload] = []
+    forms = history.line if provider is not None else _most_telling_first(history)
+    for form in forms:
+        rows += _rows_of(form, change_words(history, form), question.name, history)
+    if history.moved is not None:
+        moved = history.moved
+        interval = history.interval(moved.releases)
+        rows.append(Overload(moved.symbol, moved.demangled, moved.releases, interval))
+    known = {row.demangled for row in rows}
+    for near in question.near:
+        if near.relation != SAME_NAME and provider is None and near.demangled not in known:
+            # Only this very torch has it: it is no build that the table knows.
+            rows.append(Overload(near.symbol, near.demangled, ()))
+    return tuple(rows)
+
+
+def _most_telling_first(history: History) -> Sequence[Form]:
+    """The name's own twin, the signatures before and after it in time, then all others."""
+    own = [f for f in history.forms if any(n.symbol == history.symbol for n in f.symbols)]
+    line = list(history.line) or own
+    return line + [form for form in history.forms if form not in line]
+
+
+def _rows_of(form: Form, change: str, asked: str, history: History) -> list[Overload]:
+    return [
+        Overload(
+            symbol=named.symbol,
+            demangled=named.demangled,
+            exported_by=named.releases,
+            interval=history.interval(named.releases),
+            change=change,
+        )
+        for named in form.symbols
+        if named.symbol != asked and named.relation != SAME_NAME and named.releases
+    ]
+
+
+def _help(
+    judgement: Judgement,
+    question: Question,
+    provider: str | None,
+    place: Place,
+    tables: Tables,
+    needed_by: Sequence[str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    history, present = question.history, place.present
+    look = inspect_command(place, needed_by)
+    if present is None:
+        ask = "fa-forensics why --python /path/to/env/bin/python SYMBOL"
+        if history is None or tables.atlas is None or not history.releases:
+            return (ask,), ()
+        commands, remarks = torch_commands(place, history, tables.atlas, (), flavour=False)
+        return (ask, *commands[:-1]), remarks
+    if judgement.kind == "wrong-torch":
+        if provider is not None or judgement.direction == "none":
+            return (which_torch(place), look), ()
+        return (reinstall_torch(place, present.release), look), ()
+    if history is None or tables.atlas is None:
+        return (look,), ()
+    flavour = judgement.direction == FLAVOUR
+    return torch_commands(place, history, tables.atlas, needed_by, flavour)
