@@ -86,9 +86,10 @@ def find(atlas: Atlas, text: str, machine: str) -> tuple[Named, ...]:
     """The answers to ``Atlas.overloads``."""
     question = _mangled_question(text) if text.startswith("_Z") else _readable_question(text)
     groups: dict[tuple[str, str], list[tuple[str, tuple[str, ...]]]] = {}
-    if question is None:
-        releases = atlas.releases_of(text, machine)
-        return (Named(text, demangle(text), releases, SAME_NAME),) if releases else ()
+    if question is None or not question.symbol:
+        releases = atlas.releases_of(text, machine)  # a name of C, or one that reads as it is
+        if releases or question is None:
+            return (Named(text, demangle(text), releases, SAME_NAME),) if releases else ()
     for name, releases in _candidates(atlas, question, machine):
         symbol = name.decode("utf-8", "surrogateescape")
         readable = demangle(symbol)
