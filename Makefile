@@ -24,7 +24,7 @@ unexport PYTHON
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help inspect test lint test-real bench readme clean
+.PHONY: help inspect test lint test-real bench atlas readme clean
 
 help:
 	@echo "make inspect              inspect the real flash-attention build that ships in fixtures/"
@@ -35,6 +35,8 @@ help:
 	@echo "make test-real            fetch the real wheels (2 GB) and a real torch (5 GB), and compare"
 	@echo "             TORCH=...    ... with other torch releases, or with none (TORCH=)"
 	@echo "make bench                time the tool beside nm, ldd and cuobjdump"
+	@echo "make atlas                add the torch and CUDA releases that the tables lack (network)"
+	@echo "             ATLAS=...    ... or another of the builder's commands: --check, torch 2.16.0"
 	@echo "make readme               renew the output that README.md shows"
 	@echo "make clean                remove what was built"
 
@@ -70,6 +72,16 @@ test-real: $(VENV)/.dev
 
 bench: $(VENV)/.installed $(UNPACKED)
 	@$(BIN)/python benchmarks/bench.py $(if $(SO),"$$SO") $(ARGS)
+
+# From the source tree, whose tables it renews, and not from the installed copy.
+atlas: $(VENV)/.dev
+	@$(PIP) install ".[real]"
+ifdef ATLAS
+	@PYTHONPATH=. $(BIN)/python -m fa_forensics.atlas.build $(ATLAS)
+else
+	@PYTHONPATH=. $(BIN)/python -m fa_forensics.atlas.build torch
+	@PYTHONPATH=. $(BIN)/python -m fa_forensics.atlas.build cuda
+endif
 
 readme: $(VENV)/.dev $(UNPACKED)
 	@$(BIN)/python -m benchmarks.readme
