@@ -241,10 +241,11 @@ class WhyReport:
     """One run of ``why``: the environment it was answered in and its answers.
 
     ``problem`` says what could not be looked up; it goes to stderr and makes the exit
-    code 3.
+    code 3. ``torch`` is the one that was asked for, where no environment was looked at.
     """
 
     tool_version: str
     environment: Mapping[str, object] | None
     answers: tuple[Answer, ...]
     problem: str | None = None
+    torch: JudgedTorch | None = None

@@ -19,6 +19,7 @@ from fa_forensics.report import (
     Evidence,
     Finding,
     GpuCode,
+    JudgedTorch,
     Report,
     TargetReport,
     WhyReport,
@@ -43,6 +44,19 @@ def why_document(report: WhyReport) -> Document:
         **_head(report.tool_version, report.environment),
         "answers": [_answer(answer) for answer in report.answers],
         "problem": report.problem,
+        "torch": None if report.torch is None else _judged_torch(report.torch),
+    }
+
+
+def _judged_torch(torch: JudgedTorch) -> Document:
+    return {
+        "requested": torch.requested,
+        "version": torch.version,
+        "release": torch.release,
+        "cuda": torch.cuda,
+        "cxx11_abi": torch.cxx11_abi,
+        "judged_by": torch.judged_by,
+        "note": torch.note,
     }
 
 

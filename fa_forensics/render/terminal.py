@@ -70,7 +70,13 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
     """The answers of ``why``, ending in one newline; ``width`` is in columns."""
     paint = painter(color)
     width = max(width, MIN_WIDTH)
-    lines = flow(pieces(environment_line(report.environment)), width, "", "  ")
+    place = environment_line(report.environment)
+    if report.torch is not None:
+        place = (
+            f"torch {escape(report.torch.version)} as it was released ({escape(report.torch.note)})"
+            "; nothing here was looked at"
+        )
+    lines = flow(pieces(place), width, "", "  ")
     lines = [paint(line, "dim") for line in lines]
     for answer in report.answers:
         lines.append("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from fa_forensics.errors import UsageError
 from fa_forensics.facts.dependents import files_that_need
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText, mangled_special, parse_symbol
-from fa_forensics.report import Answer, WhyReport
+from fa_forensics.report import Answer, JudgedTorch, WhyReport
 from fa_forensics.resolve.nearest import Near
 from fa_forensics.views import environment_view
 from fa_forensics.why.other import other_answer
@@ -49,6 +50,22 @@ def explain(
         None if environment is None else environment_view(environment),
         answers,
         place.problem if unanswered else None,
+        _judged(place),
+    )
+
+
+def _judged(place: Place) -> JudgedTorch | None:
+    if place.requested is None:
+        return None
+    torch = place.requested
+    return JudgedTorch(
+        torch.request.text,
+        torch.version,
+        torch.release,
+        torch.cuda,
+        torch.flavour,
+        "table",
+        torch.note,
     )
 
 
@@ -70,6 +87,7 @@ def _parsed(text: str) -> SymbolText:
 
 
 def _answer(symbol: SymbolText, place: Place, tables: Tables) -> Answer:
+    symbol = _with_its_underscores(symbol)
     owner = owner_of(symbol.name or "_Z", symbol.version, symbol.demangled)
     name, provider, near = _look_here(symbol, place, owner)
     environment = place.environment
@@ -86,6 +104,14 @@ def _answer(symbol: SymbolText, place: Place, tables: Tables) -> Answer:
     notes += tables.problems
     looked = place.looked(owner) and (symbol.name is not None or could_be_spelt(symbol))
     return replace(answer, notes=tuple(notes), looked_here=looked)
+
+
+def _with_its_underscores(symbol: SymbolText) -> SymbolText:
+    """nvJitLink's names begin with two underscores, of which messages drop one or both."""
+    bare = (symbol.name or "").lstrip("_")
+    if bare.startswith("nvJitLink") and re.search(r"_\d+_\d+$", bare):
+        return replace(symbol, name=f"__{bare}", demangled=f"__{bare}")
+    return symbol
 
 
 def _look_here(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import CudaLibraries, LibraryRelease
-from fa_forensics.facts.owner import libraries_of, title_of
+from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer
 from fa_forensics.resolve.process import LoadedObject
@@ -90,7 +90,9 @@ def cuda_answer(
         direction=judgement.direction,
         confidence=judgement.confidence,
         exported_by=tuple(
-            f"{row.distribution} {row.version}" for h in histories for row in h.having
+            dict.fromkeys(
+                f"{row.distribution} {row.version}" for h in histories for row in h.having
+            )
         ),
         interval=_intervals(histories),
         help=_help(judgement, place, history, wheel, loaded, torches, needed_by),
@@ -103,13 +105,16 @@ def _histories(
     symbol: SymbolText, name: str, owner: str, place: Place, table: CudaLibraries
 ) -> list[CudaHistory]:
     """One history a soname, that of this place's CUDA major version first."""
-    stated = symbol.version or ""
-    if ".so." in stated:
+    rows = table.exported_by(None, name)
+    stated = symbol.version if symbol.version in table.sonames() else None
+    here = {os.path.basename(one.path) for one in place.loaded_of(owner)}
+    if stated is not None:
         sonames = [stated]
     else:
-        starts = tuple(libraries_of(owner))
-        sonames = [s for s in table.sonames() if any(_is(s, start) for start in starts)]
-    here = {os.path.basename(one.path) for one in place.loaded_of(owner)}
+        # Other libraries export some of these names too; the owner's own count.
+        sonames = list(dict.fromkeys(row.soname for row in rows))
+        sonames = [s for s in sonames if owner_of_library(s) == owner] or sonames
+        sonames = sonames or sorted(here & set(table.sonames()))
     cuda = _cuda_major(place)
     sonames.sort(
         key=lambda soname: (
@@ -118,17 +123,10 @@ def _histories(
             soname,
         )
     )
-    found = []
-    for soname in sonames:
-        known = tuple(sorted(table.releases(soname), key=_by_version))
-        having = tuple(sorted(table.exported_by(soname, name, None), key=_by_version))
-        if known and (having or len(sonames) == 1 or soname in here):
-            found.append(CudaHistory(soname, known, having))
-    return found
-
-
-def _is(soname: str, start: str) -> bool:
-    return soname == start or soname.startswith(start + ".")
+    return [
+        CudaHistory(soname, table.releases(soname), tuple(r for r in rows if r.soname == soname))
+        for soname in sonames
+    ]
 
 
 def _is_of(soname: str, cuda: str, table: CudaLibraries) -> bool:
@@ -339,7 +337,7 @@ def _intervals(histories: Sequence[CudaHistory]) -> str:
             known = [row.version for row in history.known if row.distribution == distribution]
             having = [row.version for row in history.of(distribution)]
             texts.append(f"{distribution} {interval_text(having, known)}")
-    return "; ".join(texts)
+    return "; ".join(dict.fromkeys(texts))
 
 
 def _by_version(row: LibraryRelease) -> tuple[tuple[int, ...], str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import OWN, PYTHON, is_cuda, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer
+from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.cause import NEWER, NONE, UNKNOWN, Judgement
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.place import Place, other_soname
@@ -42,7 +44,13 @@ def other_answer(
         from fa_forensics.why.cuda import cuda_answer
 
         return cuda_answer(symbol, name, owner, provider, place, tables, needed_by)
-    judgement = _judge(symbol, owner, provider, place)
+    commands: tuple[str, ...] = ()
+    if owner == OWN and provider is None and name:
+        from fa_forensics.why.own import judge_own
+
+        judgement, commands = judge_own(symbol, name, place, needed_by)
+    else:
+        judgement = _judge(symbol, owner, provider, place)
     return Answer(
         kind=judgement.kind,
         code=judgement.code,
@@ -53,7 +61,7 @@ def other_answer(
         cause=judgement.cause,
         direction=judgement.direction,
         confidence=judgement.confidence,
-        help=(inspect_command(place, needed_by),),
+        help=(*commands, inspect_command(place, needed_by)),
         notes=judgement.notes,
         releases_looked_up=False,
     )
@@ -74,21 +82,29 @@ def _judge(symbol: SymbolText, owner: str, provider: str | None, place: Place) -
     if provider is not None:
         return provided(kind, code, provider)
     confidence = "medium" if symbol.name is None else "high"
-    if owner == OWN:
-        cause = (
-            "No known library owns such a name: it is the extension's own, or one of a library "
-            "of its package. A source file was left out of the build, or that library is missing."
-        )
-        return Judgement(kind, code, direction, cause, (), confidence)
     loaded = place.loaded_of(owner)
     other_major = other_soname(symbol, loaded)
     if other_major is not None:
         return another_major(other_major, symbol.version or "", place)
+    if loaded and owner == "libstdc++":
+        return _old_libstdcxx(kind, code, symbol, loaded[0])
     if loaded:
         cause = f"{title} is here ({loaded[0].path}) but does not export it: it is another release."
     else:
         cause = f"It belongs to {title}, which is not loaded with {place.here}."
     return Judgement(kind, code, direction, cause, (), confidence)
+
+
+def _old_libstdcxx(kind: str, code: str, symbol: SymbolText, loaded: LoadedObject) -> Judgement:
+    """A name of the C++ library that the one here lacks: it is older than the compiler was."""
+    cause = (
+        f"{loaded.path} does not export it: it is older than the C++ library of the compiler that "
+        "built the file."
+    )
+    notes: tuple[str, ...] = ()
+    if mentions_cxx11(symbol.name or "", symbol.demangled):
+        notes = ("The __cxx11 in it is the C++ library's own; torch's flavour plays no part.",)
+    return Judgement(kind, code, NEWER, cause, notes)
 
 
 def provided(kind: str, code: str, provider: str) -> Judgement:

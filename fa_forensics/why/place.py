@@ -125,7 +125,7 @@ def named_place(
     Raises ``UsageError`` when the text names no release of the table, ``AtlasDamaged``
     when there is no table, ``EnvironmentNotFound`` as ``find_environment`` does.
     """
-    from fa_forensics.atlas.requested import requested_torch
+    from fa_forensics.why.asked import requested_torch
 
     environment = None
     if python is not None:
