@@ -1,0 +1,116 @@
+"""A name that no known library owns: the extension's own, or one of a library of its package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
+from fa_forensics.facts.dependents import extensions_of
+from fa_forensics.facts.elf.dynamic import DynamicObject, gnu_hash
+from fa_forensics.facts.package import find_distribution
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, NameIndex, Near
+from fa_forensics.resolve.process import BY_PATH, LoadedObject
+from fa_forensics.why.cause import FLAVOUR, NONE, UNKNOWN, Judgement
+from fa_forensics.why.place import Place
+
+KIND, CODE = "own-symbol", "FA205"
+
+#: nvcc names what the device link step makes: a hash, the length of the file's name, that name.
+_DEVICE_LINK = re.compile(r"__(?:cudaRegisterLinkedBinary|fatbinwrap)_\w*?_\d+_(\w+?)_[0-9a-f]{8}$")
+
+#: Libraries of one package that are looked through; the largest has about 20.
+_MOST = 50
+
+
+def judge_own(
+    symbol: SymbolText, name: str, place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    """(judgement, commands) for an extension's own name that nothing loaded here exports."""
+    linked = _DEVICE_LINK.match(name)
+    if linked is not None:
+        return _no_device_link(linked[1]), ()
+    near = _sibling(name, place, needed_by)
+    if near is not None and near.relation == SAME_NAME:
+        return _in_a_sibling(near, place, needed_by)
+    if near is not None:
+        cause = (
+            f"{os.path.basename(near.library)} of the same package has it in the other "
+            f"std::string flavour ({readable(near.demangled)}): the two were not built alike."
+        )
+        return Judgement("cxx11-abi", "FA301", FLAVOUR, cause), ()
+    cause = (
+        "No known library owns such a name: it is the extension's own, or one of a library "
+        "of its package. A source file was left out of the build, or that library is missing."
+    )
+    return Judgement(KIND, CODE, UNKNOWN, cause, _flavour_note(symbol)), ()
+
+
+def _no_device_link(file: str) -> Judgement:
+    source = re.sub(r"_(cu|cpp|cc)$", r".\1", file)
+    cause = (
+        f"nvcc's device link was left out: {source} was compiled with -rdc=true, and the library "
+        "was linked without the object that nvcc -dlink makes."
+    )
+    return Judgement(KIND, CODE, NONE, cause)
+
+
+def _in_a_sibling(
+    near: Near, place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    cause = (
+        f"{near.library} of the same package exports it; the package loads that library first, "
+        "and whoever loads the file alone does without."
+    )
+    return Judgement(KIND, "FA207", NONE, cause), _import(place, needed_by)
+
+
+def _import(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
+    """Import the package as its own code does it, where its name is known."""
+    from fa_forensics.rules.remedy import row_of
+
+    environment = place.environment
+    found = find_distribution(needed_by[0], environment.site_dirs) if environment else None
+    row = row_of(found.name) if found else None
+    if row is None or environment is None:
+        return ()
+    return (f"{shlex.quote(environment.python)} -c 'import {row['import']}'",)
+
+
+def _sibling(name: str, place: Place, needed_by: Sequence[str]) -> Near | None:
+    """The same name, or its twin of the other flavour, in another library of the package."""
+    if not needed_by or place.environment is None:
+        return None
+    distribution = find_distribution(needed_by[0], place.environment.site_dirs)
+    files = extensions_of(distribution) if distribution else []
+    raw = name.encode("utf-8", "surrogateescape")
+    for path in [path for path in files if path not in needed_by][:_MOST]:
+        try:
+            dynamic = DynamicObject.open(path)
+        except ForensicsError:
+            continue  # a library that cannot be read is no witness for or against
+        try:
+            if dynamic.lookup(raw, gnu_hash(raw)) is not None:
+                return Near(name, name, path, SAME_NAME)
+            index = NameIndex([LoadedObject(path, dynamic, None, BY_PATH, "sibling")])
+            for near in index.nearest(name):
+                if near.relation == OTHER_FLAVOUR:
+                    return near
+        finally:
+            dynamic.close()
+    return None
+
+
+def _flavour_note(symbol: SymbolText) -> tuple[str, ...]:
+    new = mentions_cxx11(symbol.name or "", symbol.demangled)
+    if not new and not mentions_old_string(symbol.demangled):
+        return ()
+    flavour = "cxx11" if new else "pre-cxx11"
+    return (
+        f"It carries a std::string in the {flavour} flavour: if the library that defines it was "
+        "built in the other one, that has the name spelt otherwise.",
+    )
