@@ -35,12 +35,16 @@ SHOWN = 6
 _WIDTH = 12
 
 
-def answer_lines(answer: Answer, has_environment: bool, paint: Paint, width: int) -> list[str]:
-    """What it is, whose it is, who exports it, what that means here, what to type; then more."""
+def answer_lines(answer: Answer, where: str | None, paint: Paint, width: int) -> list[str]:
+    """What it is, whose it is, who exports it, what that means here, what to type; then more.
+
+    ``where`` is what to call the place that was looked in: "here" is an environment, "there"
+    a torch that was named; None for none.
+    """
     rows = [
-        ("what", _what(answer)),
+        ("what", _what(answer, where)),
         ("owner", [escape(answer.owner) if answer.owner else "not known"]),
-        ("exported by", _exported(answer, has_environment)),
+        ("exported by", _exported(answer, where)),
         ("means", pieces(escape(_means(answer)))),
     ]
     lines: list[str] = []
@@ -52,11 +56,11 @@ def answer_lines(answer: Answer, has_environment: bool, paint: Paint, width: int
     for other in answer.overloads[:SHOWN]:
         parts = [escape(other.demangled), escape(other.symbol)]
         releases = _releases(answer.owner, other.exported_by, other.interval)
-        where = [f"in {releases[0]}", *releases[1:]] if releases else []
+        listed = [f"in {releases[0]}", *releases[1:]] if releases else []
         if other.change:
-            where = [*where[:-1], where[-1] + ":"] if where else []
-            where += pieces(escape(other.change))
-        lines += _row("see also", list(dict.fromkeys(parts)) + where, paint, width)
+            listed = [*listed[:-1], listed[-1] + ":"] if listed else []
+            listed += pieces(escape(other.change))
+        lines += _row("see also", list(dict.fromkeys(parts)) + listed, paint, width)
     if len(answer.overloads) > SHOWN:
         more = f"{len(answer.overloads) - SHOWN} more of that name: --format json lists them"
         lines += _row("", pieces(more), paint, width)
@@ -73,11 +77,11 @@ def _row(label: str, parts: list[str], paint: Paint, width: int) -> list[str]:
     return lines
 
 
-def _what(answer: Answer) -> list[str]:
+def _what(answer: Answer, where: str | None) -> list[str]:
     words = KIND_WORDS.get(answer.kind, escape(answer.kind))
     if answer.symbol and answer.provider:
         # The kind says what a missing name of this sort means; this one is not missing.
-        words = "provided in this environment"
+        words = "provided in this environment" if where == "here" else "exported by this torch"
     if not answer.provider:
         # A code names something wrong, and what has a provider is not.
         words += f" [{escape(answer.code)}]"
@@ -88,21 +92,22 @@ def _what(answer: Answer) -> list[str]:
     return [*out[:-1], out[-1] + ":", *pieces(words)]
 
 
-def _exported(answer: Answer, has_environment: bool) -> list[str]:
+def _exported(answer: Answer, where: str | None) -> list[str]:
     releases = _releases(answer.owner, answer.exported_by, answer.interval)
     if not (releases or answer.symbol or answer.owner or answer.provider):
         return pieces("not a question of who exports it")
     if not releases and not answer.provider and answer.releases_looked_up:
         releases = ["no known release" if answer.direction == "none" else "no release on record"]
+    place = where or "here"
     if answer.provider:
-        here = f"here: {escape(short_path(answer.provider))}"
-    elif has_environment and answer.looked_here:
-        here = "here: nothing"
+        here = f"{place}: {escape(short_path(answer.provider))}"
+    elif where and answer.looked_here:
+        here = f"{place}: nothing"
     else:
         here = "here: not looked at"
     if releases:
         return [*releases[:-1], releases[-1] + ";", here]
-    return [here.removeprefix("here: ") + " here" if not answer.provider else here]
+    return [here if answer.provider else " ".join(reversed(here.split(": ")))]
 
 
 def _releases(owner: str | None, exported_by: tuple[str, ...], interval: str) -> list[str]:

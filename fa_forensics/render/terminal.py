@@ -71,7 +71,9 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
     paint = painter(color)
     width = max(width, MIN_WIDTH)
     place = environment_line(report.environment)
+    where = None if report.environment is None else "here"
     if report.torch is not None:
+        where = "there"
         place = (
             f"torch {escape(report.torch.version)} as it was released ({escape(report.torch.note)})"
             "; nothing here was looked at"
@@ -80,7 +82,7 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
     lines = [paint(line, "dim") for line in lines]
     for answer in report.answers:
         lines.append("")
-        lines += answer_lines(answer, report.environment is not None, paint, width)
+        lines += answer_lines(answer, where, paint, width)
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fa_forensics.facts.demangle import (
@@ -21,6 +22,7 @@ from fa_forensics.why.history import (
     Form,
     History,
     Present,
+    order_key,
 )
 from fa_forensics.why.place import Place
 from fa_forensics.why.signature import changes, reach_of
@@ -87,7 +89,7 @@ def judge_present(question: Question, place: Place, library: str) -> Judgement:
     if history is not None and history.releases:
         interval = history.interval(history.releases)
         if present is not None and present.release in history.releases:
-            cause += f"; it cannot be missing from any torch {interval}"
+            cause += f"; it cannot be missing from torch {interval}"
         else:
             cause += f"; published torch {interval} have it"
     cause += ": where an error names it, another torch was loaded than this one."
@@ -128,14 +130,14 @@ def _other_flavour(question: Question, place: Place, twin: str) -> Judgement:
     notes = ["Neither the CUDA version nor torch's release is at fault: only the flavour is."]
     history = question.history
     if history is not None and history.releases:
-        interval = history.interval(history.releases)
         if present.release in history.releases:
             notes = [
                 f"The {present.release} wheel on PyPI exports it: this torch is another build of "
                 "that release, in the other flavour."
             ]
         else:
-            notes.append(f"Of the wheels on PyPI, torch {interval} export the file's spelling.")
+            exports = _exports(history, history.releases)
+            notes.append(f"Of the wheels on PyPI, torch {exports} the file's spelling.")
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, tuple(notes))
 
 
@@ -175,10 +177,10 @@ def _without_torch(question: Question, history: History) -> Judgement:
     """No torch here: the history alone, and what it says of any torch that lacks the name."""
     if not history.alive:
         return _never(question, None, history)
-    interval = history.interval(history.releases or history.alive)
+    exports = _exports(history, history.releases or history.alive)
     if history.twin is not None and history.twin.releases:
         cause = (
-            f"torch {interval} export it in this std::string flavour, "
+            f"torch {exports} it in this std::string flavour, "
             f"torch {history.interval(history.twin.releases)} in the other one "
             f"({readable(history.twin.demangled)}): the torch that lacks it has most likely the "
             "other flavour."
@@ -194,45 +196,63 @@ def _without_torch(question: Question, history: History) -> Judgement:
 
 def _who_lacks(history: History) -> str:
     first, last = history.alive[0], history.alive[-1]
-    whole = history.interval(history.alive)
+    exports = _exports(history, history.alive)
     older = first != history.known[0]
     newer = last != history.known[-1]
     if older and newer:
-        return f"torch {whole} export it: a torch that lacks it is older or newer than that"
+        return f"torch {exports} it: a torch that lacks it is older or newer than that"
     if older:
-        return f"torch {whole} export it: a torch that lacks it is older than {first}"
+        return f"torch {exports} it: a torch that lacks it is older than {first}"
     if newer:
-        return f"torch {whole} export it: a torch that lacks it is newer than {last}"
+        return f"torch {exports} it: a torch that lacks it is newer than {last}"
     return "every torch on record exports it: a torch that lacks it is not whole, or not on record"
 
 
-def _line_words(history: History) -> str:
-    steps = [words for form in history.line[1:] if (words := change_words(history, form))]
+def _exports(history: History, releases: Sequence[str]) -> str:
+    """``2.1.0 to 2.2.2 export``, and ``2.10.0 exports``, which is one."""
+    return f"{history.interval(releases)} export{'s' if len(releases) == 1 else ''}"
+
+
+def _line_words(history: History, present: Present | None = None) -> str:
+    """The changes between the asked signature and the one of this torch; without one, all."""
+    line = history.line
+    first, last = 0, len(line) - 1
+    if present is not None and line:
+        own = next((i for i, form in enumerate(line) if _has_symbol(form, history.symbol)), first)
+        newer = order_key(present.version) > order_key(line[own].releases[-1])
+        far = next((i for i, f in enumerate(line) if present.release in f.releases), None)
+        far = (last if newer else first) if far is None else far
+        first, last = min(own, far), max(own, far)
+    steps = [words for f in line[first + 1 : last + 1] if (words := change_words(history, f))]
     return f" ({'; '.join(steps)})" if steps else ""
+
+
+def _has_symbol(form: Form, symbol: str) -> bool:
+    return any(named.symbol == symbol for named in form.symbols)
 
 
 def _drift(question: Question, place: Place, history: History, stands: str) -> Judgement:
     newer = stands == TOO_OLD
-    interval = history.interval(history.releases or history.alive)
+    exports = _exports(history, history.releases or history.alive)
     age = "newer" if newer else "older"
-    cause = f"The file was built for a torch that is {age} than {place.here}: only {interval} "
-    cause += "export it"
+    cause = f"The file was built for a torch that is {age} than {place.here}: only "
+    cause += f"{exports} it"
     instead = _instead(question, history, place.present)
     if instead:
         cause += f", and this one has {readable(instead)} instead"
     else:
         cause += ", and this one does not yet" if newer else ", and this one does not any more"
-    cause += f"{_line_words(history)}."
+    cause += f"{_line_words(history, place.present)}."
     notes = (*_reach(history), *_drift_flavour(question, history, place.present))
     direction = NEWER if newer else OLDER
     return Judgement("symbol-drift", "FA201", direction, cause, notes)
 
 
 def _between(question: Question, place: Place, history: History) -> Judgement:
-    interval = history.interval(history.alive)
-    cause = (
-        f"torch {interval} export it, releases before and after {place.here}; this one does not."
-    )
+    exports = _exports(history, history.alive)
+    cause = f"torch {exports} it, releases before and after {place.here}; this one does not."
+    if place.present is not None and not place.present.published:
+        cause = cause[:-1] + ": it is a build of its own, and its libraries decide."
     instead = _instead(question, history, place.present)
     if instead:
         cause = cause[:-1] + f", it has {readable(instead)} instead."
@@ -257,7 +277,7 @@ def _contradiction(question: Question, place: Place, history: History) -> Judgem
         )
     else:
         cause = (
-            f"It cannot be missing from any torch {interval}, yet the libraries here, which call "
+            f"It cannot be missing from torch {interval}, yet the libraries here, which call "
             f"themselves {present.version}, lack it: another torch's files were mixed in, or this "
             "is another build than the published one."
         )
