@@ -147,14 +147,21 @@ def test_check_says_which_published_releases_are_missing(
     assert "every published release is in the tables" in capsys.readouterr().out
 
 
-def test_check_says_when_a_release_was_published_again(
+def test_a_release_that_was_published_again_is_told_and_read_again_when_named(
     served: FakeIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    served.add(wheel_name("2.4.0"), torch_wheel("2.4.0"))
+    old, new = wheel_name("2.4.0"), wheel_name("2.4.0-1")
+    served.add(old, torch_wheel("2.4.0"))
     assert build(tmp_path, "torch") == 0
-    served.add(wheel_name("2.4.0-1"), torch_wheel("2.4.0"))
+    served.add(new, torch_wheel("2.4.0"))
     assert build(tmp_path, "--check") == 0
-    assert f"now there is {wheel_name('2.4.0-1')}" in capsys.readouterr().out
+    assert f"read from {old}, now there is {new}" in capsys.readouterr().out
+    assert build(tmp_path, "torch", "2.4.0") == 0
+    built = Atlas.open(str(tmp_path / "data")).build("2.4.0")
+    assert built is not None and built.wheel == new
+    served.asked.clear()
+    assert build(tmp_path, "torch", "2.4.0") == 0
+    assert served.asked == []
 
 
 def test_an_unknown_release_is_a_usage_error(

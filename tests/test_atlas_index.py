@@ -66,6 +66,7 @@ def test_without_the_reference_python_the_newest_is_chosen(served: FakeIndex) ->
         ("nvidia-nccl-cu12==2.18.1", {"nvidia-nccl-cu12": "2.18.1"}),
         ("nvidia-nccl-cu11 (==2.14.3)", {"nvidia-nccl-cu11": "2.14.3"}),
         ("nvidia_nccl-cu12 >=2,<=2.20", {"nvidia-nccl-cu12": "2.20"}),
+        ("nvidia-nccl-cu12==2.21.0", {"nvidia-nccl-cu12": "2.21"}),
         ("nvidia-nccl-cu12==2.1.*", {"nvidia-nccl-cu12": "2.1.9"}),
         ("nvidia-nccl-cu12==1 ; platform_machine == 'aarch64'", {}),
         ("nvidia-nccl-cu12==1 ; sys_platform == 'win32'", {}),
@@ -76,6 +77,11 @@ def test_without_the_reference_python_the_newest_is_chosen(served: FakeIndex) ->
 def test_pins_are_those_that_hold_on_linux(line: str, found: Mapping[str, str]) -> None:
     versions = ["2.0", "2.1.3", "2.1.9", "2.20", "2.21", "2.20.5rc1"]
     assert pins.nvidia_pins([line], "x86_64", "3.11", lambda _: versions, lambda *_: []) == found
+
+
+def test_a_range_that_nothing_fits_is_told() -> None:
+    with pytest.raises(ForensicsError, match="no version of nvidia-nccl-cu12"):
+        pins.nvidia_pins(["nvidia-nccl-cu12>3"], "x86_64", "3.11", lambda _: ["2"], lambda *_: [])
 
 
 # --- the network ------------------------------------------------------------------------------

@@ -94,8 +94,8 @@ def run_torch(options: argparse.Namespace) -> int:
     wanted = _wanted(tuple(options.releases), machines)
     if not options.releases:
         wanted = [key for key in wanted if key not in shipped]
-    missing = [key for key in wanted if not os.path.exists(torch.record_path(folder, *key))]
-    _read(missing, folder)
+    named = bool(options.releases)
+    _read([key for key in wanted if not _at_hand(folder, key, named)], folder)
     if not wanted:
         print("nothing is missing: every published release is in the tables", file=sys.stderr)
         return EXIT_OK
@@ -119,6 +119,14 @@ def _wanted(releases: tuple[str, ...], machines: Iterable[str]) -> list[Key]:
         for release in reversed(known)
         if not releases or release in releases
     ]
+
+
+def _at_hand(folder: str, key: Key, newest: bool) -> bool:
+    """Whether a build was read already; with ``newest`` from the wheel that the index has now."""
+    path = torch.record_path(folder, *key)
+    if not os.path.exists(path):
+        return False
+    return not newest or torch.load_record(path)["wheel"] == torch.wheel_of(*key).filename
 
 
 def _read(keys: Sequence[Key], folder: str) -> None:
@@ -178,6 +186,7 @@ def check(data: str) -> int:
             lines.append(f"torch {key[0]} {key[1]}: missing")
         elif (wheel := torch.wheel_of(*key).filename) != shipped[key]:
             print(f"torch {key[0]} {key[1]}: read from {shipped[key]}, now there is {wheel}")
+            print(f"read it again: python -m fa_forensics.atlas.build torch {key[0]}")
     lines += cuda.missing(data)
     print("\n".join(lines) or "every published release is in the tables")
     if lines:

@@ -122,7 +122,8 @@ def choose_wheel(
     ("yanked") wheel only where there is no other; a free-threaded one likewise. Raises
     NoSuchWheel.
     """
-    fitting = [w for w in wheels if w.version == version and machine in w.machines]
+    wanted = version_key(version)  # "13.0.3" and "13.0.3.0" are the same
+    fitting = [w for w in wheels if version_key(w.version) == wanted and machine in w.machines]
     if not fitting:
         raise NoSuchWheel(f"the index has no wheel of version {version} for Linux {machine}")
     order = list(interpreters)

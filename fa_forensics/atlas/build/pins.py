@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 
 from packaging.requirements import Requirement
 
+from fa_forensics.atlas.build.index import NoSuchWheel
+
 #: Versions of a project on the index, in any order.
 Versions = Callable[[str], Iterable[str]]
 #: The Requires-Dist lines of one version of a project.
@@ -27,10 +29,9 @@ def nvidia_pins(
 ) -> dict[str, str]:
     """Project name to version of each nvidia-* wheel that holds on Linux, as pip would choose.
 
-    An exact pin is taken as it stands; for a range the newest fitting version on the index.
-    ``python`` is a minor version such as "3.11". torch's own line stands before what
-    cuda-toolkit asks for. Raises what ``versions`` and ``lines_of`` raise, and LookupError
-    when nothing on the index fits a range.
+    Of a range the newest fitting version on the index counts. ``python`` is a minor version
+    such as "3.11". torch's own line stands before what cuda-toolkit asks for. Raises what
+    ``versions`` and ``lines_of`` raise, and NoSuchWheel when nothing on the index fits a range.
     """
     host = {
         "platform_system": "Linux",
@@ -63,13 +64,13 @@ def nvidia_pins(
 
 
 def _version_for(need: Requirement, name: str, versions: Versions) -> str:
-    """The exact version a requirement names, else the newest on the index that satisfies it."""
+    """The newest version on the index that satisfies a requirement, as the index writes it."""
     from packaging.version import Version
 
-    exact = [s.version for s in need.specifier if s.operator == "==" and "*" not in s.version]
-    if exact:
-        return exact[0]
     fitting = list(need.specifier.filter(versions(name), prereleases=False))
-    if not fitting:
-        raise LookupError(f"no version of {name} on the index satisfies {need.specifier}")
-    return max(fitting, key=Version)
+    if fitting:
+        return max(fitting, key=Version)
+    for specifier in need.specifier:
+        if specifier.operator == "==" and "*" not in specifier.version:
+            return specifier.version  # withdrawn since, or never published on this index
+    raise NoSuchWheel(f"no version of {name} on the index satisfies {need.specifier}")

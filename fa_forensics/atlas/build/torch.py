@@ -123,6 +123,10 @@ def read_build(
         members = {m[1]: m[0] for m in map(OWN_LIBRARY.match, wheel.names()) if m}
         if "libc10.so" not in members:
             raise ForensicsError(f"{file.filename} has no torch/lib/libc10.so")
+        version = _version_py(wheel)
+        requires = nvidia_pins(
+            _metadata(wheel), machine, _python_of(file), _versions_of, _requires_of
+        )
         libraries: dict[str, Any] = {}
         facts: dict[str, Any] = {"flavour": "unknown", "pybind11": None, "needed": set()}
         for name, member in sorted(members.items()):
@@ -130,9 +134,6 @@ def read_build(
             wheel.save(member, path, _packed(wheel, member, progress))
             libraries[name] = _read_library(name, path, facts)
             os.unlink(path)
-        metadata = _metadata(wheel)
-        version = _version_py(wheel)
-    python = _python_of(file)
     return {
         "format": FORMAT,
         "release": release,
@@ -143,7 +144,7 @@ def read_build(
         "date": file.date,
         "wheel": file.filename,
         "pythons": _pythons(release, machine),
-        "requires": nvidia_pins(metadata, machine, python, _versions_of, _requires_of),
+        "requires": requires,
         "needed": sorted(facts["needed"] - set(members)),
         "pybind11": facts["pybind11"],
         "gcc": facts.get("libtorch_cpu.so") or facts.get("libc10.so"),
@@ -265,7 +266,8 @@ def _versions_of(project: str) -> Sequence[str]:
 
 @lru_cache(maxsize=64)
 def _requires_of(project: str, version: str) -> Sequence[str]:
-    wheels = [w for w in list_wheels(project) if w.version == version]
+    wanted = version_key(version)  # torch asks for 13.0.3 where the index has 13.0.3.0
+    wheels = [w for w in list_wheels(project) if version_key(w.version) == wanted]
     if not wheels:
         raise IndexFailure(f"the index has no wheel of {project} {version}")
     with open_wheel(wheels[-1]) as wheel:
