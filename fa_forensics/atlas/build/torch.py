@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from fa_forensics.atlas.build.index import (
-    IndexFailure,
+    NoSuchWheel,
     RemoteWheel,
     WheelFile,
     choose_wheel,
@@ -261,7 +261,11 @@ def _torch_wheels(machine: str) -> tuple[WheelFile, ...]:
 
 @lru_cache(maxsize=64)
 def _versions_of(project: str) -> Sequence[str]:
-    return sorted({w.version for w in list_wheels(project) if not w.yanked}, key=version_key)
+    try:
+        wheels = list_wheels(project)
+    except NoSuchWheel:
+        return ()  # then an exact pin counts as it is written
+    return sorted({w.version for w in wheels if not w.yanked}, key=version_key)
 
 
 @lru_cache(maxsize=64)
@@ -269,6 +273,6 @@ def _requires_of(project: str, version: str) -> Sequence[str]:
     wanted = version_key(version)  # torch asks for 13.0.3 where the index has 13.0.3.0
     wheels = [w for w in list_wheels(project) if version_key(w.version) == wanted]
     if not wheels:
-        raise IndexFailure(f"the index has no wheel of {project} {version}")
+        raise NoSuchWheel(f"the index has no wheel of {project} {version}")
     with open_wheel(wheels[-1]) as wheel:
         return _metadata(wheel)
