@@ -1,0 +1,84 @@
+"""Which driver knows which CUDA version, and which CUDA version knows which PTX.
+
+Four things are told apart here: the driver's own version (580.65.06), the CUDA version that it
+supports (13.0), the CUDA release that made a piece of code, and the PTX ISA (9.0) in which it
+was written. Tables: ``data/cuda_drivers.json`` and ``data/ptx_isa.json``.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+CudaVersion = tuple[int, int]
+
+_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+
+
+class Driver(NamedTuple):
+    """The driver of a machine: its version and the CUDA version it supports, where known."""
+
+    version: str | None
+    cuda: CudaVersion | None
+
+
+class DriverTable(NamedTuple):
+    """What the release notes say of drivers. Versions of drivers are those for Linux.
+
+    releases: CUDA release → first driver of that CUDA version; None where it is not known.
+    floors: CUDA major version → the driver from which on all code of that major runs.
+    zstd: the CUDA version whose drivers first unpack zstd-compressed code.
+    isa: PTX ISA version → the first CUDA version that knows it.
+    """
+
+    releases: dict[CudaVersion, str | None]
+    floors: dict[int, str]
+    zstd: CudaVersion
+    isa: dict[str, CudaVersion]
+
+    def cuda_of_isa(self, isa: str | None) -> CudaVersion | None:
+        """The CUDA version a driver must support to compile PTX of this ISA; None if unknown."""
+        return self.isa.get(isa) if isa is not None else None
+
+    def driver_for(self, cuda: CudaVersion) -> str | None:
+        """The first driver that supports a CUDA version, or None where it is not known."""
+        return self.releases.get(cuda)
+
+
+def cuda_text(version: CudaVersion) -> str:
+    """``12.4``."""
+    return f"{version[0]}.{version[1]}"
+
+
+def parse_cuda(text: str) -> CudaVersion:
+    """``12.4`` → (12, 4). The text is one of our own tables."""
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+@lru_cache(maxsize=1)
+def driver_table() -> DriverTable:
+    """The tables that this package ships."""
+    drivers = _load("cuda_drivers.json")
+    isa = _load("ptx_isa.json")["isa"]
+    return DriverTable(
+        releases={parse_cuda(cuda): driver for cuda, driver in drivers["releases"].items()},
+        floors={int(major): driver for major, driver in drivers["minor_compatibility"].items()},
+        zstd=parse_cuda(drivers["zstd"]),
+        isa={version: min(map(parse_cuda, releases)) for version, releases in isa.items()},
+    )
+
+
+def _load(name: str) -> Any:
+    import json
+
+    with open(os.path.join(_DATA, name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def driver_needed(cuda: CudaVersion) -> str:
+    """``a driver for CUDA 12.4 (550.54.14 or newer)``."""
+    version = driver_table().driver_for(cuda)
+    known = f" ({version} or newer)" if version else ""
+    return f"a driver for CUDA {cuda_text(cuda)}{known}"

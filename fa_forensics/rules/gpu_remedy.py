@@ -1,0 +1,187 @@
+"""What to rebuild with, for the GPUs at hand, or the plain statement that no rebuild helps."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fa_forensics.facts.drivers import parse_cuda
+from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
+from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
+from fa_forensics.facts.package import Distribution
+from fa_forensics.rules.coverage import NATIVE, CodeGroup, fit
+from fa_forensics.rules.remedy import rebuild_command, row_of
+
+_BUILD_TOOL = "torch's build helper, which most extensions use, reads TORCH_CUDA_ARCH_LIST"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Whether a rebuild can help, what to know of it, and the command."""
+
+    helps: bool
+    notes: tuple[str, ...]
+    help: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Where a rebuild would happen: interpreter, the file's package, torch's CUDA, MAX_JOBS."""
+
+    python: str
+    distribution: Distribution | None
+    torch_cuda: str | None
+    jobs: int | None
+
+
+def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advice:
+    """How to get code for these GPUs. ``limits``: the FlashAttention rows of the file, if any."""
+    capabilities = sorted({gpu.capability for gpu in gpus})
+    if limits:
+        return _flash(build, limits, capabilities)
+    notes = _toolkit_notes(build, capabilities)
+    name = build.distribution.name if build.distribution else None
+    value = ";".join(capability_text(capability) for capability in capabilities)
+    row = row_of(name) if name else None
+    if name is None or build.distribution is None or row is None or not row["source_build"]:
+        said = f'{_BUILD_TOOL}: build it from source with TORCH_CUDA_ARCH_LIST="{value}".'
+        return Advice(True, (said[0].upper() + said[1:], *notes))
+    command = _command(build, row, name, f"TORCH_CUDA_ARCH_LIST={shlex.quote(value)}")
+    return Advice(True, tuple(notes), (command,))
+
+
+def _flash(build: Build, limits: Sequence[Limits], capabilities: list[Capability]) -> Advice:
+    """FlashAttention: its own check first, then what its build can compile."""
+    newest = limits[-1]
+    never = [c for c in capabilities if first_accepting(newest.id, c) is None]
+    if never:
+        return Advice(False, (_no_rebuild(newest, never[0]), *_alternatives(newest, never[0])))
+    unserved = [c for c in capabilities if not _choices(newest, c)]
+    if newest.arch_variable is None and newest.id == "fa3" and unserved:
+        gpu = capability_text(unserved[0])
+        said = (
+            f"No rebuild can help: the build of {newest.name} compiles for "
+            f"{' and '.join(newest.archs)} alone, and neither runs on compute capability {gpu}."
+        )
+        return Advice(False, (said, *_alternatives(newest, unserved[0])))
+    return _flash_command(build, limits, capabilities)
+
+
+def _flash_command(
+    build: Build, limits: Sequence[Limits], capabilities: list[Capability]
+) -> Advice:
+    used = limits[-1]
+    notes: list[str] = []
+    version = build.distribution.version if build.distribution else ""
+    if not all(used.accepts(c) for c in capabilities):
+        since = max(first_accepting(used.id, c) or "" for c in capabilities)
+        notes.append(f"Releases from {since} on accept this GPU; the command gets the newest.")
+        version = ""
+        used = [row for row in all_limits() if row.id == used.id][-1]
+    name = build.distribution.name if build.distribution else used.distributions[0]
+    row = row_of(name)
+    notes += _toolkit_notes(build, capabilities)
+    if row is None or not row["source_build"]:
+        # No source on the index: only its makers can add code for another GPU.
+        notes.append(f"{name} is published built only; a newer release may hold more code.")
+        return Advice(True, tuple(notes), (rebuild_command(build.python, name, version, row),))
+    variables = [*_flash_variables(used, capabilities), "FLASH_ATTENTION_FORCE_BUILD=TRUE"]
+    notes.append(
+        "TORCH_CUDA_ARCH_LIST has no effect here: flash-attn's setup.py passes its own -gencode "
+        "flags, and torch then adds none."
+    )
+    return Advice(True, tuple(notes), (_command(build, row, name, *variables, version=version),))
+
+
+def _flash_variables(used: Limits, capabilities: list[Capability]) -> list[str]:
+    """FLASH_ATTN_CUDA_ARCHS where the release has it; nvcc's own variable for Tegra parts."""
+    variables = []
+    wanted = {choice for c in capabilities for choice in _choices(used, c)[:1]}
+    if used.arch_variable is not None:
+        value = ";".join(sorted(wanted or {"80"}, key=int))
+        variables.append(f"{used.arch_variable}={shlex.quote(value)}")
+    extra = [c for c in capabilities if not _choices(used, c)]
+    if extra:
+        numbers = [f"{c[0]}{c[1]}" for c in extra]
+        flags = " ".join(f"-gencode arch=compute_{n},code=sm_{n}" for n in numbers)
+        variables.append(f"NVCC_APPEND_FLAGS={shlex.quote(flags)}")
+    return variables
+
+
+def _choices(limits: Limits, capability: Capability) -> list[str]:
+    """Of what this release can compile, the numbers whose code runs on a GPU, newest first."""
+    numbers = [arch.removeprefix("sm_") for arch in limits.archs]
+    running = [
+        number for number in numbers if fit(_cubin(f"sm_{number}"), capability).runs == NATIVE
+    ]
+    return sorted(running, key=lambda n: int(n.rstrip("af")), reverse=True)
+
+
+def _cubin(arch: str) -> CodeGroup:
+    return CodeGroup("cubin", arch, None, False, False, 1, 0, frozenset((0,)))
+
+
+def _no_rebuild(limits: Limits, capability: Capability) -> str:
+    return (
+        f"No rebuild can help: {limits.name} itself refuses compute capability "
+        f'{capability_text(capability)} ("{limits.refusal.rstrip(".")}"), whatever code it holds.'
+    )
+
+
+def _alternatives(limits: Limits, capability: Capability) -> tuple[str, ...]:
+    """Other generations that take this GPU, and what needs none of them."""
+    others: dict[str, str] = {}
+    for row in all_limits():
+        compiled = not row.archs or _choices(row, capability)
+        if row.id != limits.id and row.accepts(capability) and compiled:
+            others[row.name] = row.distributions[0]
+    named = [f"{name} ({package}) takes this GPU" for name, package in others.items()]
+    torch = "torch's own scaled_dot_product_attention needs none of them"
+    return (f"{'; '.join([*named, torch])}.",)
+
+
+def _toolkit_notes(build: Build, capabilities: list[Capability]) -> list[str]:
+    """Which nvcc compiles for these GPUs, and whether this torch's CUDA is one of them."""
+    notes = []
+    for capability in capabilities:
+        family = gpu_table().family(capability)
+        if family is None:
+            continue
+        here = capability_text(capability)
+        if build.torch_cuda is not None:
+            mine = parse_cuda(build.torch_cuda)
+            if mine < parse_cuda(family.since_cuda):
+                notes.append(
+                    f"The torch here is built with CUDA {build.torch_cuda}, which does not know "
+                    f"compute capability {here}: CUDA {family.since_cuda} or newer does, and "
+                    "a torch built with that comes first."
+                )
+                continue
+            if family.last_cuda and mine > parse_cuda(family.last_cuda):
+                notes.append(
+                    f"The torch here is built with CUDA {build.torch_cuda}, which compiles for "
+                    f"compute capability {here} no more: CUDA {family.last_cuda} was the last."
+                )
+                continue
+        notes.append(
+            f"Compiling for {here} takes the nvcc of CUDA {family.since_cuda} or newer"
+            + (f", up to {family.last_cuda}." if family.last_cuda else ".")
+        )
+    return notes
+
+
+def _command(
+    build: Build, row: dict[str, object], name: str, *variables: str, version: str | None = None
+) -> str:
+    """A pip command with these variables and as many jobs as the machine can bear."""
+    jobs = build.jobs if build.jobs is not None else 4
+    kept = [
+        word
+        for word in str(row.get("environment") or "").split()
+        if not word.startswith(("MAX_JOBS=", "FLASH_ATTENTION_FORCE_BUILD="))
+    ]
+    environment = " ".join([*variables, *kept, f"MAX_JOBS={jobs}"])
+    if version is None:
+        version = build.distribution.version if build.distribution else ""
+    return rebuild_command(build.python, name, version, {**row, "environment": environment})
