@@ -45,6 +45,8 @@ THIRD_PARTY = {
     "facts/demangle.py": {"cxxfilt"},
     "facts/elf/facts.py": {"elftools"},
     "facts/fatbin/decompress.py": {"zstandard"},
+    "facts/nvml.py": {"pynvml"},
+    "facts/fatbin/unpack.py": {"lz4", "zstandard"},
 }
 
 #: What loads code into the process that calls it.
