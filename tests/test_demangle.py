@@ -17,6 +17,7 @@ from fa_forensics.facts.demangle import (
     MAX_MANGLED,
     can_demangle,
     demangle,
+    demangle_many,
     fold_flavour,
     mentions_cxx11,
     mentions_old_string,
@@ -45,6 +46,12 @@ def test_every_undefined_name_of_every_file_reads_as_cxxfilt_writes_it() -> None
     names = sorted({name for identity in DYNAMIC_FILES for name in symbols(identity, True)})
     assert len(names) > 1000
     assert [demangle(name) for name in names] == oracles.cxxfilt(names)
+
+
+def test_many_names_at_once_read_as_each_alone() -> None:
+    names = sorted({name for identity in DYNAMIC_FILES for name in symbols(identity, True)})
+    names += ["", "plain", "_Z", "_ZN", "_Z" + "x" * MAX_MANGLED, "_ZN3c103fooEv"]
+    assert demangle_many(names) == [demangle(name) for name in names]
 
 
 def test_every_defined_name_reads_as_cxxfilt_writes_it_but_for_generic_pack_lambdas(
@@ -227,3 +234,15 @@ def test_a_name_with_many_references_is_still_demangled_as_cxxfilt_does() -> Non
         ["c++filt", "-i", name], capture_output=True, text=True, check=True
     ).stdout.strip()
     assert demangle(name) == expected != name
+
+
+@pytest.mark.usefixtures("unspent")
+def test_a_hostile_name_among_many_costs_no_other_its_readable_form() -> None:
+    heavy = ["_Z1f" + "St4pairIiiE" + "S0_" * count for count in range(25, 40)]
+    mixed = [name for one in heavy for name in (one, _bomb(26))][:20]
+    started = time.monotonic()
+    texts = demangle_many([*mixed, "_Z1gi", "plain"])
+    assert time.monotonic() - started < 10
+    assert texts[:2] == [*oracles.cxxfilt([mixed[0]]), _bomb(26)]
+    assert texts[-2:] == ["g(int)", "plain"]
+    assert len(texts) == 22

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name
+from fa_forensics.facts.demangle import demangle, demangle_many, fold_flavour, qualified_name
 from fa_forensics.facts.mangled import (
     OPERATORS,
     OTHER_FLAVOUR,
@@ -90,9 +90,11 @@ def find(atlas: Atlas, text: str, machine: str) -> tuple[Named, ...]:
         releases = atlas.releases_of(text, machine)  # a name of C, or one that reads as it is
         if releases or question is None:
             return (Named(text, demangle(text), releases, SAME_NAME),) if releases else ()
-    for name, releases in _candidates(atlas, question, machine):
-        symbol = name.decode("utf-8", "surrogateescape")
-        readable = demangle(symbol)
+    candidates = _candidates(atlas, question, machine)
+    symbols = [name.decode("utf-8", "surrogateescape") for name, _ in candidates]
+    for symbol, readable, (_, releases) in zip(
+        symbols, demangle_many(symbols), candidates, strict=True
+    ):
         relation = _relation(question, symbol, readable)
         if relation:
             groups.setdefault((readable, relation), []).append((symbol, releases))
