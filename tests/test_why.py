@@ -38,6 +38,10 @@ def why(version: str, *symbols: str) -> list[dict[str, Any]]:
     return answers
 
 
+def release_of(version: str) -> str:
+    return version.partition("+")[0]
+
+
 @cache
 def exports(version: str, library: str) -> frozenset[str]:
     path = stub(version).site_packages / "torch/lib" / library
@@ -59,8 +63,10 @@ def test_a_changed_signature_is_shown_with_what_this_torch_has(
     (answer,) = why(version, DEVICE + missing)
     assert (answer["kind"], answer["code"]) == ("symbol-drift", "FA201")
     assert answer["owner"] == "torch/c10_cuda"
-    assert answer["provider"] is None and answer["exported_by"] == []
-    assert [o["symbol"] for o in answer["overloads"]] == [DEVICE + there]
+    assert answer["provider"] is None
+    assert release_of(version) not in answer["exported_by"]
+    instead = [o for o in answer["overloads"] if release_of(version) in o["exported_by"]]
+    assert [o["symbol"] for o in instead] == [DEVICE + there]
     assert answer["demangled"] == oracles.cxxfilt([DEVICE + missing])[0]
     assert oracles.cxxfilt([DEVICE + there])[0] in answer["cause"]
 
@@ -86,8 +92,8 @@ def test_a_symbol_that_is_there_is_said_to_be_there(version: str) -> None:
     name = min(name for name in exports(version, "libc10.so") if name.startswith("_ZN3c10"))
     (answer,) = why(version, name)
     assert answer["provider"].endswith("/torch/lib/libc10.so")
-    assert answer["exported_by"] == [version.partition("+")[0]]
-    assert answer["direction"] == "none" and answer["overloads"] == []
+    assert release_of(version) in answer["exported_by"]
+    assert (answer["kind"], answer["direction"]) == ("wrong-torch", "none")
     assert "not missing" in answer["cause"]
 
 
@@ -109,9 +115,12 @@ def test_every_torch_symbol_of_a_file_is_answered_as_nm_has_it(identity: str, ve
     answers = why(version, *names)
     assert [answer["symbol"] for answer in answers] == names
     for answer in answers:
-        assert (answer["provider"] is not None) == (answer["symbol"] in everything)
+        here = answer["symbol"] in everything
+        assert (answer["provider"] is not None) == here
+        assert (release_of(version) in answer["exported_by"]) == here
         for overload in answer["overloads"]:
-            assert overload["symbol"] in everything
+            if release_of(version) in overload["exported_by"]:
+                assert overload["symbol"] in everything
 
 
 SPELLINGS = [
@@ -130,7 +139,7 @@ SPELLINGS = [
 def test_a_symbol_is_understood_however_it_is_pasted(text: str) -> None:
     (answer,) = why(T24, text)
     assert answer["owner"] == "torch/c10_cuda"
-    assert [o["symbol"] for o in answer["overloads"]] == [DEVICE + "a"]
+    assert [o["symbol"] for o in answer["overloads"]] == [DEVICE + "a", DEVICE + "ab"]
     assert answer["demangled"].replace(" ", "") == "c10::cuda::SetDevice(int)"
 
 
@@ -142,7 +151,7 @@ def test_a_readable_name_that_is_there_gets_its_mangled_name() -> None:
 
 def test_a_readable_name_without_parameters_lists_all_of_that_name() -> None:
     (answer,) = why(T24, "c10::Error::Error")
-    texts = {overload["demangled"] for overload in answer["overloads"]}
+    texts = {o["demangled"] for o in answer["overloads"] if release_of(T24) in o["exported_by"]}
     expected = {
         text
         for text in oracles.cxxfilt(sorted(exports(T24, "libc10.so")))
@@ -157,7 +166,7 @@ def test_a_readable_name_without_parameters_lists_all_of_that_name() -> None:
         ("PyErr_SetString", "python-abi", "python", "python"),
         ("cudaMalloc", "versioned-symbol", "cudart", "libcudart.so.12"),
         ("cudaMalloc@libcudart.so.12", "versioned-symbol", "cudart", "libcudart.so.12"),
-        ("_ZSt4cout", "versioned-symbol", "libstdc++", "libstdc++.so.6"),
+        ("_ZSt4cout", "libstdcxx", "libstdc++", "libstdc++.so.6"),
         ("memcpy@GLIBC_2.14", "glibc", "libc", "libc.so.6"),
         ("_ZSt4cout@GLIBCXX_3.4", "libstdcxx", "libstdc++", "libstdc++.so.6"),
     ],
@@ -206,9 +215,11 @@ def test_under_a_torch_without_cuda_the_cause_is_the_missing_cuda() -> None:
     assert answer["kind"] == "symbol-drift"
 
 
-def test_help_is_a_command_for_this_environment() -> None:
+def test_help_are_commands_for_this_environment() -> None:
     (answer,) = why(T24, DEVICE + "i")
-    assert answer["help"][0].startswith(f"fa-forensics inspect --python {stub(T24).python} ")
+    python = stub(T24).python
+    assert answer["help"][0] == f'{python} -m pip install "torch==2.2.2"'
+    assert answer["help"][1].startswith(f"fa-forensics inspect --python {python} ")
 
 
 def test_several_symbols_are_answered_in_their_order() -> None:

@@ -144,7 +144,8 @@ def _rows_of(form: Form, change: str, asked: str, history: History) -> list[Over
             change=change,
         )
         for named in form.symbols
-        if named.symbol != asked and named.relation != SAME_NAME and named.releases
+        # "Same name" are C1 and C2 of one constructor; all are, where no parameters were given.
+        if not (asked and named.relation == SAME_NAME) and named.symbol != asked and named.releases
     ]
 
 
