@@ -20,33 +20,51 @@ CHUNK = 65_536
 #: A frame that asks for a larger window (bytes of memory) is refused. 128 MiB is the limit
 #: of the zstd command itself.
 MAX_WINDOW = 1 << 27
+#: An LZ4 reference goes back at most 65,535 bytes.
+_LZ4_REACH = 65_536
 
 
 def lz4_prefix(block: bytes, limit: int) -> bytes:
     """The first ``limit`` bytes that a raw LZ4 block, or the beginning of one, expands to.
 
     Fewer when the block ends before. Raises ``DamagedFile`` on a reference to before the
-    start. Format: "LZ4 Block Format Description" of the LZ4 project, version 1.6.3.
+    start.
     """
-    out = bytearray()
+    return b"".join(lz4_pieces(block, limit, limit))
+
+
+def lz4_pieces(block: bytes, limit: int, step: int = CHUNK) -> Iterator[bytes]:
+    """What a raw LZ4 block expands to, at most ``limit`` bytes, in pieces of about ``step``.
+
+    Raises ``DamagedFile`` on a reference to before the start. Format: "LZ4 Block Format
+    Description" of the LZ4 project, version 1.6.3.
+    """
+    out = bytearray()  # what is not handed out yet, after up to 64 KiB that references reach
+    given, total = 0, 0  # bytes of ``out`` handed out; bytes produced before ``out``
     position, size = 0, len(block)
-    while position < size and len(out) < limit:
+    while position < size and total + len(out) < limit:
         token = block[position]
         literals, position = _lz4_length(block, position + 1, token >> 4)
-        out += block[position : min(position + literals, position + limit - len(out))]
+        out += block[position : min(position + literals, position + limit - total - len(out))]
         position += literals
-        if position + 2 > size or len(out) >= limit:
+        if position + 2 > size or total + len(out) >= limit:
             break
         distance = block[position] | block[position + 1] << 8
         length, position = _lz4_length(block, position + 2, token & 15)
-        length = min(length + 4, limit - len(out))
+        length = min(length + 4, limit - total - len(out))
         if not 0 < distance <= len(out):
             raise DamagedFile("the LZ4 data refers to bytes before its start")
         start = len(out) - distance
         pattern = out[start : start + length]
         repeats = -(-length // len(pattern))
         out += (pattern * repeats)[:length]
-    return bytes(out)
+        if len(out) - given >= step:
+            yield bytes(out[given:])
+            total += max(0, len(out) - _LZ4_REACH)
+            del out[: max(0, len(out) - _LZ4_REACH)]
+            given = len(out)
+    if len(out) > given:
+        yield bytes(out[given:])
 
 
 def _lz4_length(block: bytes, position: int, nibble: int) -> tuple[int, int]:
