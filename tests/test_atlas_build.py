@@ -66,9 +66,9 @@ def test_a_wheel_on_the_index_becomes_a_record(served: FakeIndex, tmp_path: Path
     for version in ("13.0.9", "13.1.0.3", "13.1.0.12", "13.2.0"):
         served.add(f"nvidia_cublas-{version}-py3-none-manylinux_2_27_x86_64.whl", b"")
     name = wheel_name("2.4.0")
-    served.add(name, torch_wheel("2.4.0", requires=requires))
+    served.add(name, torch_wheel("2.4.0", requires=requires), "2024-07-25")
     served.add(wheel_name("2.4.0", "cp38-cp38-manylinux1_x86_64"), b"")
-    served.add(wheel_name("2.4.0", "cp313-cp313t-manylinux1_x86_64"), b"")
+    served.add(wheel_name("2.4.0", "cp313-cp313t-manylinux1_x86_64"), b"", "2024-10-01")
     served.add(wheel_name("2.4.0", "cp39-cp39-win_amd64"), b"")
     record = torch.load_record(torch.write_record(str(tmp_path), "2.4.0", "x86_64"))
     exports = {bind: sorted(names) for bind, names in nm_by_bind(library()).items()}

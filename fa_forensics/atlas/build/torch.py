@@ -141,7 +141,7 @@ def read_build(
         "version": version["__version__"],
         "cuda": version.get("cuda"),
         "flavour": facts["flavour"],
-        "date": file.date,
+        "date": _first_upload(release, machine),
         "wheel": file.filename,
         "pythons": _pythons(release, machine),
         "requires": requires,
@@ -241,6 +241,12 @@ def _python_of(file: WheelFile) -> str:
     """The minor version of CPython a wheel is for: "3.11"."""
     tag = next((t for t in file.interpreters if re.fullmatch(r"cp3[0-9]+", t)), "cp311")
     return f"3.{tag[3:]}"
+
+
+def _first_upload(release: str, machine: str) -> str | None:
+    """The day a release was published: a wheel with a build tag may be from months later."""
+    days = {wheel.date for wheel in _torch_wheels(machine) if wheel.version == release}
+    return min((day for day in days if day is not None), default=None)
 
 
 def _pythons(release: str, machine: str) -> list[str]:
