@@ -44,7 +44,8 @@ def runs(arch: str, gpu: str, **changes: object) -> str:
 
 #: (rule and source, code and GPU where it runs and how, code and GPU where it does not)
 RULES: list[tuple[str, tuple[str, str, str], tuple[str, str]]] = [
-    ("same major, newer minor: PG Binary Compatibility", ("sm_80", "8.6", NATIVE), ("sm_86", "8.0")),
+    ("same major, newer minor: PG Binary Compatibility", ("sm_80", "8.6", NATIVE),
+     ("sm_86", "8.0")),
     ("same major, newer minor: PG", ("sm_86", "8.9", NATIVE), ("sm_89", "8.6")),
     ("same major only: PG", ("sm_90", "9.0", NATIVE), ("sm_80", "9.0")),
     ("never backwards: PG", ("sm_89", "8.9", NATIVE), ("sm_90", "8.9")),
@@ -62,7 +63,8 @@ RULES: list[tuple[str, tuple[str, str, str], tuple[str, str]]] = [
     ("Thor was 10.1 until CUDA 12.9: CUDA 13.0 notes", ("sm_101a", "Thor", NATIVE),
      ("sm_100", "Thor")),
     ("Thor is 11.0 since: CUDA 13.0 notes", ("sm_110", "Thor", NATIVE), ("sm_110", "12.0")),
-    ("PTX moves forwards: PG PTX Compatibility", ("compute_70", "12.0", JIT), ("compute_90", "8.9")),
+    ("PTX moves forwards: PG PTX Compatibility", ("compute_70", "12.0", JIT),
+     ("compute_90", "8.9")),
     ("PTX reaches Tegra too: PG", ("compute_80", "8.7", JIT), ("compute_89", "8.7")),
     ("PTX a: one part: PG", ("compute_90a", "9.0", JIT), ("compute_90a", "10.0")),
     ("PTX f: one family: PG", ("compute_100f", "10.3", JIT), ("compute_100f", "12.0")),

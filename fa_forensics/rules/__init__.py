@@ -1,6 +1,6 @@
 """All rules, by name. A new rule is one function and one row here."""
 
-from fa_forensics.rules import abi, file, gpu, libs, link, python
+from fa_forensics.rules import abi, atlas, file, gpu, libs, link, python
 from fa_forensics.rules.base import Rule
 
 ALL_RULES: tuple[Rule, ...] = (
@@ -33,6 +33,7 @@ ALL_RULES: tuple[Rule, ...] = (
     python.other_platform,
     python.python_symbols,
     python.module_name,
+    atlas.wrong_claim,
     gpu.damaged_container,
     gpu.witness_disagrees,
     gpu.witness_stopped,

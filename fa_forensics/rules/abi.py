@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from fa_forensics.facts.demangle import demangle, readable
 from fa_forensics.facts.flavour import CXX11, NOT_APPLICABLE
 from fa_forensics.report import Evidence, Finding
+from fa_forensics.rules.atlas import TABLE, flavour_note
 from fa_forensics.rules.base import RANK_NONE, Context, Judged, symbol_rank
 from fa_forensics.rules.evidence import symbol_evidence
 from fa_forensics.rules.flavour_split import split_by_flavour
 from fa_forensics.rules.remedy import (
     build_for_this_torch,
-    built_for_torch,
+    build_torch,
     remedies,
     remedy_notes,
+    same_minor,
 )
 
 _WORDS = {
@@ -60,6 +62,7 @@ def flavour_mismatch(ctx: Context) -> Sequence[Judged]:
             "Every torch function that takes or returns a std::string has another name in the "
             "other flavour. It is a property of each build, not of a version: no compiler or "
             "library upgrade changes it, only a build of the extension in torch's flavour.",
+            *flavour_note(ctx),
             *remedy_notes(ctx),
         ),
         help=remedies(ctx),
@@ -96,19 +99,26 @@ def mixed_flavours(ctx: Context) -> Sequence[Judged]:
 def other_torch_minor(ctx: Context) -> Sequence[Judged]:
     """FA303: every symbol resolves, but the file was made for another minor release of torch."""
     torch = ctx.environment.torch if ctx.environment else None
-    where = built_for_torch(ctx)
+    where = build_torch(ctx)
     if torch is None or where is None or ctx.resolution is None or ctx.stable_abi:
         return ()
     if ctx.missing or ctx.missing_libraries or not ctx.uses_torch:
         return ()
-    if where[0].split(".")[:2] == torch.release.split(".")[:2]:
+    if same_minor(where[0], torch.release):
         return ()
+    window = ctx.releases.built_on if ctx.releases is not None else ()
+    if not where[2] and any(same_minor(release, torch.release) for release in window):
+        return ()  # it can have been built on this very minor release
     finding = Finding(
         code="FA303",
         severity="warning",
         confidence="medium",
         title=f"every name resolves in torch {torch.version}, but the file was made for torch "
         f"{where[0]}",
+        evidence=tuple(
+            Evidence(text, ctx.elf.path, TABLE)
+            for text in (ctx.releases.evidence if ctx.releases is not None else ())
+        ),
         notes=(
             "The layout of a class can change while its names stay: such files have crashed while "
             "loading. Only a real load tells (--confirm).",

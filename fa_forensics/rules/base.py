@@ -9,7 +9,7 @@ from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.flavour import Flavour
 from fa_forensics.facts.package import Distribution
-from fa_forensics.report import Finding, Skipped
+from fa_forensics.report import Finding, JudgedTorch, ReleaseFacts, Skipped
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.resolution import Library, Resolution
 
@@ -42,7 +42,8 @@ class GpuFacts:
 class Context:
     """All facts of one target. ``None`` means: could not look (``skips`` says why).
 
-    ``as_package``: the siblings were loaded first, as the file's package does it.
+    ``as_package``: the siblings were loaded first, as the file's package does it. ``asked``
+    is the torch that --torch named; ``environment.torch`` then stands for that one.
     """
 
     name: str
@@ -59,11 +60,19 @@ class Context:
     gpu: GpuFacts | None
     as_package: bool = False
     left_with_siblings: int | None = None
+    releases: ReleaseFacts | None = None
+    asked: JudgedTorch | None = None
 
     @property
     def python_command(self) -> str:
         """The interpreter to write into commands."""
         return "python" if self.environment is None else self.environment.python
+
+    @property
+    def judged_in_part(self) -> bool:
+        """Whether only torch's and CUDA's part was looked at, for want of an environment."""
+        asked = self.asked is not None and self.asked.judged_by == "table"
+        return asked and any(skip.rule == "link" for skip in self.skips)
 
     @property
     def causes(self) -> tuple[Missing, ...]:

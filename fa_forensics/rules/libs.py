@@ -11,11 +11,11 @@ from fa_forensics.rules.evidence import needed_by
 from fa_forensics.rules.groups import cuda_major_of, library_causes
 from fa_forensics.rules.link import library_rank
 from fa_forensics.rules.remedy import (
-    built_for_torch,
     metadata_note,
     pip,
     remedies,
     remedy_notes,
+    wanted_torch,
 )
 
 
@@ -26,7 +26,7 @@ def cpu_only_torch(ctx: Context) -> Sequence[Judged]:
     if not libraries or torch is None:
         return ()
     other = f" (it was built for ROCm {torch.hip})" if torch.hip else ""
-    wanted = built_for_torch(ctx)
+    wanted = wanted_torch(ctx)
     release = wanted[0] if wanted and wanted[0].count(".") >= 2 else torch.release
     finding = Finding(
         code="FA601",
@@ -141,7 +141,8 @@ def unmet_requirement(ctx: Context) -> Sequence[Judged]:
         severity="note",
         confidence="high",
         title=f"{ctx.distribution.name} {ctx.distribution.version} asks for torch{wanted}, "
-        f"this environment has {torch.version}",
+        f"{'this environment has' if ctx.asked is None else 'it is judged against'} "
+        f"{torch.version}",
         evidence=(Evidence(f"Requires-Dist: torch{wanted}", ctx.distribution.metadata_path),),
         notes=("The symbols decide whether the file loads; its package is not tested with this.",),
     )

@@ -10,6 +10,7 @@ from fa_forensics.facts.owner import OWN, PYTHON, STABLE, is_torch, owner_of_lib
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.resolve.explain import Missing
 from fa_forensics.resolve.resolution import Library
+from fa_forensics.rules.atlas import life_evidence, life_notes
 from fa_forensics.rules.base import (
     RANK_DEPENDENCY,
     RANK_LIBRARY,
@@ -51,14 +52,16 @@ def torch_symbols(ctx: Context) -> Sequence[Judged]:
             "The missing names are of torch's stable interface, which only grows: the file needs "
             "a newer torch."
         )
-    else:
+    life = life_notes(ctx, drifted)
+    if not life and not all(item.owner == STABLE for item in drifted):
         notes.append("The file was built against another torch release than the one here.")
+    notes += life
     finding = Finding(
         code="FA201",
         severity="error",
         confidence="high",
         title=title,
-        evidence=symbol_evidence(ctx, drifted),
+        evidence=(*symbol_evidence(ctx, drifted), *life_evidence(ctx, drifted)),
         notes=(*notes, *remedy_notes(ctx)),
         help=remedies(ctx),
     )

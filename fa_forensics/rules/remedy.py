@@ -64,6 +64,71 @@ def built_for_torch(ctx: Context) -> tuple[str, str] | None:
     return None
 
 
+def release_numbers(release: str) -> tuple[int, ...]:
+    """What releases compare by: (2, 10, 0) for "2.10.0"; digits alone count."""
+    return tuple(int(part) for part in release.split(".") if part.isascii() and part.isdigit())
+
+
+def same_minor(one: str, other: str) -> bool:
+    """Whether two releases are of one minor version, as 2.4.0 and 2.4.1 are."""
+    return one.split(".")[:2] == other.split(".")[:2]
+
+
+def links_here(ctx: Context) -> bool:
+    """Whether the torch at hand is a release that the file links with, and nothing is missing."""
+    torch = ctx.environment.torch if ctx.environment else None
+    if ctx.releases is None or torch is None or ctx.missing or ctx.missing_libraries:
+        return False
+    return torch.release in ctx.releases.links_with
+
+
+def build_torch(ctx: Context) -> tuple[str, str, bool] | None:
+    """(torch release, how that is known, whether its minor version is sure), or None.
+
+    The file's own metadata says it where it names one release; else the names the file
+    needs and has, by the table of releases. Metadata that the file's names rule out does
+    not count.
+    """
+    where, facts = built_for_torch(ctx), ctx.releases
+    evidence = facts.built_on if facts is not None else ()
+    if where is not None and (
+        not evidence or any(same_minor(release, where[0]) for release in evidence)
+    ):
+        return where[0], where[1], True
+    if facts is not None and facts.best is not None:
+        best = facts.best
+        sure = facts.confidence == "high" or all(same_minor(r, best) for r in evidence)
+        return best, f"its names are those of torch {facts.built_text}", sure
+    return None if where is None else (where[0], where[1], True)
+
+
+def wanted_torch(ctx: Context) -> tuple[str, str] | None:
+    """(torch version to install for the file, why that one); None where none is known.
+
+    What the metadata names, if the file links with that; else the likeliest release it was
+    built on, of those that it links with. A file that links with no published release
+    gets no advice to install one.
+    """
+    where, facts = built_for_torch(ctx), ctx.releases
+    if facts is None or not facts.symbols:
+        return where
+    links = facts.package_links or facts.links_with
+    if where is not None and any(_serves(where[0], release) for release in links):
+        return where
+    if not links:
+        return None
+    best = facts.best
+    same = [release for release in links if best is not None and same_minor(release, best)]
+    release = best if best in links else (same or links)[0]
+    assert release is not None  # links is not empty
+    return release, f"it links with torch {facts.links_text}"
+
+
+def _serves(version: str, release: str) -> bool:
+    """Whether a version as metadata writes it ("2.4", "2.4.0+cu121") is that release."""
+    return release_of(version) == release or release.startswith(version + ".")
+
+
 def metadata_note(ctx: Context) -> tuple[str, ...]:
     """One sentence on what the file's own metadata claims about torch, if it claims any."""
     if ctx.distribution is None:
@@ -99,7 +164,7 @@ def remedy_notes(ctx: Context) -> tuple[str, ...]:
     here = f"torch {torch.release}" if torch else "this torch"
     builds, torches = build_for_this_torch(ctx), torch_for_the_file(ctx)
     name = distribution_name(ctx)
-    notes = list(metadata_note(ctx))
+    notes = [*metadata_note(ctx), *wanted_build(ctx)]
     does = rebuild_does(name or "", package_row(ctx), here)
     if builds and torches:
         notes.append(
@@ -111,9 +176,24 @@ def remedy_notes(ctx: Context) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def wanted_build(ctx: Context) -> tuple[str, ...]:
+    """One sentence on the build of the extension that would fit here."""
+    torch = ctx.environment.torch if ctx.environment else None
+    name = distribution_name(ctx)
+    if torch is None or name is None or ctx.environment is None or ctx.releases is None:
+        return ()
+    parts = [f"torch {'.'.join(torch.release.split('.')[:2])}"]
+    if torch.cuda:
+        parts.append(f"CUDA {torch.cuda.split('.')[0]}")
+    if torch.cxx11_abi in ("cxx11", "pre-cxx11"):
+        parts.append(f"the {torch.cxx11_abi} flavour")
+    parts.append(f"Python {ctx.environment.version_short}")
+    return (f"What fits here is a build of {name} for {', '.join(parts)}.",)
+
+
 def torch_for_the_file(ctx: Context) -> tuple[str, ...]:
-    """Install the torch that the file was made for, when its metadata names it."""
-    where = built_for_torch(ctx)
+    """Install the torch that the file links with: what its metadata names, or its names show."""
+    where = wanted_torch(ctx)
     if where is None:
         return ()
     version = where[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, Finding
 from fa_forensics.rules.base import Context, Judged
-from fa_forensics.rules.remedy import built_for_torch
+from fa_forensics.rules.remedy import build_torch, same_minor
 
 
 def in_loader_order(judged: Sequence[Judged]) -> tuple[Finding, ...]:
@@ -23,7 +23,7 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
         return FAILS, _failure(ctx, first)
     if ctx.resolution is None:
         if ctx.uses_torch and ctx.environment is not None and ctx.environment.torch is None:
-            return INCONCLUSIVE, "the file was read, but there is no torch here to link it against"
+            return INCONCLUSIVE, _without_torch(ctx)
         return INCONCLUSIVE, ctx.skips[0].reason if ctx.skips else "it was not resolved"
     count = sum(1 for b in ctx.resolution.bindings if b.provider is not None)
     if not ctx.uses_torch:
@@ -33,13 +33,28 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
         )
     torch = ctx.environment.torch if ctx.environment else None
     here = f"torch {torch.version}" if torch else "this environment"
+    if ctx.judged_in_part:
+        return LINKS, f"all {count} torch and CUDA symbols it needs have a provider in {here}"
     if ctx.stable_abi:
-        return (
-            LOADS,
-            f"all {count} symbols it needs have a provider in {here}; "
-            "it keeps to torch's stable ABI",
-        )
+        return LOADS, f"all {count} symbols it needs have a provider in {here}; {_stable(ctx)}"
     return _by_build_torch(ctx, count, here)
+
+
+def _without_torch(ctx: Context) -> str:
+    said = "the file was read, but there is no torch here to link it against"
+    facts = ctx.releases
+    if facts is None or not facts.symbols or ctx.asked is not None:
+        return said
+    if facts.links_with:
+        return f"{said}; it links with torch {facts.links_text}"
+    return f"{said}; no published torch release has all that it needs"
+
+
+def _stable(ctx: Context) -> str:
+    """The stable interface only grows: a floor and no ceiling."""
+    said = "it keeps to torch's stable ABI"
+    floor = ctx.releases.stable_floor if ctx.releases is not None else None
+    return f"{said}, whose names it needs are in torch {floor} and later" if floor else said
 
 
 def _failure(ctx: Context, first: Finding) -> str:
@@ -67,11 +82,14 @@ def _failure(ctx: Context, first: Finding) -> str:
 def _by_build_torch(ctx: Context, count: int, here: str) -> tuple[str, str]:
     """Symbols that resolve prove less than a load: layouts change under unchanged names."""
     torch = ctx.environment.torch if ctx.environment else None
-    where = built_for_torch(ctx)
+    where = build_torch(ctx)
     all_there = f"all {count} symbols it needs have a provider in {here}"
     if where is None or torch is None:
         return LINKS, f"{all_there}; which torch it was built on is not known"
-    if where[0].split(".")[:2] == torch.release.split(".")[:2]:
+    if not where[2]:
+        window = ctx.releases.built_text if ctx.releases is not None else where[0]
+        return LINKS, f"{all_there}; it was built on one of torch {window}"
+    if same_minor(where[0], torch.release):
         exact = torch.release in (where[0], where[0] + ".0") or where[0].count(".") < 2
         made_for = "the release it was made for" if exact else f"and it was made for {where[0]}"
         return LOADS, f"{all_there}, {made_for}"
