@@ -18,7 +18,7 @@ from fa_forensics.facts.fatbin.kernels import in_order
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa_forensics.facts.fatbin.kernels import Kernel
+    from fa_forensics.facts.fatbin.kernels import Kernel, KernelInventory
 
 FLASH_FILE = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
@@ -70,7 +70,10 @@ class KernelGroup(NamedTuple):
 
 
 class HeadDims(NamedTuple):
-    """The head dimensions (of Q and K) for which a file has kernels, for one architecture."""
+    """The head dimensions for which a file has kernels, for one architecture.
+
+    Of kernels whose V has a head dimension of its own (FA3's 192/128) none counts here.
+    """
 
     generation: str
     direction: str
@@ -115,6 +118,8 @@ def flash_head_dims(groups: Iterable[KernelGroup]) -> tuple[HeadDims, ...]:
     for group in groups:
         flash = group.flash
         if flash is None or flash.head_dim is None or flash.direction == HELPER:
+            continue
+        if flash.head_dim_v != flash.head_dim:
             continue
         for arch in (arch for arch, _count in group.archs if arch not in group.empty):
             key = (flash.generation, flash.direction, flash.dtype or "unknown type", arch)
@@ -314,3 +319,54 @@ def _without_templates(text: str) -> str:
     """``a::f`` of ``a::f<b<c> >``."""
     start = text.find("<")
     return text[:start] if start > 0 and not text.startswith("operator") else text
+
+
+def kernels_view(inventory: KernelInventory, *, names: bool = False) -> dict[str, object]:
+    """The inventory in the words of the JSON contract: the object ``kernels`` of a target.
+
+    With ``names`` each kernel's mangled name is in it too, some 300 bytes a kernel.
+    """
+    groups = group_kernels(inventory.kernels)
+    view: dict[str, object] = {
+        "count": len(inventory.kernels),
+        "archs": list(inventory.archs),
+        "images_read": inventory.read,
+        "images_unread": [{"arch": arch, "images": images} for arch, images in inventory.unread],
+        "complete": inventory.complete,
+        "needs_device_link": inventory.not_linked,
+        "groups": [_group_view(group) for group in groups],
+        "head_dims": [
+            {**row._asdict(), "head_dims": list(row.head_dims)} for row in flash_head_dims(groups)
+        ],
+        "problems": list(inventory.problems),
+    }
+    if names:
+        view["names"] = [
+            {"symbol": kernel.name, "archs": list(kernel.archs)} for kernel in inventory.kernels
+        ]
+    return view
+
+
+def _group_view(group: KernelGroup) -> dict[str, object]:
+    flash = group.flash
+    return {
+        "label": group.label,
+        "kernels": group.kernels,
+        "archs": [
+            {"arch": arch, "kernels": count, "empty": arch in group.empty}
+            for arch, count in group.archs
+        ],
+        "options": list(group.options),
+        "example": group.example,
+        "flash": None
+        if flash is None
+        else {
+            "generation": flash.generation,
+            "kernel": flash.name,
+            "direction": flash.direction,
+            "head_dim": flash.head_dim,
+            "head_dim_v": flash.head_dim_v,
+            "dtype": flash.dtype,
+            "mask": flash.mask,
+        },
+    }
