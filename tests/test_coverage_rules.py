@@ -182,3 +182,12 @@ def test_the_folk_belief_is_corrected_in_the_reason() -> None:
 )
 def test_what_would_run_is_named(gpu: str, code: str) -> None:
     assert what_would_run(parse_gpu(gpu)[0].capability) == code
+
+
+def test_the_code_that_most_sources_have_is_the_one_named() -> None:
+    gpu = parse_gpu("H100")[0]
+    common = group("sm_90", containers=frozenset(range(30)))
+    special = group("sm_90a", containers=frozenset((7, 30)))
+    found = gpu_fit([common, special], gpu)
+    assert (found.arch, found.native, found.without) == ("sm_90", 31, 0)
+    assert gpu_fit([group("sm_90"), group("sm_90a")], gpu).arch == "sm_90a"

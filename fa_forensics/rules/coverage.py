@@ -80,7 +80,7 @@ class GpuFit:
     """Whether a file's GPU code runs on one GPU.
 
     runs: native (machine code for it), jit (only PTX, which the driver compiles) or none.
-    arch, isa: of the newest image that runs; None where none does.
+    arch, isa: of the code that most sources have for this GPU; None where none has any.
     reason: why it runs, or why it does not, one clause.
     needs_cuda: the CUDA version that the driver must support for it, None where not known.
     driver_ok: whether this driver does; None where no driver is known, or nothing runs.
@@ -215,7 +215,7 @@ def gpu_fit(
     # Device code that waits to be linked is there twice: what was linked from it counts.
     loadable = [g for g, found in fits if found.runs != NONE or _loadable(g)]
     everywhere = frozenset().union(*(g.containers for g in loadable)) if loadable else frozenset()
-    best = max(native or by_jit, key=lambda item: _rank(item[0], driver), default=None)
+    best = _most_used(native or by_jit, driver)
     refused = tuple((group.arch, found.reason) for group, found in fits if found.runs == NONE)
     counts = (len(in_native), len(in_jit), len(everywhere - in_native - in_jit))
     if best is None:
@@ -228,6 +228,20 @@ def gpu_fit(
     return GpuFit(
         gpu, found.runs, group.arch, group.isa, found.reason, needs, ok, complaint, *counts, refused
     )
+
+
+def _most_used(
+    fits: Sequence[tuple[CodeGroup, Fit]], driver: Driver | None
+) -> tuple[CodeGroup, Fit] | None:
+    """The code that most sources end up with, where each takes the newest it has."""
+    taken: set[int] = set()
+    best, most = None, 0
+    for item in sorted(fits, key=lambda item: _rank(item[0], driver), reverse=True):
+        uses = len(item[0].containers - taken)
+        taken |= item[0].containers
+        if uses > most:
+            best, most = item, uses
+    return best
 
 
 def _containers(fits: Iterable[tuple[CodeGroup, Fit]]) -> frozenset[int]:
