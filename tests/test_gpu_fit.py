@@ -10,9 +10,17 @@ from support.contexts import environment, torch
 from support.fitting import FIT_TABLE, Fitting, code, fitting
 
 from fa_forensics.facts.drivers import Driver
+from fa_forensics.facts.fatbin.kernels import Kernel, KernelInventory
+from fa_forensics.facts.gpus import parse_gpu
 from fa_forensics.report import Finding
 from fa_forensics.rules import gpu_fit
-from fa_forensics.rules.gpu_fit import NO_KERNEL_CODES, RANK_LAUNCH, FitContext, kernel_gap
+from fa_forensics.rules.gpu_fit import (
+    NO_KERNEL_CODES,
+    RANK_LAUNCH,
+    FitContext,
+    kernel_gap,
+    kernels_by_arch,
+)
 
 RULES = {
     name: getattr(gpu_fit, name)
@@ -30,7 +38,7 @@ SILENT = [
 
 
 def one(ctx: FitContext, code_: str) -> Finding:
-    found = [j.finding for rule in RULES.values() for j in rule(ctx)]
+    found: list[Finding] = [j.finding for rule in RULES.values() for j in rule(ctx)]
     return next(finding for finding in found if finding.code == code_)
 
 
@@ -186,8 +194,6 @@ KERNELS = {"sm_80": {"fwd_sm80", "combine"}, "sm_90a": {"fwd_sm90", "bwd_sm90", 
 def test_the_kernels_that_a_gpu_lacks_are_counted_by_where_they_are(
     gpu: str, available: int, missing: int, only: tuple[tuple[str, int], ...]
 ) -> None:
-    from fa_forensics.facts.gpus import parse_gpu
-
     gap = kernel_gap(KERNELS, parse_gpu(gpu)[0])
     assert (gap.available, gap.missing, gap.only) == (available, missing, only)
 
@@ -200,3 +206,21 @@ def test_partial_coverage_names_the_kernels_where_they_are_known() -> None:
     finding = one(fitting(groups, "A100", kernels=KERNELS), "FA508")
     assert "2 of the 4 compiled sources" in finding.title
     assert any("2 of 4 kernels have none (2 for sm_90a alone)" in note for note in finding.notes)
+
+
+def test_ptx_counts_as_kernels_for_later_gpus() -> None:
+    gap = kernel_gap({"sm_80": {"a"}, "compute_80": {"a"}}, parse_gpu("H100")[0])
+    assert (gap.available, gap.missing) == (1, 0)
+
+
+def test_a_kernel_that_is_empty_for_an_architecture_does_not_count_there() -> None:
+    kernels = (
+        Kernel("hopper_only", ("sm_80", "sm_90a"), ("sm_80",)),
+        Kernel("tiny_everywhere", ("sm_80", "sm_90a"), ("sm_80", "sm_90a")),
+        Kernel("both", ("sm_80", "sm_90a"), ()),
+    )
+    inventory = KernelInventory(kernels, 2, (), False, ())
+    assert kernels_by_arch(inventory) == {
+        "sm_80": {"tiny_everywhere", "both"},
+        "sm_90a": {"hopper_only", "tiny_everywhere", "both"},
+    }

@@ -115,7 +115,7 @@ def test_without_the_binding_the_reason_says_what_to_install(
 
 
 def test_the_binding_is_asked_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", Nvml(H100))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(H100))
     assert read_machine().gpus == (Gpu(*H100),)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
@@ -15,7 +15,6 @@ from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_IMPORT, RANK_NONE, Judged
 from fa_forensics.rules.coverage import (
     JIT,
-    NATIVE,
     NONE,
     CodeGroup,
     GpuFit,
@@ -23,6 +22,9 @@ from fa_forensics.rules.coverage import (
     what_would_run,
 )
 from fa_forensics.rules.gpu_remedy import Advice, Build, rebuild
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.fatbin.kernels import KernelInventory
 
 #: Codes of errors that leave the import alone and stop the first kernel.
 NO_KERNEL_CODES = frozenset(("FA504", "FA506", "FA507"))
@@ -208,11 +210,26 @@ def partly_covered(ctx: FitContext) -> Sequence[Judged]:
     return (Judged(RANK_NONE, finding),)
 
 
+def kernels_by_arch(inventory: KernelInventory) -> dict[str, set[str]]:
+    """The kernels of an inventory by architecture, those left out that are empty there.
+
+    Libraries compile a kernel that is written for one architecture for all of them, and leave
+    it empty for the others: what is small here and larger elsewhere is such a one.
+    """
+    kernels: dict[str, set[str]] = {}
+    for kernel in inventory.kernels:
+        empty = set(kernel.small) if len(kernel.small) < len(kernel.archs) else set()
+        for arch in kernel.archs:
+            if arch not in empty:
+                kernels.setdefault(arch, set()).add(kernel.name)
+    return kernels
+
+
 def kernel_gap(kernels: Mapping[str, Collection[str]], gpu: Gpu) -> KernelGap:
-    """What an inventory (architecture → kernel names, of cubins) means for one GPU."""
+    """What an inventory (architecture → kernel names) means for one GPU."""
     here: set[str] = set()
     for arch, names in kernels.items():
-        if fit(_cubin(arch), gpu.capability).runs == NATIVE:
+        if fit(_image(arch), gpu.capability).runs != NONE:
             here.update(names)
     missing = {name for names in kernels.values() for name in names} - here
     only = []
@@ -224,8 +241,9 @@ def kernel_gap(kernels: Mapping[str, Collection[str]], gpu: Gpu) -> KernelGap:
     return KernelGap(gpu, len(here), len(missing), tuple(only), tuple(sorted(missing)[:3]))
 
 
-def _cubin(arch: str) -> CodeGroup:
-    return CodeGroup("cubin", arch, None, False, False, 1, 0, frozenset((0,)))
+def _image(arch: str) -> CodeGroup:
+    kind = "ptx" if arch.startswith("compute") else "cubin"
+    return CodeGroup(kind, arch, None, False, False, 1, 0, frozenset((0,)))
 
 
 def _gap_sentence(gap: KernelGap) -> str:
