@@ -53,6 +53,14 @@ def main() -> None:
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @_PYTHON
+@click.option(
+    "--torch",
+    "torches",
+    multiple=True,
+    metavar="RELEASE",
+    help="Judge against this torch, which need not be installed: 2.9.1, 2.9, 2.9.1+cxx11abi, "
+    "2.9.1-cxx11abi, 2.6.0+cu118, 2.6.0+cpu. May be given several times.",
+)
 @_FORMAT
 @click.option(
     "--confirm/--no-confirm",
@@ -83,6 +91,7 @@ def main() -> None:
 def inspect(
     targets: tuple[str, ...],
     python: str | None,
+    torches: tuple[str, ...],
     form: str,
     confirm: bool | None,
     cuobjdump: bool,
@@ -102,7 +111,7 @@ def inspect(
     if timeout != timeout:
         raise click.BadParameter("nan is no number of seconds", param_hint="--timeout")
     witness = cuobjdump_path or ("" if cuobjdump else None)
-    options = Options(python=python, confirm=confirm, cuobjdump=witness, timeout_s=timeout)
+    options = Options(python, confirm, witness, timeout, torches)
     try:
         report = run(targets, options)
     except ForensicsError as error:

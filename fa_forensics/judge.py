@@ -54,6 +54,11 @@ def why_not_confirmed(ctx: Context, path: str, confirm: bool | None) -> str | No
     environment = ctx.environment
     if confirm is False:
         return "switched off by --no-confirm"
+    if ctx.asked is not None and ctx.asked.judged_by == "table":
+        return (
+            f"torch {ctx.asked.version} need not be installed here: the file was judged by the "
+            "table of what that release exports, and nothing was loaded"
+        )
     if environment is None:
         return "there is no environment to load it in"
     if ctx.elf.machine != environment.machine:

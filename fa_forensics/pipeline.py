@@ -1,43 +1,41 @@
-"""Target → report: the order in which facts are read, resolved, judged and confirmed."""
+"""Target → report: the order in which facts are read, placed, resolved, judged and confirmed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from fa_forensics import __version__
 from fa_forensics.errors import ForensicsError, UsageError
-from fa_forensics.facts.demangle import demangle
-from fa_forensics.facts.elf.dynamic import DynamicObject
-from fa_forensics.facts.elf.facts import ElfFacts, bind_name, read_facts
-from fa_forensics.facts.elf.image import ElfImage
+from fa_forensics.facts.elf.facts import bind_name
 from fa_forensics.facts.environment import Environment, find_environment
-from fa_forensics.facts.fatbin.images import DeviceCode, summary
-from fa_forensics.facts.fatbin.provenance import Toolkits, read_toolkits
-from fa_forensics.facts.fatbin.reader import read_device_code
 from fa_forensics.facts.files import absolute
-from fa_forensics.facts.flavour import flavour_of
-from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
-from fa_forensics.facts.package import find_distribution
-from fa_forensics.facts.targets import Target, find_targets
+from fa_forensics.facts.targets import Target, Targets, find_targets
 from fa_forensics.judge import judge
+from fa_forensics.placing import ReleaseTable, place_files
+from fa_forensics.reading import FileFacts, read_file
 from fa_forensics.report import (
     INCONCLUSIVE,
     BoundSymbol,
-    GpuCode,
+    ReleaseFacts,
     Report,
     Skipped,
     TargetReport,
-    Witness,
 )
 from fa_forensics.resolve.target import Linked, link_target
-from fa_forensics.rules.base import Context, GpuFacts
+from fa_forensics.rules.base import Context
 from fa_forensics.views import elf_view, environment_view, relabel
 
 if TYPE_CHECKING:
-    from fa_forensics.facts.fatbin.agreement import CuobjdumpReport
+    from fa_forensics.asked import Asked
+    from fa_forensics.atlas.requested import Request
+
+#: Files are read in groups, so that those of one package can be judged together; a group is
+#: closed at so many dynamic symbols (each takes some 300 bytes until its file is judged).
+MAX_SYMBOLS_AT_ONCE = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +44,17 @@ class Options:
 
     ``confirm`` is True (asked for), False (forbidden) or None (only for files inside the
     inspected environment). ``cuobjdump`` is None (not asked), "" (find one) or a path.
-    ``timeout_s`` bounds each child process.
+    ``timeout_s`` bounds each child process. ``torch`` holds the texts of ``--torch``: each
+    file is judged against each of them, or without any against the installed one.
+    ``atlas`` is the directory of the table of releases, None for the shipped one.
     """
 
     python: str | None = None
     confirm: bool | None = None
     cuobjdump: str | None = None
     timeout_s: float = 60.0
+    torch: tuple[str, ...] = ()
+    atlas: str | None = None
 
 
 def inspect(
@@ -66,25 +68,109 @@ def inspect(
     variables = os.environ if environ is None else environ
     first = absolute(arguments[0]) if os.path.exists(arguments[0]) else None
     environment = find_environment(options.python, first, variables)
-    reports: list[TargetReport] = []
-    for argument in arguments:
-        try:
-            found = find_targets(argument, environment.site_dirs)
-        except ForensicsError as error:
-            if isinstance(error, UsageError) and len(arguments) == 1:
-                raise
-            reports.append(_unread(Target(argument, None, argument), error))
-            continue
-        with found:
-            for target in found:
-                report = _inspect_one(target, environment, options, found.package is not None)
-                if target.member is not None:
-                    # The unpacked copy is gone when the report is read.
-                    copy = target.path[: -len(target.member)]
-                    report = cast(TargetReport, relabel(report, copy, ""))
-                    report = replace(report, path=argument)
-                reports.append(report)
-    return Report(__version__, environment_view(environment), tuple(reports))
+    run = _Run(environment, options)
+    with ExitStack() as stack:
+        for argument in arguments:
+            try:
+                found = stack.enter_context(find_targets(argument, environment.site_dirs))
+            except ForensicsError as error:
+                if isinstance(error, UsageError) and len(arguments) == 1:
+                    raise
+                run.add_unread(Target(argument, None, argument), error)
+                continue
+            run.add(argument, found)
+            if found.wheel is not None:
+                run.finish()  # before its unpacked copy goes
+                stack.close()
+        run.finish()
+    return Report(__version__, environment_view(environment), tuple(run.reports))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file that was read: ``argument`` it came from, ``group`` it is judged with."""
+
+    argument: str
+    group: str
+    file: FileFacts
+
+
+class _Run:
+    """One run: targets go in, groups of them are judged, reports come out in order."""
+
+    def __init__(self, environment: Environment, options: Options) -> None:
+        self.environment = environment
+        self.options = options
+        self.reports: list[TargetReport] = []
+        self._table = ReleaseTable(options.atlas)
+        self._requests: tuple[Request, ...] = ()
+        if options.torch:
+            from fa_forensics.asked import read_requests
+
+            self._requests = read_requests(options.torch, self._table, environment)
+        self._pending: list[_Read | TargetReport] = []
+        self._symbols = 0
+
+    def add_unread(self, target: Target, error: ForensicsError) -> None:
+        """Keep the place of a target that could not be read."""
+        self._pending.append(_unread(target, error))
+
+    def add(self, argument: str, found: Targets) -> None:
+        """Read the files of one argument."""
+        for target in found:
+            try:
+                file = read_file(
+                    target, self.environment, self.options.cuobjdump, found.package is not None
+                )
+            except ForensicsError as error:
+                self.add_unread(target, error)
+                continue
+            self._pending.append(_Read(argument, _group_of(argument, file), file))
+            self._symbols += len(file.elf.symbols)
+            if self._symbols > MAX_SYMBOLS_AT_ONCE:
+                self.finish()
+
+    def finish(self) -> None:
+        """Judge all that was read since the last time."""
+        read = [entry for entry in self._pending if isinstance(entry, _Read)]
+        places: dict[int, ReleaseFacts | None] = {}
+        for group in dict.fromkeys(entry.group for entry in read):
+            members = [entry for entry in read if entry.group == group]
+            placed = place_files([entry.file for entry in members], self._table)
+            places.update(zip(map(id, members), placed, strict=True))
+        for entry in self._pending:
+            if isinstance(entry, TargetReport):
+                self.reports.append(entry)
+            else:
+                self.reports += self._judged(entry, places[id(entry)])
+        self._pending, self._symbols = [], 0
+
+    def _judged(self, entry: _Read, releases: ReleaseFacts | None) -> Iterator[TargetReport]:
+        for asked in self._asked(entry.file.elf.machine):
+            report = _report(
+                entry.file, releases, asked, self.environment, self.options, self._table
+            )
+            target = entry.file.target
+            if target.member is not None:
+                # The unpacked copy is gone when the report is read.
+                copy = target.path[: -len(target.member)]
+                report = cast(TargetReport, relabel(report, copy, ""))
+                report = replace(report, path=entry.argument)
+            yield report
+
+    def _asked(self, machine: str) -> Sequence[Asked | None]:
+        if not self._requests:
+            return (None,)
+        from fa_forensics.asked import asked_for
+
+        return [asked_for(r, self._table, self.environment, machine) for r in self._requests]
+
+
+def _group_of(argument: str, file: FileFacts) -> str:
+    """Files of one wheel, package or directory are of one build."""
+    if file.target.member is None and file.distribution is not None:
+        return file.distribution.metadata_path
+    return argument
 
 
 def _unread(target: Target, error: ForensicsError) -> TargetReport:
@@ -99,153 +185,117 @@ def _unread(target: Target, error: ForensicsError) -> TargetReport:
     )
 
 
-def _inspect_one(
-    target: Target, environment: Environment, options: Options, as_package: bool
-) -> TargetReport:
-    try:
-        dynamic = DynamicObject.open(target.path)
-    except ForensicsError as error:
-        return _unread(target, error)
-    try:
-        return _inspect_open(target, dynamic, environment, options, as_package)
-    finally:
-        dynamic.close()
-
-
-def _inspect_open(
-    target: Target,
-    dynamic: DynamicObject,
+def _report(
+    file: FileFacts,
+    releases: ReleaseFacts | None,
+    asked: Asked | None,
     environment: Environment,
     options: Options,
-    as_package: bool,
+    table: ReleaseTable,
 ) -> TargetReport:
-    elf = read_facts(dynamic)
-    code = read_device_code(dynamic.image)
-    witness = _start_witness(target.path, environment, options)
-    toolkits = read_toolkits(dynamic.image, code)
-    owners = _owners(elf)
-    linked = link_target(target.path, elf, environment, owners, as_package)
-    cuobjdump = witness.finish(code, toolkits) if witness is not None else None
-    gpu = _gpu_facts(code, cuobjdump) if dynamic.image.supported else None
-    ctx = _context(target, elf, environment, owners, linked, gpu)
-    judgement = judge(ctx, target.path, options.confirm, options.timeout_s)
-    problem = _problem(ctx, elf)
+    """One file judged in the environment, or against the torch that was asked for."""
+    linked, judged_in = _link(file, releases, asked, environment)
+    if releases is not None:
+        gone = [item.binding.symbol for item in linked.missing if item.owner.startswith("torch/")]
+        lives, texts = table.lives(gone, file.elf.machine)
+        releases = replace(releases, exported_by=lives, exported_text=texts)
+    ctx = _context(file, judged_in, linked, releases, asked)
+    judgement = judge(ctx, file.target.path, options.confirm, options.timeout_s)
+    problem = _problem(ctx)
+    uses_table = releases is None and linked.uses_torch
     return TargetReport(
-        path=target.path,
-        member=target.member,
+        path=file.target.path,
+        member=file.target.member,
         verdict=judgement.verdict,
         headline=judgement.headline,
         findings=judgement.findings,
         skipped=(
             *linked.skipped,
-            *_gpu_skips(dynamic.image),
-            *_standing_skips(),
-            *_toolkit_skips(toolkits.problems),
+            *file.skipped,
+            *(table.skipped(file.elf.machine) if uses_table else ()),
+            *_cuda_skips(asked),
         ),
-        elf=elf_view(elf, linked.resolution),
-        undefined=_bound_symbols(elf, linked, owners),
+        elf=elf_view(file.elf, linked.resolution),
+        undefined=_bound_symbols(file, linked),
         missing=tuple(item.binding.symbol for item in linked.missing),
         cxx11_abi=ctx.flavour.value,
         stable_abi=ctx.stable_abi,
-        gpu_code=tuple(GpuCode(*row) for row in summary(code.images)),
+        links_with=() if releases is None else releases.links_with,
+        built_on=() if releases is None else releases.built_on,
+        releases=releases,
+        torch=None if asked is None else asked.judged,
+        gpu_code=file.gpu_code,
         toolkits=tuple(
-            f"CUDA {t.release} ({', '.join(t.archs)}; {t.source})" for t in toolkits.toolkits
+            f"CUDA {t.release} ({', '.join(t.archs)}; {t.source})" for t in file.toolkits.toolkits
         ),
-        cuobjdump=None
-        if cuobjdump is None
-        else Witness(cuobjdump.status, cuobjdump.path, cuobjdump.detail),
+        cuobjdump=file.cuobjdump,
         confirm=judgement.confirm,
         problem=problem,
-        hint=_hint(linked, environment) if problem is not None else None,
+        hint=_hint(ctx, environment) if problem is not None else None,
     )
 
 
-def _owners(elf: ElfFacts) -> dict[int, tuple[str, str]]:
-    """Index of each undefined symbol → (demangled, owner)."""
-    rows = {}
-    for symbol in elf.undefined:
-        name = symbol.name.decode("utf-8", "backslashreplace")
-        demangled = demangle(name)
-        owner = owner_of(name, symbol.version, demangled)
-        if owner == OWN and symbol.version_file:
-            owner = symbol.version_file  # .gnu.version_r says which library it is
-        rows[symbol.index] = (demangled, owner)
-    return rows
+def _cuda_skips(asked: Asked | None) -> tuple[Skipped, ...]:
+    if asked is None or asked.torch is None or asked.torch.problem is None:
+        return ()
+    return (Skipped("atlas", f"CUDA's own names were not looked up: {asked.torch.problem}"),)
 
 
-def _gpu_facts(code: DeviceCode, cuobjdump: CuobjdumpReport | None) -> GpuFacts:
-    return GpuFacts(
-        image_count=len(code.images),
-        found_by=code.found_by,
-        problems=code.problems,
-        witness_status=None if cuobjdump is None else cuobjdump.status,
-        witness_detail="" if cuobjdump is None else cuobjdump.detail,
-        witness_differences=() if cuobjdump is None else cuobjdump.differences,
-    )
+def _link(
+    file: FileFacts, releases: ReleaseFacts | None, asked: Asked | None, environment: Environment
+) -> tuple[Linked, Environment]:
+    """The file resolved, and the environment that it was resolved in."""
+    path, elf, owners = file.target.path, file.elf, file.owners
+    if asked is None or asked.judged.judged_by == "installed":
+        return link_target(path, elf, environment, owners, file.as_package), environment
+    if asked.torch is None:
+        reason = asked.problem or "it could not be looked up"
+        comment = _comment(releases, asked)
+        uses_torch = releases is not None
+        return Linked(None, (), (), (Skipped("torch", reason + comment),), uses_torch), environment
+    from fa_forensics.asked import with_torch
+
+    linked = link_target(path, elf, environment, owners, file.as_package, asked.torch)
+    return linked, with_torch(environment, asked.torch, elf.machine)
+
+
+def _comment(releases: ReleaseFacts | None, asked: Asked) -> str:
+    """What the table says of the release that such a build is named after: a comment only."""
+    release = asked.judged.release
+    if releases is None or release is None:
+        return ""
+    links = "links" if release in releases.links_with else "does not link"
+    return f" (the file {links} with the published torch {release}; that build may differ)"
 
 
 def _context(
-    target: Target,
-    elf: ElfFacts,
+    file: FileFacts,
     environment: Environment,
-    owners: Mapping[int, tuple[str, str]],
     linked: Linked,
-    gpu: GpuFacts | None,
+    releases: ReleaseFacts | None,
+    asked: Asked | None,
 ) -> Context:
-    names = (
-        (symbol.name.decode("utf-8", "backslashreplace"), *owners[symbol.index])
-        for symbol in elf.undefined
-    )
     return Context(
-        name=os.path.basename(target.member or target.path),
-        elf=elf,
+        name=file.name,
+        elf=file.elf,
         environment=environment,
         resolution=linked.resolution,
         skips=linked.skipped,
         missing=linked.missing,
         siblings=linked.siblings,
-        flavour=flavour_of(names),
-        distribution=find_distribution(target.path, environment.site_dirs),
-        stable_abi=_stable_abi([owner for _, owner in owners.values()]),
+        flavour=file.flavour,
+        distribution=file.distribution,
+        stable_abi=file.stable_abi,
         uses_torch=linked.uses_torch,
-        gpu=gpu,
+        gpu=file.gpu,
         as_package=linked.as_package,
         left_with_siblings=linked.left_with_siblings,
+        releases=releases,
+        asked=None if asked is None else asked.judged,
     )
 
 
-class _WitnessRun:
-    """cuobjdump, started in the background while the native readers work."""
-
-    def __init__(self, path: str, environment: Environment, wanted: str) -> None:
-        from fa_forensics.facts.fatbin import cuobjdump
-
-        exe = wanted or cuobjdump.find_cuobjdump(environment.site_dirs, os.environ)
-        self._running = cuobjdump.start(path, exe) if exe else None
-
-    def finish(self, code: DeviceCode, toolkits: Toolkits) -> CuobjdumpReport:
-        """Wait for the witness and compare its list with ours."""
-        from fa_forensics.facts.fatbin.agreement import compare
-
-        listing = self._running.finish() if self._running is not None else None
-        return compare(code, listing, toolkits.toolkits)
-
-
-def _start_witness(path: str, environment: Environment, options: Options) -> _WitnessRun | None:
-    if options.cuobjdump is None:
-        return None
-    return _WitnessRun(path, environment, options.cuobjdump)
-
-
-def _stable_abi(owners: Sequence[str]) -> bool:
-    """Whether all that the file needs of torch is its stable C interface."""
-    torch = {owner for owner in owners if is_torch(owner)}
-    return torch == {STABLE}
-
-
-def _bound_symbols(
-    elf: ElfFacts, linked: Linked, owners: Mapping[int, tuple[str, str]]
-) -> tuple[BoundSymbol, ...]:
+def _bound_symbols(file: FileFacts, linked: Linked) -> tuple[BoundSymbol, ...]:
     providers: dict[int, str | None] = {}
     if linked.resolution is not None:
         providers = {b.index: b.provider for b in linked.resolution.bindings}
@@ -254,31 +304,17 @@ def _bound_symbols(
             symbol=symbol.name.decode("utf-8", "backslashreplace"),
             version=symbol.version,
             bind=bind_name(symbol),
-            demangled=owners[symbol.index][0],
-            owner=owners[symbol.index][1],
+            demangled=file.owners[symbol.index][0],
+            owner=file.owners[symbol.index][1],
             provider=providers.get(symbol.index),
         )
-        for symbol in elf.undefined
+        for symbol in file.elf.undefined
     )
 
 
-def _standing_skips() -> tuple[Skipped, ...]:
-    """Questions that this release of the tool cannot answer for any file."""
-    return (Skipped("atlas", "the table of torch releases is not part of this version"),)
-
-
-def _gpu_skips(image: ElfImage) -> tuple[Skipped, ...]:
-    if image.supported:
-        return ()
-    return (Skipped("gpu", "GPU code is read from 64-bit little-endian files only"),)
-
-
-def _toolkit_skips(problems: Sequence[str]) -> tuple[Skipped, ...]:
-    return tuple(Skipped("toolkit", problem) for problem in problems)
-
-
-def _problem(ctx: Context, elf: ElfFacts) -> str | None:
+def _problem(ctx: Context) -> str | None:
     """The sentence for stderr when the file could not be analysed to the end."""
+    elf = ctx.elf
     if elf.expected_size > elf.size:
         return (
             f"{ctx.name} is cut short ({elf.size:,} of at least {elf.expected_size:,} bytes); "
@@ -289,8 +325,13 @@ def _problem(ctx: Context, elf: ElfFacts) -> str | None:
     return None
 
 
-def _hint(linked: Linked, environment: Environment) -> str | None:
+def _hint(ctx: Context, environment: Environment) -> str | None:
     """What to do about a missing torch, the one problem that an option can solve."""
-    if linked.uses_torch and environment.torch is None:
-        return "point at the environment that has torch: --python /path/to/its/bin/python"
-    return None
+    if not ctx.uses_torch or environment.torch is not None or ctx.asked is not None:
+        return None
+    hint = "point at the environment that has torch: --python /path/to/its/bin/python"
+    if ctx.releases is not None and ctx.releases.links_with:
+        best = ctx.releases.best
+        release = best if best in ctx.releases.links_with else ctx.releases.links_with[-1]
+        hint += f", or judge against a release: --torch {release}"
+    return hint

@@ -18,6 +18,7 @@ from fa_forensics.report import (
     Finding,
     GpuCode,
     Overload,
+    ReleaseFacts,
     Report,
     Skipped,
     TargetReport,
@@ -238,6 +239,32 @@ GROUPED = Finding(
     ),
 )
 
+#: Where 2.5.6 stands (``nm -D`` of each release's libraries); the lists of names are shortened.
+PLACE = ReleaseFacts(
+    machine="x86_64",
+    known=("2.0.0", "2.0.1", "2.1.0", "2.1.1", "2.1.2", "2.2.0", "2.2.1", "2.2.2", "2.3.0"),
+    links_with=("2.1.0", "2.1.1", "2.1.2"),
+    links_text="2.1.0 to 2.1.2",
+    missing=(
+        (("2.0.0", "2.0.1"), (MISSING[0][1],)),
+        (("2.2.0", "2.2.1", "2.2.2"), (MISSING[1][1],)),
+        (("2.3.0",), (MISSING[0][1], MISSING[1][1])),
+    ),
+    symbols=56,
+    built_on=("2.1.0", "2.1.1", "2.1.2"),
+    built_text="2.1.0 to 2.1.2",
+    best="2.1.0",
+    evidence=(
+        "c10::cuda::SetDevice(int) came in 2.1.0.",
+        "at::_ops::_pad_enum::call went in 2.2.0.",
+    ),
+    confidence="high",
+    package_links=("2.1.0", "2.1.1", "2.1.2"),
+    package_text="2.1.0 to 2.1.2",
+    exported_by={MISSING[0][1]: ("2.1.0", "2.1.1", "2.1.2", "2.2.0", "2.2.1", "2.2.2")},
+    exported_text={MISSING[0][1]: "2.1.0 to 2.2.2"},
+)
+
 FAILING = replace(
     HEALTHY,
     verdict="fails",
@@ -259,7 +286,8 @@ FAILING = replace(
     ),
     missing=tuple(name for _, name, _ in MISSING),
     links_with=("2.1.0", "2.1.1", "2.1.2"),
-    built_on=("2.1.2",),
+    built_on=("2.1.0", "2.1.1", "2.1.2"),
+    releases=PLACE,
     gpu_code=(GpuCode("cubin", "sm_80", 32, 158023200), GpuCode("cubin", "sm_90", 32, 162223136)),
     confirm=Confirm(
         "confirmed", f"{NAME}: undefined symbol: _ZN3c104cuda9SetDeviceEi", ({"step": "dlopen"},)

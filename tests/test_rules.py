@@ -29,13 +29,14 @@ from support.contexts import (
     gpu,
     lost,
     missing,
+    releases,
     resolution,
     torch,
 )
 
 from fa_forensics.report import Finding
 from fa_forensics.resolve.resolution import Library
-from fa_forensics.rules import ALL_RULES, abi, file, libs, link, python
+from fa_forensics.rules import ALL_RULES, abi, atlas, file, libs, link, python
 from fa_forensics.rules import gpu as gpu_rules
 from fa_forensics.rules.base import Context, Rule
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
@@ -60,6 +61,8 @@ TORCH_MISS = Library("libcudart.so.12", f"{LIB}/libtorch_cuda.so", None, "not fo
 FOUND_CUDA13 = resolution(
     libraries=(Library("libcudart.so.13", PATH, "/usr/lib/libcudart.so.13", "ld.so.cache"),)
 )
+
+ON_23 = releases(best="2.3.0", built_on=("2.3.0",))
 
 #: (rule, facts with which it speaks, its code and severity, facts with which it is silent)
 TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
@@ -168,6 +171,20 @@ TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
                     {"distribution": distribution("x", "1", "torch"), "environment": CPU},
                     {"distribution": distribution("x", "1", "torch>=2.5.1"),
                      "resolution": lost("libavutil.so.58")}]),
+    (abi.other_torch_minor, {"releases": ON_23}, "FA303 warning",
+     [{"releases": releases()}, {"releases": ON_23, "stable_abi": True},
+      {"releases": releases(best="2.3.0", built_on=("2.3.0", "2.4.0"), confidence="low")},
+      {"releases": ON_23, "missing": (SET_DEVICE,)}]),
+    (atlas.wrong_claim, {"distribution": distribution("x", "1", "torch>=2.5"),
+                         "releases": releases(), "environment": NO_TORCH}, "FA701 warning",
+     [{"distribution": distribution("x", "1", "torch>=2.5")},
+      {"distribution": distribution("x", "1", "torch"), "releases": releases()},
+      {"distribution": distribution("x", "1", "torch==2.4.0"), "releases": releases()},
+      {"distribution": distribution("x", "1", "torch>=2.5"),
+       "releases": releases(links_with=(), package_links=())},
+      {"releases": releases()}]),
+    (atlas.wrong_claim, {"distribution": distribution("x", "1", "torch>=2.4"),
+                         "releases": releases()}, "FA701 note", [{}]),
 ]  # fmt: skip
 
 CASES = [

@@ -30,10 +30,11 @@ class BroughtLibraries:
     """What ``cuda`` ("12.1") libraries a build brings, and what they export.
 
     ``folder`` names the place of libraries that no wheel of the table carries. With another
-    ``cuda`` than the build's own, the same set of libraries is taken from that toolkit.
+    ``cuda`` than the build's own, the same set of libraries is taken from that toolkit. With
+    no table, what torch's own libraries need is all that is known to come along.
     """
 
-    def __init__(self, build: Build, cuda: str, table: CudaLibraries, folder: str) -> None:
+    def __init__(self, build: Build, cuda: str, table: CudaLibraries | None, folder: str) -> None:
         self._build = build
         self._cuda = cuda
         self._table = table
@@ -62,12 +63,16 @@ class BroughtLibraries:
         """The place of the library among ``wanted`` (sonames or their starts) with a symbol."""
         for soname in self._sonames(wanted):
             chosen = self.release_of(soname)
-            if chosen is None or chosen in self._table.exported_by(soname, symbol, version):
+            if (
+                chosen is None
+                or self._table is None
+                or chosen in self._table.exported_by(soname, symbol, version)
+            ):
                 return self.place(soname)
         return None
 
     def _sonames(self, wanted: Sequence[str]) -> list[str]:
-        known = {*self._table.sonames(), *self._build.needed}
+        known = {*(self._table.sonames() if self._table else ()), *self._build.needed}
         return [
             soname
             for soname in sorted(known)
@@ -76,6 +81,8 @@ class BroughtLibraries:
         ]
 
     def _choose(self, soname: str) -> LibraryRelease | None:
+        if self._table is None:
+            return None
         rows = [row for row in self._table.releases(soname) if self._comes_along(row)]
         pinned = [row for row in rows if row.distribution in self._pins]
         if pinned:
@@ -101,7 +108,7 @@ class BroughtLibraries:
 
     def _carried(self, distribution: str, soname: str, rows: Sequence[LibraryRelease]) -> bool:
         pinned = self._pins[distribution]
-        sonames = self._table.sonames_of(distribution, pinned)
+        sonames = self._table.sonames_of(distribution, pinned) if self._table else ()
         if sonames:
             return soname in sonames
         # The table lacks that very version: it lies between two that carry the library.

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import release_key
-from fa_forensics.errors import UsageError
+from fa_forensics.errors import AtlasDamaged, ForensicsError, UsageError
 from fa_forensics.facts.demangle import demangle, mentions_cxx11, mentions_old_string
+from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
 from fa_forensics.facts.owner import (
     is_cuda_library,
     is_torch,
@@ -124,6 +125,44 @@ def is_newer(request: Request, known: Sequence[str]) -> bool:
     return bool(known) and release_key(request.release)[0] > max(release_key(r)[0] for r in known)
 
 
+def requested_torch(text: str, atlas: Atlas, machine: str) -> RequestedTorch:
+    """The release of the table that ``--torch TEXT`` means, for one machine.
+
+    Raises ``UsageError`` for a text that names no release and for a release that there
+    never was (the nearest are offered); ``ForensicsError`` for what the table cannot know:
+    a release newer than it, a build of its own, one not published for that machine.
+    """
+    request = parse_request(text)
+    known = atlas.releases(machine)
+    everywhere = sorted({r for m in atlas.machines() for r in atlas.releases(m)})
+    release = choose_release(request, known)
+    if request.own_build:
+        raise ForensicsError(
+            f"torch {request.text} is a build of its own, whose exports no table holds; it could "
+            "be judged by its own libraries only, where it is installed"
+        )
+    if is_newer(request, everywhere):
+        newest = max(everywhere, key=release_key)
+        raise ForensicsError(
+            f"torch {request.text} is newer than the table of releases, which ends at {newest}, "
+            "and it is not the one installed here"
+        )
+    if choose_release(request, everywhere) is None:
+        near = atlas.nearest_releases(request.release)
+        raise UsageError(
+            f"torch {request.text} is no release that this tool knows",
+            f"the nearest are {', '.join(near)}" if near else None,
+        )
+    build = atlas.build(release, machine) if release is not None else None
+    if build is None:
+        raise ForensicsError(f"torch {request.text} was not published for {machine}")
+    if request.cuda and build.cuda is None:
+        raise ForensicsError(
+            f"of torch {release} for {machine} only the build without CUDA is known"
+        )
+    return RequestedTorch(request, build, atlas)
+
+
 class RequestedTorch:
     """A release that need not be here: its exports by the table, its CUDA by its pins.
 
@@ -143,6 +182,8 @@ class RequestedTorch:
         self.version = build.version if own else _variant_name(request, build.release)
         self.name = f"torch {self.version}"
         self.folder = f"torch=={self.version}/lib"
+        #: Why CUDA's own names could not be looked up, one sentence; None where they could.
+        self.problem: str | None = None
         self._cuda: BroughtLibraries | None = None
         self._library: dict[str, str | None] = {}
 
@@ -210,7 +251,7 @@ class RequestedTorch:
         return self._library[symbol]
 
     def _look_up(self, symbol: str) -> str | None:
-        if self.flavour != self.build.flavour and self.build.flavour != UNKNOWN:
+        if self._other_flavour:
             text = demangle(symbol)
             newer = mentions_cxx11(symbol, text)
             if newer or mentions_old_string(text):
@@ -236,17 +277,40 @@ class RequestedTorch:
         for named in self._atlas.overloads(symbol, self.build.machine):
             if self.release in named.releases:
                 place = f"{self.folder}/{self._exporting(named.symbol)}"
-                rows.append((named.symbol, named.demangled, place, named.relation))
+                name, text, relation = named.symbol, named.demangled, named.relation
+                if self._other_flavour and has_string(name, text):
+                    # What this build exports, the one asked for has in the other flavour.
+                    twin = self._atlas.twin(name, self.build.machine)
+                    name, text = (name, text) if twin is None else (twin.symbol, twin.demangled)
+                    relation = _TURNED.get(relation, relation)
+                rows.append((name, text, place, relation))
         return tuple(rows)
+
+    @property
+    def _other_flavour(self) -> bool:
+        return self.flavour != self.build.flavour and self.build.flavour != UNKNOWN
 
     def _cuda_side(self) -> BroughtLibraries:
         if self._cuda is None:
             from fa_forensics.atlas.brought import BroughtLibraries
             from fa_forensics.atlas.libraries import CudaLibraries
 
-            table = CudaLibraries.open()
+            table = None
+            try:
+                table = CudaLibraries.open()
+            except AtlasDamaged as error:
+                self.problem = error.message
             self._cuda = BroughtLibraries(self.build, self.cuda or "", table, self.folder)
         return self._cuda
+
+
+def has_string(symbol: str, demangled: str) -> bool:
+    """Whether a name shows a std::string flavour."""
+    return mentions_cxx11(symbol, demangled) or mentions_old_string(demangled)
+
+
+#: How a name of the other flavour relates to the question, by how its twin does.
+_TURNED = {SAME_NAME: OTHER_FLAVOUR, OTHER_FLAVOUR: SAME_NAME}
 
 
 def _variant_flavour(build: Build, cuda: str | None) -> str | None:
@@ -266,10 +330,10 @@ def _variant_flavour(build: Build, cuda: str | None) -> str | None:
 
 
 def _variant_name(request: Request, release: str) -> str:
-    """What to call a build that is not the one of the table: ``2.6.0+cu118``."""
-    parts = []
+    """What to call a build that is not the one of the table: ``2.6.0+cu118-cxx11abi``."""
+    name = release
     if request.cuda is not None:
-        parts.append("cu" + request.cuda.replace(".", "") if request.cuda else "cpu")
+        name += "+cu" + request.cuda.replace(".", "") if request.cuda else "+cpu"
     if request.flavour is not None:
-        parts.append("cxx11abi" if request.flavour == CXX11 else "no-cxx11abi")
-    return f"{release}+{'.'.join(parts)}" if parts else release
+        name += "+cxx11abi" if request.flavour == CXX11 else "-cxx11abi"
+    return name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fa_forensics.render.facts import release_parts
+from fa_forensics.render.releases import release_parts
 from fa_forensics.render.style import Paint, escape, flow, pieces, sentence, short_path
 from fa_forensics.report import Answer
 

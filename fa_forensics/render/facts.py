@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from fa_forensics.render.releases import release_rows
 from fa_forensics.render.style import (
     counted,
     escape,
@@ -15,7 +16,7 @@ from fa_forensics.render.style import (
     short_path,
     size_text,
 )
-from fa_forensics.report import BoundSymbol, GpuCode, Skipped, TargetReport, Witness
+from fa_forensics.report import BoundSymbol, GpuCode, TargetReport, Witness
 
 Row = tuple[str, list[str]]
 
@@ -86,7 +87,7 @@ def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
     if elf is not None:
         rows.append(("", _file_parts(elf)))
         rows.append(("built", _built_parts(target, elf)))
-        rows.append(("torch", _release_parts(target)))
+        rows += release_rows(target, verbose)
         quiet = not (verbose or target.findings)
         rows += [("needs", parts) for parts in _library_groups(elf, quiet)]
         rows.append(("undefined", _undefined_parts(target)))
@@ -94,7 +95,7 @@ def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
     if target.cuobjdump is not None:
         rows.append(("cuobjdump", _witness_parts(target, target.cuobjdump)))
     rows.append(("confirm", _sentence(target.confirm.status, target.confirm.detail)))
-    rows += [("skipped", _sentence(s.rule, s.reason)) for s in skipped_of(target, verbose)]
+    rows += [("skipped", _sentence(s.rule, s.reason)) for s in target.skipped]
     if verbose and elf is not None:
         rows += _verbose_rows(target, elf)
     return [row for row in rows if row[1]]
@@ -107,15 +108,10 @@ def _unread_rows(target: TargetReport, verbose: bool) -> list[Row]:
     if is_archive_member(target) or target.path not in target.headline:
         rows.append(("file", _place(target)))
     said = target.headline.rstrip(".")
-    for skip in skipped_of(target, verbose):
+    for skip in target.skipped:
         if skip.reason.rstrip(".") != said:
             rows.append(("skipped", _sentence(skip.rule, skip.reason)))
     return rows
-
-
-def skipped_of(target: TargetReport, verbose: bool) -> list[Skipped]:
-    """What to say was skipped: a table that this version does not have is news to nobody."""
-    return [skip for skip in target.skipped if verbose or skip.rule != "atlas"]
 
 
 def is_archive_member(target: TargetReport) -> bool:
@@ -172,23 +168,6 @@ def compiler_text(comment: str) -> str:
     if found and head == "GCC" and version[:1].isdigit():
         return f"GCC {escape(version)}"
     return escape(comment)
-
-
-def _release_parts(target: TargetReport) -> list[str]:
-    groups = []
-    if target.links_with:
-        groups.append(["links with", *release_parts(target.links_with)])
-    if target.built_on:
-        groups.append(["built on", *release_parts(target.built_on)])
-    return _joined(groups)
-
-
-def release_parts(releases: Iterable[str]) -> list[str]:
-    """Releases in order; more than six become the first, the last and their number."""
-    names = sorted((escape(name) for name in releases), key=natural_key)
-    if len(names) > 6:
-        return [names[0], "...", names[-1], f"({len(names)} releases)"]
-    return names
 
 
 def _library_groups(elf: Mapping[str, object], quiet: bool) -> list[list[str]]:

@@ -20,6 +20,7 @@ from fa_forensics.report import (
     Finding,
     GpuCode,
     JudgedTorch,
+    ReleaseFacts,
     Report,
     TargetReport,
     WhyReport,
@@ -111,6 +112,8 @@ def _target(target: TargetReport) -> Document:
         "stable_abi": target.stable_abi,
         "links_with": _releases(target.links_with),
         "built_on": _releases(target.built_on),
+        "releases": None if target.releases is None else _place(target.releases),
+        "torch": None if target.torch is None else _judged_torch(target.torch),
         "gpu_code": [_image(image) for image in sorted(target.gpu_code, key=_image_key)],
         "toolkits": _releases(target.toolkits),
         "cuobjdump": None
@@ -123,6 +126,28 @@ def _target(target: TargetReport) -> Document:
         },
         "problem": target.problem,
         "hint": target.hint,
+    }
+
+
+def _place(facts: ReleaseFacts) -> Document:
+    """What the table of releases says beyond ``links_with`` and ``built_on``."""
+    return {
+        "machine": facts.machine,
+        "known": _releases(facts.known),
+        "symbols": facts.symbols,
+        "missing": [
+            {"releases": list(releases), "symbols": sorted(set(names))}
+            for releases, names in facts.missing
+        ],
+        "best": facts.best,
+        "evidence": list(facts.evidence),
+        "confidence": facts.confidence,
+        "together": facts.together,
+        "package_links_with": _releases(facts.package_links),
+        "stable_abi_floor": facts.stable_floor,
+        "exported_by": {
+            name: _releases(facts.exported_by[name]) for name in sorted(facts.exported_by)
+        },
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fa_forensics.render.facts import is_archive_member, skipped_of
+from fa_forensics.render.facts import is_archive_member
 from fa_forensics.render.style import (
     Paint,
     counted,
@@ -77,7 +77,7 @@ def healthy_lines(target: TargetReport, name: list[str], paint: Paint, width: in
     """
     mark, word, style = VERDICTS[target.verdict]
     first = f"{mark} {word}:"
-    rules = list(dict.fromkeys(escape(s.rule) for s in skipped_of(target, verbose=False)))
+    rules = list(dict.fromkeys(escape(s.rule) for s in target.skipped))
     aside = f" (skipped: {', '.join(rules)})" if rules else ""
     lines = flow(name, width, f"{first} ", "   ")
     said = shortened(target.headline, width - len(lines[-1]) - len(" - ") - len(aside))

@@ -10,9 +10,16 @@ same report.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fa_forensics.render.answers import answer_lines
 from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
+from fa_forensics.render.releases import (
+    minors_table,
+    reason_lines,
+    release_rows,
+    verdict_table,
+)
 from fa_forensics.render.several import (
     VERDICTS,
     healthy_lines,
@@ -43,6 +50,9 @@ from fa_forensics.report import (
 #: How many pieces of evidence, and how many findings of one code, are shown unless verbose.
 SHOWN = 10
 
+#: The finding that says of every file of a package what its metadata claims.
+_CLAIM = "FA701"
+
 _SEVERITY_STYLE = {"error": "red", "warning": "yellow", "note": "cyan"}
 _LABEL_WIDTH = 11
 _BAR = "   |  "
@@ -58,7 +68,9 @@ def inspect_text(report: Report, color: bool, verbose: bool, width: int) -> str:
     if verbose:
         for note in environment_notes(report.environment):
             lines += sentence(note, width, "  note: ", "        ")
-    if len(report.targets) > 1:
+    if len({t.torch.requested for t in report.targets if t.torch is not None}) > 1:
+        lines += _by_torch_lines(report.targets, paint, verbose, width)
+    elif len(report.targets) > 1:
         lines += _several_lines(report.targets, paint, verbose, width)
     else:
         for target in report.targets:
@@ -92,9 +104,11 @@ def _several_lines(
     """The failing ones first and in full, then the healthy ones, each in a line; the count."""
     names = names_of(targets)
     lines: list[str] = []
+    claims: set[object] = set()
     for target in targets:
         if not is_healthy(target):
-            lines += ["", *_target_lines(target, paint, verbose, width)]
+            shown = target if verbose else _claims_once(target, claims)
+            lines += ["", *_target_lines(shown, paint, verbose, width)]
     short = not verbose
     healthy = [pair for pair in zip(targets, names, strict=True) if is_healthy(pair[0])]
     if healthy and short:
@@ -104,8 +118,49 @@ def _several_lines(
             lines += healthy_lines(target, name, paint, width)
         else:
             lines += ["", *_target_lines(target, paint, verbose, width)]
+    if verbose or len(healthy) < len(targets):
+        table = minors_table(targets, [" ".join(name) for name in names], width)
+        lines += ["", *table] if table else []
     count = flow(summary(targets, names), width, "", "  ")
     return [*lines, "", *(paint(line, "bold") for line in count)]
+
+
+def _claims_once(target: TargetReport, said: set[object]) -> TargetReport:
+    """A target without the findings on its package's metadata that another one has shown."""
+    kept = []
+    for finding in target.findings:
+        claim = (finding.code, finding.evidence[:1])
+        if finding.code != _CLAIM or claim not in said:
+            kept.append(finding)
+        said.add(claim)
+    return replace(target, findings=tuple(kept))
+
+
+def _by_torch_lines(
+    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int
+) -> list[str]:
+    """Files judged against several torches: a table, the reasons; whole reports if verbose."""
+    groups: dict[tuple[str, str | None], list[TargetReport]] = {}
+    for target in targets:
+        groups.setdefault((target.path, target.member), []).append(target)
+    names = names_of([reports[0] for reports in groups.values()])
+    called = [" ".join(name) for name in names]
+    lines = ["", *verdict_table(list(groups.values()), called, width, paint)]
+    for reports, name in zip(groups.values(), called, strict=True):
+        first = reports[0]
+        lines += ["", paint(name, "bold")]
+        for report in reports:
+            if verbose:
+                lines += ["", *_target_lines(report, paint, verbose, width)]
+                continue
+            mark = VERDICTS[report.verdict][0]
+            reason = reason_lines(report)
+            lines += flow(reason, width, f"{mark} ", "   ") if reason else []
+        if not verbose:
+            for label, parts in release_rows(replace(first, torch=None), verbose):
+                head = f"   {label:<{_LABEL_WIDTH}}"
+                lines += flow(parts, width, head, " " * len(head))
+    return lines
 
 
 def _target_lines(target: TargetReport, paint: Paint, verbose: bool, width: int) -> list[str]:

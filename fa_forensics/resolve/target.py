@@ -218,7 +218,7 @@ def _by_table(
     foreign = _foreign(environment) or f"the Python here is for {environment.machine}"
     skip = Skipped(
         "link",
-        f"only torch's and CUDA's names and libraries were judged, nothing of the system: {foreign}",
+        f"only torch's and CUDA's part was judged, nothing of the system: {foreign}",
     )
     return Linked(resolution, tuple(rows), (), (skip,), uses_torch)
 

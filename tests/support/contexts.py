@@ -9,7 +9,7 @@ from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.flavour import Flavour
 from fa_forensics.facts.package import Distribution
 from fa_forensics.facts.torch_install import Torch
-from fa_forensics.report import Skipped
+from fa_forensics.report import JudgedTorch, ReleaseFacts, Skipped
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, OTHER_PARAMETERS, Near
 from fa_forensics.resolve.resolution import (
@@ -120,6 +120,29 @@ __all__ = ["DependencyMiss", "Sibling", "Skipped", "VersionMiss"]
 def distribution(name: str = "flash-attn", version: str = "2.5.8", *requires: str) -> Distribution:
     """An installed distribution with its requirements."""
     return Distribution(name, version, requires, None, (), "pip", None, "/env/METADATA", None)
+
+
+KNOWN = ("2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.4.1", "2.5.0", "2.6.0")
+
+
+def releases(**changes: Any) -> ReleaseFacts:
+    """A file that links with torch 2.4 and 2.5, built on 2.4."""
+    facts: dict[str, Any] = {
+        "machine": "x86_64", "known": KNOWN, "links_with": ("2.4.0", "2.4.1", "2.5.0"),
+        "links_text": "2.4.0 - 2.5.0", "symbols": 60,
+        "missing": (
+            (("2.1.0", "2.2.0", "2.3.0"), ("_ZN3c104cuda9SetDeviceEa",)),
+            (("2.6.0",), ("_ZN3c105ErrorC2ENS_14SourceLocationESs", "_ZN2at4_ops3addE")),
+        ),
+        "built_on": ("2.4.0", "2.4.1"), "built_text": "2.4.0 - 2.4.1", "best": "2.4.0",
+        "evidence": ("c10::f() came in 2.4.0", "c10::g() went in 2.5.0"), "confidence": "high",
+        "package_links": ("2.4.0", "2.4.1", "2.5.0"), "package_text": "2.4.0 - 2.5.0",
+    }  # fmt: skip
+    return ReleaseFacts(**{**facts, **changes})
+
+
+#: ``--torch 2.6.0`` where nothing of it is installed.
+ASKED = JudgedTorch("2.6.0", "2.6.0+cu124", "2.6.0", "12.4", "pre-cxx11", "table", "the wheel")
 
 
 def gpu(**changes: Any) -> GpuFacts:

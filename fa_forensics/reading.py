@@ -1,0 +1,163 @@
+"""One target's facts, read once: they hold in every environment and under every torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.demangle import demangle
+from fa_forensics.facts.elf.dynamic import DynamicObject
+from fa_forensics.facts.elf.facts import ElfFacts, read_facts
+from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.fatbin.images import DeviceCode, summary
+from fa_forensics.facts.fatbin.provenance import Toolkits, read_toolkits
+from fa_forensics.facts.fatbin.reader import read_device_code
+from fa_forensics.facts.flavour import Flavour, flavour_of
+from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
+from fa_forensics.facts.package import Distribution, find_distribution
+from fa_forensics.facts.targets import Target
+from fa_forensics.report import GpuCode, Skipped, Witness
+from fa_forensics.rules.base import GpuFacts
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.fatbin.agreement import CuobjdumpReport
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What one file says, whatever it is judged against.
+
+    ``owners`` maps the index of each undefined symbol to (demangled, owner);
+    ``distribution`` is the package it belongs to; ``as_package`` is true when that was
+    named and not the file. ``skipped`` are questions that could not be answered.
+    """
+
+    target: Target
+    elf: ElfFacts
+    owners: Mapping[int, tuple[str, str]]
+    flavour: Flavour
+    stable_abi: bool
+    distribution: Distribution | None
+    as_package: bool
+    gpu: GpuFacts | None
+    gpu_code: tuple[GpuCode, ...]
+    toolkits: Toolkits
+    cuobjdump: Witness | None
+    skipped: tuple[Skipped, ...]
+
+    @property
+    def name(self) -> str:
+        """The file's own name, without directories."""
+        return os.path.basename(self.target.member or self.target.path)
+
+
+def read_file(
+    target: Target, environment: Environment, cuobjdump: str | None, as_package: bool
+) -> FileFacts:
+    """Read everything that the file itself says.
+
+    ``cuobjdump`` is the witness to ask: None for none, "" for the one that is found, or a
+    path. Raises ``ForensicsError`` when the file cannot be read or is no ELF file.
+    """
+    dynamic = DynamicObject.open(target.path)
+    try:
+        return _read_open(target, dynamic, environment, cuobjdump, as_package)
+    finally:
+        dynamic.close()
+
+
+def _read_open(
+    target: Target,
+    dynamic: DynamicObject,
+    environment: Environment,
+    cuobjdump: str | None,
+    as_package: bool,
+) -> FileFacts:
+    elf = read_facts(dynamic)
+    code = read_device_code(dynamic.image)
+    run = _start_witness(target.path, environment, cuobjdump)
+    toolkits = read_toolkits(dynamic.image, code)
+    owners = _owners(elf)
+    witness = run.finish(code, toolkits) if run is not None else None
+    names = (
+        (symbol.name.decode("utf-8", "backslashreplace"), *owners[symbol.index])
+        for symbol in elf.undefined
+    )
+    return FileFacts(
+        target=target,
+        elf=elf,
+        owners=owners,
+        flavour=flavour_of(names),
+        stable_abi=_stable_abi([owner for _, owner in owners.values()]),
+        distribution=find_distribution(target.path, environment.site_dirs),
+        as_package=as_package,
+        gpu=_gpu_facts(code, witness) if dynamic.image.supported else None,
+        gpu_code=tuple(GpuCode(*row) for row in summary(code.images)),
+        toolkits=toolkits,
+        cuobjdump=None
+        if witness is None
+        else Witness(witness.status, witness.path, witness.detail),
+        skipped=(
+            *(() if dynamic.image.supported else (_ONLY_64_BIT,)),
+            *(Skipped("toolkit", problem) for problem in toolkits.problems),
+        ),
+    )
+
+
+_ONLY_64_BIT = Skipped("gpu", "GPU code is read from 64-bit little-endian files only")
+
+
+def _owners(elf: ElfFacts) -> dict[int, tuple[str, str]]:
+    rows = {}
+    for symbol in elf.undefined:
+        name = symbol.name.decode("utf-8", "backslashreplace")
+        demangled = demangle(name)
+        owner = owner_of(name, symbol.version, demangled)
+        if owner == OWN and symbol.version_file:
+            owner = symbol.version_file  # .gnu.version_r says which library it is
+        rows[symbol.index] = (demangled, owner)
+    return rows
+
+
+def _stable_abi(owners: Sequence[str]) -> bool:
+    """Whether all that the file needs of torch is its stable C interface."""
+    torch = {owner for owner in owners if is_torch(owner)}
+    return torch == {STABLE}
+
+
+def _gpu_facts(code: DeviceCode, cuobjdump: CuobjdumpReport | None) -> GpuFacts:
+    return GpuFacts(
+        image_count=len(code.images),
+        found_by=code.found_by,
+        problems=code.problems,
+        witness_status=None if cuobjdump is None else cuobjdump.status,
+        witness_detail="" if cuobjdump is None else cuobjdump.detail,
+        witness_differences=() if cuobjdump is None else cuobjdump.differences,
+    )
+
+
+class _WitnessRun:
+    """cuobjdump, started in the background while the native readers work."""
+
+    def __init__(self, path: str, environment: Environment, wanted: str) -> None:
+        from fa_forensics.facts.fatbin import cuobjdump
+
+        exe = wanted or cuobjdump.find_cuobjdump(environment.site_dirs, os.environ)
+        self._running = cuobjdump.start(path, exe) if exe else None
+
+    def finish(self, code: DeviceCode, toolkits: Toolkits) -> CuobjdumpReport:
+        """Wait for the witness and compare its list with ours."""
+        from fa_forensics.facts.fatbin.agreement import compare
+
+        listing = self._running.finish() if self._running is not None else None
+        return compare(code, listing, toolkits.toolkits)
+
+
+def _start_witness(
+    path: str, environment: Environment, cuobjdump: str | None
+) -> _WitnessRun | None:
+    if cuobjdump is None:
+        return None
+    return _WitnessRun(path, environment, cuobjdump)
