@@ -119,8 +119,9 @@ def test_every_torch_symbol_of_a_file_is_answered_as_nm_has_it(identity: str, ve
         assert (answer["provider"] is not None) == here
         assert (release_of(version) in answer["exported_by"]) == here
         for overload in answer["overloads"]:
-            if release_of(version) in overload["exported_by"]:
-                assert overload["symbol"] in everything
+            # The stand-in keeps a part of the real names, so this holds one way only.
+            if overload["symbol"] in everything:
+                assert release_of(version) in overload["exported_by"]
 
 
 SPELLINGS = [

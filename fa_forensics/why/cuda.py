@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import CudaLibraries, LibraryRelease
 from fa_forensics.facts.owner import owner_of_library, title_of
+from fa_forensics.facts.package import info_directories, normalized
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer
 from fa_forensics.resolve.process import LoadedObject
@@ -21,14 +23,31 @@ from fa_forensics.why.tables import Tables
 
 KIND, CODE = "versioned-symbol", "FA204"
 
+_OLDER_COPY = (
+    "Where an error names it, an older copy of the library was loaded first, most often one of a "
+    "CUDA toolkit on LD_LIBRARY_PATH, which goes before the wheels' own search path."
+)
+_NO_TOOLKIT = "torch's wheels need no CUDA toolkit of the system."
+
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """The wheel that this place has a library from: how it is known is said in ``how``."""
+    """The wheel that this place has a library from, and how that is known.
+
+    ``pinned`` is the version that the torch here asks for.
+    """
 
     distribution: str
     version: str
     how: str
+    pinned: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The wheel in messages."""
+        other = self.pinned is not None and self.pinned != self.version
+        pin = f" (torch asks for {self.pinned})" if other else ""
+        return f"{self.distribution} {self.version}, {self.how}{pin},"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +95,15 @@ def cuda_answer(
     judgement = _judge(symbol, owner, provider, place, history, wheel, loaded)
     torches = _torches(history, tables, place) if provider is None else ()
     notes = [*judgement.notes]
+    if name.startswith("_Z") and provider is None:
+        notes.append(
+            f"Such inner names are meant for the libraries of one and the same {title_of(owner)}: "
+            "two copies of it are mixed, and the one that was added is to be removed."
+        )
     if torches and tables.atlas is not None:
         span = interval_text(torches, tables.atlas.releases(place.machine))
-        notes.append(f"torch {span} bring a version that has it.")
+        verb = "brings" if len(torches) == 1 else "bring"
+        notes.append(f"torch {span} {verb} a version that has it.")
     return Answer(
         kind=judgement.kind,
         code=judgement.code,
@@ -157,20 +182,29 @@ def _wheel_here(history: CudaHistory, place: Place, tables: Tables) -> Wheel | N
         ).release_of(history.soname)
         if brought is None:
             return None
-        return Wheel(brought.distribution, brought.version, f"{place.here} brings it")
+        return Wheel(brought.distribution, brought.version, f"brought by {place.here}")
     if place.environment is None:
         return None
     installed = _installed(place.environment.site_dirs)
+    torch = place.environment.torch
     for distribution in dict.fromkeys(row.distribution for row in history.known):
         if distribution in installed:
-            return Wheel(distribution, installed[distribution], "installed here")
+            pinned = _pin(distribution, torch.requires if torch is not None else ())
+            return Wheel(distribution, installed[distribution], "installed here", pinned)
+    return None
+
+
+def _pin(distribution: str, requires: Sequence[str]) -> str | None:
+    """The version that torch's metadata pins a wheel to: ``nvidia-nccl-cu12==2.20.5; …``."""
+    for requirement in requires:
+        found = re.match(r"([\w.-]+)\s*\(?==\s*([\w.]+)", requirement)
+        if found is not None and normalized(found[1]) == distribution:
+            return found[2]
     return None
 
 
 def _installed(site_dirs: Sequence[str]) -> Mapping[str, str]:
     """The versions of installed nvidia wheels, by the names of their metadata directories."""
-    from fa_forensics.facts.package import info_directories, normalized
-
     found: dict[str, str] = {}
     for site in site_dirs:
         for info in info_directories(site):
@@ -191,7 +225,7 @@ def _judge(
 ) -> Judgement:
     title = title_of(owner)
     if provider is not None:
-        return provided(KIND, CODE, provider)
+        return replace(provided(KIND, CODE, provider), notes=(_OLDER_COPY, _NO_TOOLKIT))
     other_major = other_soname(symbol, loaded)
     if other_major is not None:
         return another_major(other_major, symbol.version or "", place)
@@ -200,6 +234,9 @@ def _judge(
     having = _of_this_cuda(history, wheel, place)
     first, last = having[0], having[-1]
     since = f"{history.soname} has it since {first.distribution} {first.version}"
+    if wheel is None and loaded:
+        cause = f"{since}; {loaded[0].path} (found by {loaded[0].found_by}) is older than that."
+        return Judgement(KIND, CODE, NEWER, cause)
     if wheel is None:
         where = f"; none is loaded with {place.here}" if place.present else ""
         cause = f"{since}{where}: what lacks it is older than that."
@@ -214,9 +251,7 @@ def _judge(
         NEWER: "older than that: the file was built for a newer one",
         OLDER: "newer than the last that has it: the file was built for an older one",
     }.get(direction, "one that lacks it")
-    cause = f"{since}; {wheel.how} is {wheel.distribution} {wheel.version}, which is {words}."
-    if place.requested is not None:
-        cause = f"{since}; {place.here} brings {wheel.distribution} {wheel.version}, {words}."
+    cause = f"{since}; {wheel.text} is {words}."
     return Judgement(KIND, CODE, direction, cause)
 
 
@@ -263,7 +298,7 @@ def _another_copy(
     wheel: Wheel, since: str, loaded: Sequence[LoadedObject], place: Place
 ) -> Judgement:
     """The wheel has the name, and yet it is missing: another file comes first."""
-    cause = f"{since}, and {wheel.distribution} {wheel.version} ({wheel.how}) has it"
+    cause = f"{since}, and {wheel.text} has it"
     outside = [one for one in loaded if not _in_sites(one.path, place)]
     if outside:
         one = outside[0]
@@ -275,8 +310,7 @@ def _another_copy(
             ": where it is missing, another copy of the library was loaded first, most often one "
             "of a CUDA toolkit on LD_LIBRARY_PATH."
         )
-    notes = ("torch's wheels need no CUDA toolkit of the system.",)
-    return Judgement(KIND, CODE, NEWER if outside else NONE, cause, notes)
+    return Judgement(KIND, CODE, NEWER if outside else NONE, cause, (_NO_TOOLKIT,))
 
 
 def _in_sites(path: str, place: Place) -> bool:
@@ -313,8 +347,8 @@ def _help(
         return (look,)
     if wheel is not None and history.has(wheel):
         return (without_path(place), look)
-    commands = []
-    if place.present is not None and torches:
+    commands = list(_wheel_command(place, history, wheel))
+    if place.present is not None and torches and not commands:
         own = order_key(place.present.release)
         nearest = min(
             torches, key=lambda r: (order_key(r) < own, abs(torches.index(r) - _at(own, torches)))
@@ -323,6 +357,23 @@ def _help(
     elif place.present is None:
         commands.append(without_path(place))
     return (*commands, look)
+
+
+def _wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tuple[str, ...]:
+    """Put one wheel right: the version that torch asks for, or a newer nvJitLink.
+
+    nvJitLink serves older callers of its major version too; the other libraries are what
+    torch was tested with, and change with it.
+    """
+    if wheel is None or place.requested is not None:
+        return ()
+    pinned = None if wheel.pinned is None else Wheel(wheel.distribution, wheel.pinned, "")
+    if pinned is not None and pinned.version != wheel.version and history.has(pinned):
+        return (install(place, f"{wheel.distribution}=={pinned.version}"),)
+    having = history.of(wheel.distribution)
+    if "nvjitlink" in wheel.distribution and having:
+        return (install(place, f"{wheel.distribution}>={having[0].version}"),)
+    return ()
 
 
 def _at(own: tuple[int, int, int, bool], releases: Sequence[str]) -> int:
