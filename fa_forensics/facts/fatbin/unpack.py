@@ -29,6 +29,8 @@ MAX_TOTAL = 8 << 30
 MAX_TOTAL_SLOW = 64 << 20
 #: An LZ4 block cannot grow to more than 255 times its size.
 LZ4_MOST = 255
+#: A zstd frame's header has at most 18 bytes (RFC 8878, 3.1.1.1).
+_ZSTD_HEADER = 18
 
 TEXT_STEP = 1 << 20
 FIRST_STEP = 1 << 16
@@ -73,7 +75,8 @@ class Stream:
         self._ended = False
         self._source: _Zstd | _Lz4
         if first.compression == "zstd":
-            self._source = _Zstd(self._stored, first)
+            head = bytes(data[self._at : min(self._at + _ZSTD_HEADER, self._end)])
+            self._source = _Zstd(self._stored, head, first)
         elif first.compression == "lz4":
             self._source = _Lz4(self._stored, first)
         else:
@@ -159,9 +162,16 @@ class _Zstd:
 
     slow = False
 
-    def __init__(self, read: Callable[[int], bytes], image: Image) -> None:
+    def __init__(self, read: Callable[[int], bytes], head: bytes, image: Image) -> None:
         import zstandard
 
+        said = image.uncompressed_bytes
+        try:
+            size = zstandard.frame_content_size(head)
+        except zstandard.ZstdError as error:
+            raise DamagedFile(f"the zstd data cannot be read: {error}") from error
+        if image.blob_offset is None and size >= 0 and said is not None and size != said:
+            raise DamagedFile(f"the zstd data unpacks to {size:,} bytes, the header says {said:,}")
         self._error: type[Exception] = zstandard.ZstdError
         # Of a file, zstandard asks for nothing but read().
         source = cast("IO[bytes]", _Source(read))
