@@ -33,8 +33,8 @@ def view(groups: list[CodeGroup], *gpus: str, driver: Driver | None = None) -> d
 
 
 FA3 = [
-    code("sm_80", count=12, containers=frozenset(range(12)), stored_bytes=18 << 20),
-    code("sm_90a", count=86, containers=frozenset(range(10, 96)), stored_bytes=59 << 20),
+    code("sm_80", images=12, containers=frozenset(range(12)), stored_bytes=18 << 20),
+    code("sm_90a", images=86, containers=frozenset(range(10, 96)), stored_bytes=59 << 20),
 ]
 
 
@@ -121,7 +121,7 @@ def test_names_from_a_hostile_file_are_shown_not_obeyed(hostile: str) -> None:
 
 def test_the_real_vllm_extension_serves_ampere_ada_and_hopper_only() -> None:
     groups = group_images(read_file(str(husk_file(HUGE))).images)
-    assert [(g.arch, g.count) for g in groups] == [("sm_80", 64), ("sm_90", 64)]
+    assert [(g.arch, g.images) for g in groups] == [("sm_80", 64), ("sm_90", 64)]
     served = {gpu.capability: gpu_fit(groups, gpu).runs == "native" for gpu in parse_gpu("all")}
     assert [c for c, native in served.items() if native] == [(8, 0), (8, 6), (8, 9), (9, 0)]
 

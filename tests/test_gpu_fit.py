@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from support.contexts import environment, torch
@@ -17,10 +18,12 @@ from fa_forensics.rules import gpu_fit
 from fa_forensics.rules.gpu_fit import (
     NO_KERNEL_CODES,
     RANK_LAUNCH,
-    FitContext,
     kernel_gap,
     kernels_by_arch,
 )
+
+if TYPE_CHECKING:
+    from fa_forensics.rules.gpu_fit import FitContext
 
 RULES = {
     name: getattr(gpu_fit, name)

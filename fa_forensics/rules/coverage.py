@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fa_forensics.facts.drivers import (
@@ -57,11 +56,11 @@ class Fit(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CodeGroup:
+class CodeGroup(NamedTuple):
     """All images of a file that are alike for a GPU.
 
-    containers: the indices of the containers they lie in; one is one compiled source file.
+    images: how many there are. containers: the indices of those they lie in; one container
+    is one compiled source file.
     stored_bytes: what they take in the file. zstd: whether any is compressed that way.
     """
 
@@ -70,13 +69,12 @@ class CodeGroup:
     isa: str | None
     relocatable: bool
     zstd: bool
-    count: int
+    images: int
     stored_bytes: int
     containers: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class GpuFit:
+class GpuFit(NamedTuple):
     """Whether a file's GPU code runs on one GPU.
 
     runs: native (machine code for it), jit (only PTX, which the driver compiles) or none.
@@ -123,7 +121,7 @@ def group_images(images: Iterable[Image]) -> tuple[CodeGroup, ...]:
         CodeGroup(
             *key,
             zstd=any(image.compression == "zstd" for image in members),
-            count=len(members),
+            images=len(members),
             stored_bytes=sum(image.stored_bytes for image in members),
             containers=frozenset(image.container for image in members),
         )

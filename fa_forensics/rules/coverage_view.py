@@ -62,13 +62,13 @@ def _gpu(one: GpuFit) -> dict[str, object]:
 
 def _row(row: _Row, gpus: Sequence[Gpu]) -> dict[str, object]:
     linked = [group for group in row.groups if not group.relocatable]
-    counted = {kind: sum(g.count for g in linked if g.kind == kind) for kind in ("cubin", "ptx")}
+    counted = {kind: sum(g.images for g in linked if g.kind == kind) for kind in ("cubin", "ptx")}
     return {
         "arch": row.name,
         "cubins": counted["cubin"],
         "ptx": counted["ptx"],
-        "other": sum(g.count for g in linked) - counted["cubin"] - counted["ptx"],
-        "unlinked": sum(g.count for g in row.groups if g.relocatable),
+        "other": sum(g.images for g in linked) - counted["cubin"] - counted["ptx"],
+        "unlinked": sum(g.images for g in row.groups if g.relocatable),
         "bytes": sum(group.stored_bytes for group in row.groups),
         "runs": [_cell(row, gpu) for gpu in gpus],
     }

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from fa_forensics.facts.elf.facts import ElfFacts
-from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text
-from fa_forensics.facts.package import Distribution
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_IMPORT, RANK_NONE, Judged
 from fa_forensics.rules.coverage import (
@@ -24,7 +19,41 @@ from fa_forensics.rules.coverage import (
 from fa_forensics.rules.gpu_remedy import Advice, Build, rebuild
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Protocol
+
+    from fa_forensics.facts.elf.facts import ElfFacts
+    from fa_forensics.facts.environment import Environment
     from fa_forensics.facts.fatbin.kernels import KernelInventory
+    from fa_forensics.facts.package import Distribution
+
+    class FitContext(Protocol):
+        """The part of ``Context`` that these rules read."""
+
+        @property
+        def name(self) -> str:
+            """File name."""
+
+        @property
+        def elf(self) -> ElfFacts:
+            """The file."""
+
+        @property
+        def environment(self) -> Environment | None:
+            """Where it is judged."""
+
+        @property
+        def distribution(self) -> Distribution | None:
+            """The package it belongs to."""
+
+        @property
+        def python_command(self) -> str:
+            """The interpreter to write into commands."""
+
+        @property
+        def fit(self) -> FitFacts | None:
+            """The GPUs it is judged for; None: none was looked for."""
+
 
 #: Codes of errors that leave the import alone and stop the first kernel.
 NO_KERNEL_CODES = frozenset(("FA504", "FA506", "FA507"))
@@ -32,8 +61,7 @@ NO_KERNEL_CODES = frozenset(("FA504", "FA506", "FA507"))
 RANK_LAUNCH = RANK_IMPORT + 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class KernelGap:
+class KernelGap(NamedTuple):
     """Kernels that a GPU does not get. only: architecture → how many exist for it alone.
 
     examples: some names of missing kernels, as the inventory gives them.
@@ -46,8 +74,7 @@ class KernelGap:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FitFacts:
+class FitFacts(NamedTuple):
     """The GPUs that a file is judged for, and what it has for them.
 
     fits: one for each GPU. overview: all GPUs were asked for, so that none of them is a
@@ -61,34 +88,6 @@ class FitFacts:
     limits: tuple[Limits, ...] = ()
     jobs: int | None = None
     gaps: tuple[KernelGap, ...] = ()
-
-
-class FitContext(Protocol):
-    """The part of ``Context`` that these rules read."""
-
-    @property
-    def name(self) -> str:
-        """File name."""
-
-    @property
-    def elf(self) -> ElfFacts:
-        """The file."""
-
-    @property
-    def environment(self) -> Environment | None:
-        """Where it is judged."""
-
-    @property
-    def distribution(self) -> Distribution | None:
-        """The package it belongs to."""
-
-    @property
-    def python_command(self) -> str:
-        """The interpreter to write into commands."""
-
-    @property
-    def fit(self) -> FitFacts | None:
-        """The GPUs it is judged for; None: none was looked for."""
 
 
 def no_code(ctx: FitContext) -> Sequence[Judged]:
@@ -248,10 +247,8 @@ def _image(arch: str) -> CodeGroup:
 
 def _gap_sentence(gap: KernelGap) -> str:
     only = ", ".join(f"{count} for {arch} alone" for arch, count in gap.only)
-    return (
-        f"{gap.missing} of {gap.missing + gap.available} kernels have none"
-        + (f" ({only})" if only else "")
-        + (f", for one {gap.examples[0]}." if gap.examples else ".")
+    return f"{gap.missing} of {gap.missing + gap.available} kernels have none" + (
+        f" ({only})." if only else "."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
@@ -16,8 +16,7 @@ from fa_forensics.rules.remedy import rebuild_command, row_of
 _BUILD_TOOL = "torch's build helper, which most extensions use, reads TORCH_CUDA_ARCH_LIST"
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(NamedTuple):
     """Whether a rebuild can help, what to know of it, and the command."""
 
     helps: bool
@@ -25,8 +24,7 @@ class Advice:
     help: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(NamedTuple):
     """Where a rebuild would happen: interpreter, the file's package, torch's CUDA, MAX_JOBS."""
 
     python: str

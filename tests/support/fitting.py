@@ -35,7 +35,7 @@ def code(arch: str, **changes: Any) -> CodeGroup:
     facts: dict[str, Any] = {
         "kind": "ptx" if arch.startswith("compute") else "cubin", "arch": arch,
         "isa": "8.4" if arch.startswith("compute") else None, "relocatable": False,
-        "zstd": False, "count": 1, "stored_bytes": 1024, "containers": frozenset((0,)),
+        "zstd": False, "images": 1, "stored_bytes": 1024, "containers": frozenset((0,)),
     }  # fmt: skip
     return CodeGroup(**{**facts, **changes})
 
