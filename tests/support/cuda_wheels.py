@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import subprocess
 from collections.abc import Mapping
 from functools import cache
@@ -11,6 +12,9 @@ from pathlib import Path
 
 from support import fake_index, oracles
 from support.material import BUILD, require
+
+#: More than what one request fetches with the table of contents, so that the rest is asked for.
+NOISE = random.Random(0).randbytes(100_000)
 
 #: Versions to exported functions; the version "" stands for a library without versions.
 Versions = Mapping[str, tuple[str, ...]]
@@ -74,8 +78,15 @@ def wheel_name(distribution: str, version: str, tags: str = "py3-none-manylinux1
 def wheel(libraries: Mapping[str, Path]) -> bytes:
     """A wheel with these libraries (member to file), and what lies beside them."""
     members = {f"nvidia/some/lib/{name}": path.read_bytes() for name, path in libraries.items()}
-    beside = {"nvidia/some/lib/__init__.py": b"", "nvidia/some/include/some.h": b"/* */"}
+    beside = {"nvidia/some/lib/__init__.py": b"", "nvidia/some/include/some.h": NOISE}
     return fake_index.wheel({**members, **beside})
+
+
+def bulk(size: int, packed: int = 0) -> str:
+    """Source that makes a library ``size`` bytes larger, about ``packed`` of them in a wheel."""
+    numbers = ",".join(str(number) for number in random.Random(0).randbytes(packed))
+    noise = f".byte {numbers}\\n" if packed else ""
+    return f'__asm__(".section .rodata\\n{noise}.zero {max(0, size - packed)}\\n.text");\n'
 
 
 def nm_exports(path: Path) -> set[tuple[str, str | None, bool]]:

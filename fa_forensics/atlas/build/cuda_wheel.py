@@ -29,7 +29,7 @@ from fa_forensics.facts.elf.dynamic import DynamicObject
 FORMAT = 1
 MACHINE = "x86_64"
 #: A member's first bytes are looked at when this much of it has been unpacked.
-FRONTS = (1 << 20, 4 << 20, 16 << 20)
+FRONTS = (1 << 20, 4 << 20)
 
 _LIBRARY = re.compile(r"(?:^|/)([^/]+\.so(?:\.[0-9.]+)?)$")
 
