@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.inspecting import Run, invoke, one_sentence
 from support.material import stub
-from trees import make_distribution, make_prefix, make_venv, shared_object
+from trees import make_distribution, make_prefix, make_torch, make_venv, shared_object
 
 from fa_forensics.atlas import store
 from fa_forensics.atlas.tables import SHIPPED
@@ -85,6 +85,52 @@ def test_another_build_of_a_release_in_the_other_flavour_is_no_wrong_torch(tmp_p
     answer = answer_of(called(T29, "2.6.0+cu126", tmp_path), OLD_ERROR)
     assert (answer["kind"], answer["direction"]) == ("cxx11-abi", "other-flavour")
     assert any("another build of that release" in note for note in answer["notes"])
+
+
+def test_a_torch_older_or_newer_than_the_table_is_placed_with_what_is_on_record(
+    tmp_path: Path,
+) -> None:
+    old = answer_of(called(T22, "1.8.0+cu101", tmp_path / "old"), DEVICE + "a")
+    assert old["direction"] == "file-newer" and "1.8.0+cu101" in old["cause"]
+    late = "_ZN3c1013MessageLogger6streamB5cxx11Ev"  # 2.10.0 brought it; 2.9.1 lacks it
+    new = answer_of(called(T29, "99.1.0+cu999", tmp_path / "new"), late)
+    assert new["direction"] == "file-older"
+    assert "is the newest release on record" in new["cause"]
+
+
+def test_a_cpu_build_of_another_release_is_told_both(tmp_path: Path) -> None:
+    """torch 2.13.0 without CUDA: with CUDA it would not have SetDevice(int) either."""
+    answer = answer_of(stub("2.13.0+cpu").python, DEVICE + "i")
+    assert (answer["code"], answer["direction"]) == ("FA601", "file-older")
+    assert answer["help"][0].endswith('"torch==2.2.2"')
+    assert answer_of(stub("2.13.0+cpu").python, DEVICE + "ab")["help"][0].endswith('2.13.0"')
+
+
+def environment(tmp_path: Path, short: str, version: str, machine: int | None = None) -> Path:
+    """An environment of a Python version, or machine (e_machine), with little of a torch."""
+    base = make_prefix(tmp_path / "base", short)
+    if machine is not None:
+        raw = bytearray(base.read_bytes())
+        raw[18:20] = machine.to_bytes(2, "little")
+        base.write_bytes(raw)
+    make_torch(make_venv(tmp_path / "env", base, short), version, pre_cxx11=False)
+    return tmp_path / "env/bin/python"
+
+
+def test_a_release_without_a_wheel_for_this_python_is_not_advised(tmp_path: Path) -> None:
+    """CPython 3.13 came after torch 2.2.2; the first torch for it was 2.5.0."""
+    answer = answer_of(environment(tmp_path, "3.13", "2.9.1+cu128"), DEVICE + "i")
+    assert not any("pip install" in command for command in answer["help"])
+    assert any("no wheel for Python 3.13" in note for note in answer["notes"])
+
+
+def test_an_aarch64_python_is_answered_from_its_own_wheels(tmp_path: Path) -> None:
+    """On the package index aarch64 turned to the cxx11 flavour with 2.6.0, x86_64 with 2.7.0."""
+    python = environment(tmp_path, "3.11", "2.9.1", machine=183)
+    answer = answer_of(python, OLD_ERROR)
+    assert answer["exported_by"][-1] == "2.5.1"
+    other = answer_of(environment(tmp_path / "x86", "3.11", "2.9.1"), OLD_ERROR)
+    assert other["exported_by"][-1] == "2.6.0"
 
 
 # --- no torch -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
 from fa_forensics.why.history import (
     BETWEEN,
     INSIDE,
+    NOWHERE,
     TOO_NEW,
     TOO_OLD,
     Form,
@@ -116,7 +117,14 @@ def _without_cuda(question: Question, place: Place) -> Judgement:
         f"{place.here} has no CUDA, so it has no {library}, which exports such names: "
         "the file needs a CUDA build of torch."
     )
-    return Judgement("wrong-torch", "FA601", UNKNOWN, cause)
+    history = question.history
+    stands = NOWHERE if history is None else history.place(place.present)
+    if history is None or stands not in (TOO_NEW, TOO_OLD):
+        return Judgement("wrong-torch", "FA601", UNKNOWN, cause)
+    exports = _exports(history, history.releases or history.alive)
+    note = f"And of torch with CUDA only {exports} it: {place.present.release} does not."
+    direction = OLDER if stands == TOO_NEW else NEWER
+    return Judgement("wrong-torch", "FA601", direction, cause, (note,))
 
 
 def _other_flavour(question: Question, place: Place, twin: str) -> Judgement:
@@ -127,7 +135,10 @@ def _other_flavour(question: Question, place: Place, twin: str) -> Judgement:
         f"({readable(twin)}): this torch is {present.flavour}, the file was built for the "
         "other one."
     )
-    notes = ["Neither the CUDA version nor torch's release is at fault: only the flavour is."]
+    notes = [
+        "The flavour is fixed when a library is compiled: only another build of the file, or of "
+        "torch, changes it."
+    ]
     history = question.history
     if history is not None and history.releases:
         if present.release in history.releases:
@@ -237,6 +248,11 @@ def _drift(question: Question, place: Place, history: History, stands: str) -> J
     age = "newer" if newer else "older"
     cause = f"The file was built for a torch that is {age} than {place.here}: only "
     cause += f"{exports} it"
+    if not history.releases:
+        cause += ", in the other std::string flavour"
+    edge = history.known[0] if newer else history.known[-1]
+    if edge in history.alive:
+        cause += f" ({edge} is the {'oldest' if newer else 'newest'} release on record)"
     instead = _instead(question, history, place.present)
     if instead:
         cause += f", and this one has {readable(instead)} instead"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fa_forensics.atlas.builds import Build
 from fa_forensics.atlas.store import Atlas
-from fa_forensics.why.history import INSIDE, NOWHERE, History, Present, order_key
+from fa_forensics.why.history import INSIDE, History, Present, order_key
 from fa_forensics.why.place import Place
 
 #: Says which torch an interpreter loads, without asking any index.
@@ -104,17 +104,16 @@ def torch_commands(
     """(commands, remarks) for a torch-owned name that is missing: the extension, then torch.
 
     The extension comes first: other packages may need the torch that is here. With
-    ``flavour`` only the extension can be mended: a torch of another release has other
-    names too.
+    ``flavour`` the torch is one of the file's flavour, and whether that has the file's
+    other names too is said to be open.
     """
     commands: list[str] = []
     remarks: tuple[str, ...] = ()
     built = rebuild(place, needed_by)
     if built is not None:
         commands.append(built[0])
-    stands = NOWHERE if place.present is None else history.place(place.present)
     release = None
-    if not flavour and stands != INSIDE:
+    if _another_release_helps(history, place.present, flavour):
         release, remarks = torch_with_it(place, history, atlas)
     if release is not None:
         commands.append(install(place, f"torch=={release}"))
@@ -126,6 +125,12 @@ def torch_commands(
         )
     elif built is not None:
         remarks = (f"The command {built[1]}.", *remarks)
+    elif release is not None and flavour:
+        remarks = (
+            f"torch {release} has the file's flavour; whether it has its other names too, "
+            f"fa-forensics inspect --torch {release} says without installing it.",
+            *remarks,
+        )
     elif release is not None and place.present is not None:
         remarks = (
             "Installing another torch changes it for all other packages too; a build of the "
@@ -133,6 +138,13 @@ def torch_commands(
             *remarks,
         )
     return (*commands, inspect_command(place, needed_by)), remarks
+
+
+def _another_release_helps(history: History, present: Present | None, flavour: bool) -> bool:
+    """Whether the name comes with another release, not with another build of this one."""
+    if present is None:
+        return True
+    return present.release not in history.releases if flavour else history.place(present) != INSIDE
 
 
 def _python(place: Place) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer, Overload
-from fa_forensics.resolve.nearest import SAME_NAME, Near
+from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
 from fa_forensics.why.cause import (
     FLAVOUR,
     UNKNOWN,
@@ -22,6 +22,7 @@ from fa_forensics.why.commands import (
     inspect_command,
     reinstall_torch,
     torch_commands,
+    torch_with_it,
     which_torch,
 )
 from fa_forensics.why.history import Form, History, look_up
@@ -63,7 +64,7 @@ def torch_answer(
         confidence=judgement.confidence,
         exported_by=_exported_by(question, provider, place),
         interval="" if history is None else history.interval(history.releases),
-        overloads=_overloads(question, provider, place),
+        overloads=_overloads(question, place, provider is None and judgement.direction != FLAVOUR),
         help=helped,
         notes=(*judgement.notes, *remarks),
         releases_looked_up=history is not None,
@@ -101,19 +102,18 @@ def _exported_by(question: Question, provider: str | None, place: Place) -> tupl
     return (place.present.release,) if here and place.present else ()
 
 
-def _overloads(question: Question, provider: str | None, place: Place) -> tuple[Overload, ...]:
-    """The other signatures: the function's own line in its order, else what stands near it."""
+def _overloads(question: Question, place: Place, whole: bool) -> tuple[Overload, ...]:
+    """The other signatures: the function's own line in its order; with ``whole`` all others too."""
     history, present = question.history, place.present
     if history is None:
         release = (present.release,) if present else ()
         return tuple(
             Overload(n.symbol, n.demangled, release)
             for n in question.near
-            if n.relation != SAME_NAME and provider is None
+            if n.relation != SAME_NAME and (whole or n.relation == OTHER_FLAVOUR)
         )
     rows: list[Overload] = []
-    forms = history.line if provider is not None else _most_telling_first(history)
-    for form in forms:
+    for form in _most_telling_first(history, whole):
         rows += _rows_of(form, change_words(history, form), question.name, history)
     if history.moved is not None:
         moved = history.moved
@@ -121,17 +121,17 @@ def _overloads(question: Question, provider: str | None, place: Place) -> tuple[
         rows.append(Overload(moved.symbol, moved.demangled, moved.releases, interval))
     known = {row.demangled for row in rows}
     for near in question.near:
-        if near.relation != SAME_NAME and provider is None and near.demangled not in known:
+        if near.relation != SAME_NAME and whole and near.demangled not in known:
             # Only this very torch has it: it is no build that the table knows.
             rows.append(Overload(near.symbol, near.demangled, ()))
     return tuple(rows)
 
 
-def _most_telling_first(history: History) -> Sequence[Form]:
+def _most_telling_first(history: History, whole: bool) -> Sequence[Form]:
     """The name's own twin, the signatures before and after it in time, then all others."""
     own = [f for f in history.forms if any(n.symbol == history.symbol for n in f.symbols)]
     line = list(history.line) or own
-    return line + [form for form in history.forms if form not in line]
+    return line + [form for form in history.forms if whole and form not in line]
 
 
 def _rows_of(form: Form, change: str, asked: str, history: History) -> list[Overload]:
@@ -168,7 +168,10 @@ def _help(
     if judgement.kind == "wrong-torch":
         if provider is not None or judgement.direction == "none":
             return (which_torch(place), look), ()
-        return (reinstall_torch(place, present.release), look), ()
+        release = present.release
+        if history is not None and tables.atlas is not None and release not in history.releases:
+            release = torch_with_it(place, history, tables.atlas)[0] or release
+        return (reinstall_torch(place, release), look), ()
     if history is None or tables.atlas is None:
         return (look,), ()
     flavour = judgement.direction == FLAVOUR
