@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 from support.contexts import environment, torch
 from support.fitting import FIT_TABLE, Fitting, code, fitting
+from support.material import HUGE, husk_file
 
 from fa_forensics.facts.drivers import Driver
 from fa_forensics.facts.fatbin.kernels import Kernel, KernelInventory
+from fa_forensics.facts.fatbin.reader import read_file
 from fa_forensics.facts.gpus import parse_gpu
+from fa_forensics.facts.nvml import asked_gpus
 from fa_forensics.report import Finding
 from fa_forensics.rules import gpu_fit
 from fa_forensics.rules.gpu_fit import (
     NO_KERNEL_CODES,
     RANK_LAUNCH,
+    fit_facts,
     kernel_gap,
     kernels_by_arch,
+    no_kernel_headline,
 )
 
 if TYPE_CHECKING:
@@ -227,3 +232,26 @@ def test_a_kernel_that_is_empty_for_an_architecture_does_not_count_there() -> No
         "sm_80": {"tiny_everywhere", "both"},
         "sm_90a": {"hopper_only", "tiny_everywhere", "both"},
     }
+
+
+# --- put together -------------------------------------------------------------------------------
+
+
+def test_a_real_extension_is_held_against_the_gpus_asked_for() -> None:
+    images = read_file(str(husk_file(HUGE))).images
+    facts = fit_facts(images, (), asked_gpus(("RTX 4090", "T4")), (), 2)
+    assert [one.runs for one in facts.fits] == ["native", "none"]
+    assert not facts.overview
+    assert [judged.finding.severity for judged in gpu_fit.no_code(Fitting(facts))] == ["warning"]
+    everything = fit_facts(images, (), asked_gpus(("all",)), (), 2)
+    assert everything.overview and not gpu_fit.no_code(Fitting(everything))
+
+
+def test_only_kernels_that_cannot_run_make_their_own_headline() -> None:
+    error = one(fitting([code("sm_90")], "RTX 4090"), "FA504")
+    note = one(fitting([code("compute_80")], "H100"), "FA505")
+    link = Finding("FA201", "error", "high", "a symbol is missing")
+    assert no_kernel_headline([note, error]) == error.title
+    assert no_kernel_headline([error, link]) is None
+    assert no_kernel_headline([note]) is None
+    assert no_kernel_headline([]) is None

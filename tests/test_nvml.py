@@ -10,7 +10,7 @@ import pytest
 
 from fa_forensics.facts.drivers import Driver
 from fa_forensics.facts.gpus import Gpu
-from fa_forensics.facts.nvml import NOT_INSTALLED, ask, read_machine
+from fa_forensics.facts.nvml import NOT_INSTALLED, ask, asked_gpus, read_machine
 
 
 class NVMLError(Exception):
@@ -123,3 +123,27 @@ def test_the_real_binding_answers_or_says_why_not() -> None:
     pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
     machine = read_machine()
     assert machine.gpus or machine.problem
+
+
+def test_named_gpus_leave_this_machines_driver_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(H100))
+    asked = asked_gpus(("RTX 4090", "T4"))
+    assert [gpu.name for gpu in asked.gpus] == ["RTX 4090", "T4"]
+    assert (asked.driver, asked.source, asked.problem) == (None, "option", None)
+    assert asked_gpus(("all",)).source == "all"
+
+
+def test_the_machines_gpus_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(H100))
+    asked = asked_gpus(())
+    assert asked.gpus == (Gpu(*H100),)
+    assert (asked.source, asked.driver) == ("machine", Driver("550.54.14", (12, 4)))
+
+
+def test_without_any_gpu_all_are_looked_over_and_the_reason_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    asked = asked_gpus(())
+    assert len(asked.gpus) > 10
+    assert (asked.source, asked.driver, asked.problem) == ("all", None, NOT_INSTALLED)

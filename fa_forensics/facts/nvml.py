@@ -7,10 +7,13 @@ there, or that there is no driver, is an answer with its reason.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fa_forensics.facts.drivers import Driver
-from fa_forensics.facts.gpus import Gpu
+from fa_forensics.facts.gpus import Gpu, parse_gpu, parse_gpus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NOT_INSTALLED = (
     "the GPUs of this machine were not looked for: nvidia-ml-py is not installed "
@@ -27,6 +30,34 @@ class Machine(NamedTuple):
     gpus: tuple[Gpu, ...]
     driver: Driver | None
     problem: str | None
+
+
+class AskedGpus(NamedTuple):
+    """The GPUs that files are judged for, and the driver that must load their code.
+
+    source: ``option`` (named by the user), ``machine``, or ``all``: an overview, in which no
+    GPU is a requirement. problem: why the machine's own GPUs are not in it, one sentence.
+    """
+
+    gpus: tuple[Gpu, ...]
+    driver: Driver | None
+    source: str
+    problem: str | None
+
+
+def asked_gpus(words: Sequence[str]) -> AskedGpus:
+    """The GPUs named by the user, else the machine's, else all of the table.
+
+    A GPU that was named may be another machine's: then this machine's driver says nothing.
+    Raises ``UsageError`` for a name that is not known.
+    """
+    if words:
+        overview = any(word.strip().lower() == "all" for word in words)
+        return AskedGpus(parse_gpus(list(words)), None, "all" if overview else "option", None)
+    machine = read_machine()
+    if machine.gpus:
+        return AskedGpus(machine.gpus, machine.driver, "machine", machine.problem)
+    return AskedGpus(parse_gpu("all"), None, "all", machine.problem)
 
 
 def read_machine() -> Machine:

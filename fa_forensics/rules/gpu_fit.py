@@ -14,17 +14,22 @@ from fa_forensics.rules.coverage import (
     CodeGroup,
     GpuFit,
     fit,
+    gpu_fit,
+    group_images,
     what_would_run,
 )
 from fa_forensics.rules.gpu_remedy import Advice, Build, rebuild
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Protocol
 
     from fa_forensics.facts.elf.facts import ElfFacts
     from fa_forensics.facts.environment import Environment
+    from fa_forensics.facts.fatbin.images import Image
     from fa_forensics.facts.fatbin.kernels import KernelInventory
+    from fa_forensics.facts.fatbin.provenance import Toolkit
+    from fa_forensics.facts.nvml import AskedGpus
     from fa_forensics.facts.package import Distribution
 
     class FitContext(Protocol):
@@ -88,6 +93,38 @@ class FitFacts(NamedTuple):
     limits: tuple[Limits, ...] = ()
     jobs: int | None = None
     gaps: tuple[KernelGap, ...] = ()
+
+
+def fit_facts(
+    images: Iterable[Image],
+    toolkits: Sequence[Toolkit],
+    asked: AskedGpus,
+    limits: tuple[Limits, ...],
+    jobs: int | None,
+    inventory: KernelInventory | None = None,
+) -> FitFacts:
+    """Hold the code of a file against the GPUs that it is judged for."""
+    groups = group_images(images)
+    gaps: tuple[KernelGap, ...] = ()
+    if inventory is not None and inventory.complete:
+        kernels = kernels_by_arch(inventory)
+        gaps = tuple(kernel_gap(kernels, gpu) for gpu in asked.gpus)
+    return FitFacts(
+        tuple(gpu_fit(groups, gpu, asked.driver, toolkits) for gpu in asked.gpus),
+        asked.source == "all",
+        groups,
+        limits,
+        jobs,
+        gaps,
+    )
+
+
+def no_kernel_headline(findings: Sequence[Finding]) -> str | None:
+    """The headline of a file that loads and whose kernels cannot run; None for all others."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors or any(finding.code not in NO_KERNEL_CODES for finding in errors):
+        return None
+    return errors[0].title
 
 
 def no_code(ctx: FitContext) -> Sequence[Judged]:
