@@ -336,7 +336,7 @@ def test_wrong_sizes_and_broken_streams_are_reported_and_the_rest_is_listed(
 
 
 def test_bombs_cost_little_memory_and_time(read: Read) -> None:
-    """1 GiB of zeros as a cubin, 400 MB of text without an end, and an LZ4 block of zeros."""
+    """1 GiB of zeros as a cubin, 100 MB of text without an end, and an LZ4 block of zeros."""
     import zstandard
 
     packer = zstandard.ZstdCompressor(level=1)
