@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.facts.demangle import demangle, demangle_many, fold_flavour, qualified_name
 from fa_forensics.facts.mangled import (
-    OPERATORS,
+    IDENTIFIER,
+    OPERATOR,
+    OPERATOR_CODES,
     OTHER_FLAVOUR,
     OTHER_PARAMETERS,
     SAME_NAME,
     const_spellings,
+    mangled_body,
     mangled_prefix,
+    scope_parts,
     shared_start,
 )
 from fa_forensics.facts.symbol_text import mangled_special
@@ -35,12 +39,6 @@ MAX_DEMANGLED = 400
 #: The shortest plain start worth a search: ``_ZN2at`` alone has 100,000 names behind it.
 MIN_PREFIX = 6
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-_OPERATOR = re.compile(r"operator(new(?:\[\])?$|delete(?:\[\])?$|\W.*|\w+$)")
-_OPERATOR_CODES = {code.encode() for codes in OPERATORS.values() for code in codes} | {b"cv"}
-#: As ``_split`` leaves it, without spaces.
-_ANONYMOUS = "(anonymousnamespace)"
-_ANONYMOUS_MANGLED = "12_GLOBAL__N_1"
 _STRUCTOR = re.compile(rb"[CD]\d$")
 _ORDER = {SAME_NAME: 0, OTHER_FLAVOUR: 1, OTHER_PARAMETERS: 2}
 
@@ -131,12 +129,12 @@ def _mangled_question(symbol: str) -> _Question | None:
         return None
     follows = b""
     scope, rest = _split(text)
-    own = _own_name(_parts(scope))
+    own = _own_name(scope_parts(scope))
     if not own and _STRUCTOR.search(prefix):  # any form of the same constructor
         prefix, follows = prefix[:-1], b"0123456789"
     elif name[len(prefix) : len(prefix) + 1] in (b"E", b"B"):
         follows = b"EB"
-    elif name[len(prefix) : len(prefix) + 2] in _OPERATOR_CODES:
+    elif name[len(prefix) : len(prefix) + 2] in OPERATOR_CODES:
         prefix = name[: len(prefix) + 2]
     return _Question(symbol, text, scope, rest, (prefix,), follows, own)
 
@@ -148,42 +146,17 @@ def _readable_question(text: str) -> _Question | None:
     if special is not None:
         return _mangled_question(special)
     scope, rest = _split(text)
-    parts = _parts(scope)
+    parts = scope_parts(scope)
     if not parts or parts[0] == "std":
         return None
     start = b"_ZN" if len(parts) > 1 else b"_Z"
-    body, follows = _body(parts)
+    body, follows = mangled_body(parts)
     prefixes = tuple(start + one.encode() for one in body)
     if min(map(len, prefixes)) < MIN_PREFIX:
         return None
     if len(parts) == 1 and follows != b"I":
         follows = b""  # parameters follow at once
     return _Question("", text, scope, rest or None, prefixes, follows, _own_name(parts))
-
-
-def _body(parts: list[str]) -> tuple[tuple[str, ...], bytes]:
-    """The mangled form of a name's plain leading parts, and what may come behind it."""
-    body = ""
-    for index, part in enumerate(parts):
-        operator = _OPERATOR.match(part)
-        identifier = _IDENTIFIER.match(part)
-        if part == _ANONYMOUS:
-            body += _ANONYMOUS_MANGLED
-        elif operator:
-            # A conversion operator without its space looks like an identifier.
-            codes = OPERATORS.get(operator[1], ("cv", f"{len(part)}{part}"))
-            return tuple(body + code for code in codes), b""
-        elif index and part == parts[index - 1].split("<")[0]:
-            return (body + "C",), b"0123456789I"
-        elif index and part.startswith("~"):
-            return (body + "D",), b"0123456789"
-        elif identifier:
-            body += f"{len(identifier[0])}{identifier[0]}"
-            if identifier[0] != part:  # template arguments: only what came before is plain
-                return (body,), b"I"
-        else:
-            return (body,), b""
-    return (body,), b"EIB"
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -194,24 +167,11 @@ def _split(text: str) -> tuple[str, str]:
     return scope.replace(" ", ""), rest.replace(" ", "")
 
 
-def _parts(scope: str) -> list[str]:
-    """The parts of a qualified name; ``::`` within template arguments does not part."""
-    parts, depth, start = [], 0, 0
-    for at, char in enumerate(scope):
-        if at == start and _OPERATOR.match(scope, at):
-            break  # an operator comes last, and its "<" opens nothing
-        depth += (char in "<(") - (char in ">)")
-        if char == ":" and not depth and scope.startswith("::", at):
-            parts.append(scope[start:at])
-            start = at + 2
-    return [part for part in (*parts, scope[start:]) if part]
-
-
 def _own_name(parts: list[str]) -> bytes:
     """How mangled names spell a function's own name; empty where it may be shortened."""
     last = parts[-1] if parts else ""
-    identifier = _IDENTIFIER.match(last)
-    if identifier is None or _OPERATOR.match(last):
+    identifier = IDENTIFIER.match(last)
+    if identifier is None or OPERATOR.match(last):
         return b""
     if len(parts) > 1 and identifier[0] == parts[-2].split("<")[0]:
         return b""  # a constructor

@@ -26,9 +26,19 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     "->*": ("pm",), "->": ("pt",), "()": ("cl",), "[]": ("ix",),
 }  # fmt: skip
 
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+#: An operator as a part of a readable qualified name without spaces.
+OPERATOR = re.compile(r"operator(new(?:\[\])?$|delete(?:\[\])?$|\W.*|\w+$)")
+#: Every code, and that of conversions.
+OPERATOR_CODES = {code.encode() for codes in OPERATORS.values() for code in codes} | {b"cv"}
+#: As texts without spaces say it.
+_ANONYMOUS = "(anonymousnamespace)"
+_ANONYMOUS_MANGLED = "12_GLOBAL__N_1"
 _SPECIAL = re.compile(rb"_Z(?:T[VTIS]|GV)")
 _COMPONENT = re.compile(rb"(\d+)")
 _STRUCTOR = re.compile(rb"[CD][0-9]")
+_NAMED = re.compile(rb"_ZN?K?\d")
+_STRUCTOR_END = re.compile(rb"[CD][0-9]$")
 
 
 def mangled_prefix(name: bytes) -> bytes:
@@ -70,6 +80,91 @@ def const_spellings(prefix: bytes) -> tuple[bytes, ...]:
     if prefix.startswith(b"_ZN"):
         return prefix, b"_ZNK" + prefix[3:]
     return (prefix,)
+
+
+def scope_parts(scope: str) -> list[str]:
+    """The parts of a qualified name; ``::`` within template arguments does not part.
+
+    ``scope`` is without spaces: ``(anonymousnamespace)``.
+    """
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(scope):
+        if at == start and OPERATOR.match(scope, at):
+            break  # an operator comes last, and its "<" opens nothing
+        depth += (char in "<(") - (char in ">)")
+        if char == ":" and not depth and scope.startswith("::", at):
+            parts.append(scope[start:at])
+            start = at + 2
+    return [part for part in (*parts, scope[start:]) if part]
+
+
+def mangled_body(parts: list[str]) -> tuple[tuple[str, ...], bytes]:
+    """The mangled form of a name's plain leading parts, and what may come behind it.
+
+    Several forms where the text leaves them open; no bytes: anything may come.
+    """
+    body = ""
+    for index, part in enumerate(parts):
+        operator = OPERATOR.match(part)
+        identifier = IDENTIFIER.match(part)
+        if part == _ANONYMOUS:
+            body += _ANONYMOUS_MANGLED
+        elif operator:
+            # A conversion operator without its space looks like an identifier.
+            codes = OPERATORS.get(operator[1], ("cv", f"{len(part)}{part}"))
+            return tuple(body + code for code in codes), b""
+        elif index and part == parts[index - 1].split("<")[0]:
+            return (body + "C",), b"0123456789I"
+        elif index and part.startswith("~"):
+            return (body + "D",), b"0123456789"
+        elif identifier:
+            body += f"{len(identifier[0])}{identifier[0]}"
+            if identifier[0] != part:  # template arguments: only what came before is plain
+                return (body,), b"I"
+        else:
+            return (body,), b""
+    return (body,), b"EIB"
+
+
+def plain_start(name: bytes) -> bytes:
+    """What all overloads of a function have in common, for grouping them.
+
+    The plain start without const or the form of a constructor; the whole name where that
+    start says nothing: names of C and of ``std``, data, and what is local to a function.
+    """
+    prefix = mangled_prefix(name)
+    if not _NAMED.match(prefix):
+        return name
+    if prefix.startswith(b"_ZNK"):
+        prefix = b"_ZN" + prefix[4:]
+    if _STRUCTOR_END.search(prefix):
+        return prefix[:-1]
+    code = name[len(prefix) : len(prefix) + 2]
+    return prefix + code if code in OPERATOR_CODES else prefix
+
+
+#: What may stand before the mangled scope of a name: functions, const ones, data of classes
+#: (vtable, VTT, typeinfo), guards, thread-local helpers, what is local to a function.
+_SCOPED = (
+    "_ZN", "_ZNK", "_ZTVN", "_ZTTN", "_ZTIN", "_ZTSN", "_ZGVN", "_ZGRN", "_ZTHN", "_ZTWN",
+    "_ZZN", "_ZZNK", "_ZGVZN", "_ZGVZNK",
+)  # fmt: skip
+#: Thunks have numbers before the scope.
+_THUNKS = (b"_ZTh", b"_ZTv", b"_ZTc")
+
+
+def mangled_scopes(namespace: str) -> tuple[bytes, ...]:
+    """The mangled starts of all names in a namespace or class; none where that cannot be said.
+
+    They are starts of other names, too: only the readable form decides.
+    """
+    parts = scope_parts(namespace.replace(" ", ""))
+    if not parts or parts[0] == "std":  # std is abbreviated in many ways
+        return ()
+    bodies, _ = mangled_body(parts)
+    if not all(bodies):
+        return ()
+    return (*(f"{start}{body}".encode() for start in _SCOPED for body in bodies), *_THUNKS)
 
 
 def shared_start(one: str, other: str) -> int:
