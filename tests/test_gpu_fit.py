@@ -82,7 +82,7 @@ def test_help_holds_commands_with_quoted_values() -> None:
 def test_code_for_hopper_alone_on_ada_says_what_would_run() -> None:
     finding = one(fitting([code("sm_90")], "RTX 4090"), "FA504")
     assert "RTX 4090 (compute capability 8.9)" in finding.title
-    assert finding.evidence[0].text == "sm_90 code runs on compute capability 9.x alone"
+    assert finding.evidence[0].text == "sm_90 code runs on 9.0 and later 9.x alone"
     text = " ".join(finding.notes)
     assert "sm_80, sm_86, sm_89 code, or PTX up to compute_89" in text
     assert "Newer machine code never runs on an older GPU" in text
@@ -167,6 +167,11 @@ def test_ptx_names_the_driver_it_needs() -> None:
         "driver 535.104.05 supports CUDA 12.2"
     )
     assert "unsupported toolchain" in finding.notes[0]
+
+
+def test_ptx_for_a_machine_that_is_not_known_names_the_driver_too() -> None:
+    finding = one(fitting([code("compute_80")], "H100"), "FA505")
+    assert "It takes a driver for CUDA 12.4 (550.54.14 or newer)." in finding.notes[0]
 
 
 def test_of_two_ptx_the_one_that_the_driver_knows_counts() -> None:

@@ -162,7 +162,8 @@ def _cubin_fit(name: str, arch: Arch, capability: Capability) -> Fit:
         return Fit(NONE, f"{name} code runs on {first} and later parts of its family alone")
     major, minor = arch.capability
     if major != capability[0]:
-        return Fit(NONE, f"{name} code runs on compute capability {major}.x alone")
+        first = capability_text(arch.capability)
+        return Fit(NONE, f"{name} code runs on {first} and later {major}.x alone")
     if minor > capability[1]:
         return Fit(NONE, f"{name} code needs {major}.{minor} or a later {major}.x")
     return Fit(NATIVE, f"{name} code runs on {here}: same major version, not newer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from fa_forensics.facts.drivers import driver_needed
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text
 from fa_forensics.report import Evidence, Finding
@@ -158,7 +159,9 @@ def by_jit(ctx: FitContext) -> Sequence[Judged]:
     if not found:
         return ()
     first = found[0]
-    needs = f" It must know PTX ISA {first.isa}." if first.isa and first.driver_ok is None else ""
+    needs = ""
+    if first.needs_cuda is not None and first.driver_ok is None:
+        needs = f" It takes {driver_needed(first.needs_cuda)}."
     finding = Finding(
         code="FA505",
         severity="note",
