@@ -52,6 +52,8 @@ _LOADS = {
     "libtorch_cuda_linalg.so": ("libtorch_cuda.so",),
     "libc10_cuda.so": ("libc10.so",),
 }  # fmt: skip
+#: The NVIDIA driver's: torch opens them when it first uses a GPU.
+_DRIVER = frozenset(("libcuda.so.1", "libnvidia-ml.so.1"))
 #: Those that only CUDA builds have; with them come the CUDA libraries.
 _CUDA_ONLY = frozenset(
     (
@@ -184,6 +186,8 @@ class RequestedTorch:
         self.folder = f"torch=={self.version}/lib"
         #: Why CUDA's own names could not be looked up, one sentence; None where they could.
         self.problem: str | None = None
+        # The wheels carry GCC's OpenMP runtime themselves, under this or a name with a hash.
+        self._openmp = frozenset(s for s in build.needed if s.startswith(("libgomp.", "libgomp-")))
         self._cuda: BroughtLibraries | None = None
         self._library: dict[str, str | None] = {}
 
@@ -206,9 +210,20 @@ class RequestedTorch:
                 self.cuda is None and soname in _CUDA_ONLY
             )
             return f"{self.folder}/{soname}" if there else None
+        if soname in self._openmp:
+            return f"{self.folder}/{soname}"
         if self.cuda is None or not is_cuda_library(soname):
             return None
         return self._cuda_side().place(soname)
+
+    @property
+    def system_libraries(self) -> tuple[str, ...]:
+        """The sonames of the system's libraries that torch's own need."""
+        return tuple(
+            soname
+            for soname in self.build.needed
+            if not is_cuda_library(soname) and soname not in self._openmp and soname not in _DRIVER
+        )
 
     def loaded_with(self, sonames: Iterable[str]) -> frozenset[str]:
         """The brought libraries among ``sonames`` and all that these load of torch."""
@@ -226,6 +241,8 @@ class RequestedTorch:
     ) -> str | None:
         """The place of the library that exports a symbol, of those in ``loaded``; else None."""
         owner = owner_of(symbol, version, demangle(symbol))
+        if owner == "libgomp" and self._openmp and "libtorch_cpu.so" in loaded:
+            return f"{self.folder}/{min(self._openmp)}"
         with_cuda = bool(loaded & _CUDA_ONLY) or any(is_cuda_library(s) for s in loaded)
         if self.cuda is not None and not is_torch(owner) and with_cuda:
             wanted = (version_file,) if version_file else libraries_of(owner)

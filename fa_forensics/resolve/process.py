@@ -197,6 +197,7 @@ class Process:
                     place = self.stand_in.brings(soname) if self.stand_in else None
                     if place is not None:
                         loaded.borrowed[soname] = place
+                        self._load_for_stand_in(soname, loaded)
                         continue
                     found = self._load_needed(soname, loaded, stage)
                     if isinstance(found, Miss):
@@ -205,6 +206,15 @@ class Process:
                         loaded.needed.append(found)
             order.extend(o for o in loaded.needed if o not in order)
         return order
+
+    def _load_for_stand_in(self, soname: str, needing: LoadedObject) -> None:
+        """Map what a stand-in's library needs of this system: libstdc++, libm."""
+        if self.stand_in is None or self.main is None or not self.stand_in.owns(soname):
+            return
+        for name in self.stand_in.system_libraries:
+            found = self._load_needed(name, self.main, needing.stage)
+            if isinstance(found, LoadedObject) and found not in needing.needed:
+                needing.needed.append(found)
 
     def _load_needed(self, name: str, loader: LoadedObject, stage: str) -> LoadedObject | Miss:
         known = self.find_loaded(name)

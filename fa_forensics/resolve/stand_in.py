@@ -23,6 +23,10 @@ class StandIn(Protocol):
     def name(self) -> str:
         """What messages call it: ``torch 2.9.1+cu128``."""
 
+    @property
+    def system_libraries(self) -> tuple[str, ...]:
+        """The sonames of the system's libraries that torch's own need."""
+
     def owns(self, soname: str) -> bool:
         """Whether a soname is one of torch's own, in whatever build."""
 
