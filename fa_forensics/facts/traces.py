@@ -1,0 +1,127 @@
+"""What torch's headers left in a file that was compiled with them.
+
+Inline functions leave their names (weak symbols). Assertions leave the header's path and the
+number of their line in a text (``".../torch/include/c10/core/TensorImpl.h":1726``, from
+TORCH_INTERNAL_ASSERT in c10/util/Exception.h), other macros the path alone. pybind11 leaves the
+name under which extensions share its internals (pybind11/detail/internals.h).
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from fa_forensics.facts.elf.dynamic import SHN_UNDEF, STB_GNU_UNIQUE, STB_WEAK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fa_forensics.facts.elf.dynamic import DynamicObject
+    from fa_forensics.facts.elf.facts import ElfFacts
+
+#: No more than this is searched for texts (bytes); the largest .rodata seen has 7 MB.
+MAX_TEXT = 16 << 20
+#: No more names than this are looked at; that many weak ones say all there is to say.
+MAX_NAMES = 10_000
+MAX_TRACES = 2_000
+
+_HEADER = re.compile(
+    rb"([\w.+/-]{0,300})/include/((?:ATen|c10|caffe2|torch)/[\w./-]{1,200}\.(?:h|hpp|cuh|inl))"
+    rb'(?:":(\d{1,6}))?'
+)
+_PYBIND11 = re.compile(rb"__pybind11_internals_v[0-9]+_[!-~]{0,200}?__(?=\0)")
+_BUILD_PYTHON = re.compile(rb"/python(3\.\d{1,2}t?)/(?:site|dist)-packages/torch$")
+
+#: A name that begins at the root of one of torch's namespaces, in a mangled name.
+_ROOT = re.compile(rb"N[rVKRO]*(?:3c10|2at|5torch|6caffe2)(?=\d)")
+_LENGTH = re.compile(rb"([1-9]\d{0,3})(?=[A-Za-z_])")
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+
+
+class Traces(NamedTuple):
+    """Traces of torch's headers in one file.
+
+    ``words`` are the names of namespaces, classes and functions of torch in the file's own
+    weak symbols; ``headers`` the paths, as in ``torch/include``, that its texts name;
+    ``lines`` (path, line number) of assertions in them; ``pybind11`` the texts of pybind11's
+    internals; ``python`` the ``3.11`` in the directory of the torch that it was compiled
+    with; ``compilers`` as .comment has them; ``python_tag`` that of its file name.
+    """
+
+    words: frozenset[str]
+    headers: frozenset[str]
+    lines: frozenset[tuple[str, int]]
+    pybind11: tuple[str, ...]
+    python: str | None
+    compilers: tuple[str, ...]
+    python_tag: str | None
+
+
+def read_traces(dynamic: DynamicObject, elf: ElfFacts) -> Traces:
+    """The traces in an open file. Damage shows as their absence."""
+    headers, lines, pythons = set(), set(), set()
+    pybind11: tuple[str, ...] = ()
+    section = dynamic.image.section(".rodata")
+    if section is not None:
+        raw = dynamic.image.read(section.offset, min(section.size, MAX_TEXT))
+        for match in _HEADER.finditer(raw):
+            path = match[2].decode("ascii")
+            headers.add(path)
+            if match[3]:
+                lines.add((path, int(match[3])))
+            python = _BUILD_PYTHON.search(match[1])
+            if python:
+                pythons.add(python[1].decode("ascii"))
+            if len(headers) + len(lines) > MAX_TRACES:
+                break
+        found = {m[0].decode("ascii") for m in _PYBIND11.finditer(raw)}
+        pybind11 = tuple(sorted(found))
+    return Traces(
+        words_of(
+            symbol.name
+            for symbol in elf.symbols
+            if symbol.shndx != SHN_UNDEF and symbol.bind in (STB_WEAK, STB_GNU_UNIQUE)
+        ),
+        frozenset(headers),
+        frozenset(lines),
+        pybind11,
+        pythons.pop() if len(pythons) == 1 else None,
+        elf.compilers,
+        elf.python_tag,
+    )
+
+
+def words_of(names: Iterable[bytes]) -> frozenset[str]:
+    """The identifiers below torch's namespaces in mangled names, parameters included.
+
+    ``_ZN3c104cuda9SetDeviceEa`` has ``cuda`` and ``SetDevice``. Of a name with template
+    arguments or substitutions only what comes before them is read: that is plainly torch's.
+    """
+    found: set[bytes] = set()
+    known: set[bytes] = set()
+    for name in islice(names, MAX_NAMES):
+        if name[:2] != b"_Z":
+            continue
+        for root in _ROOT.finditer(name):
+            at = root.end()
+            start = name[at : at + 40]
+            # at::Tensor and its like begin thousands of parameters.
+            if start in known:
+                continue
+            known.add(start)
+            _add_words(name, at, found)
+    return frozenset(word.decode("ascii") for word in found)
+
+
+def _add_words(name: bytes, at: int, found: set[bytes]) -> None:
+    while True:
+        length = _LENGTH.match(name, at)
+        if length is None:
+            return
+        end = length.end() + int(length[1])
+        word = name[length.end() : end]
+        if end > len(name) or not _WORD.fullmatch(word):
+            return
+        found.add(word)
+        at = end
