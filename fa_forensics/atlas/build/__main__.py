@@ -187,10 +187,14 @@ def check(data: str) -> int:
         elif (wheel := torch.wheel_of(*key).filename) != shipped[key]:
             print(f"torch {key[0]} {key[1]}: read from {shipped[key]}, now there is {wheel}")
             print(f"read it again: python -m fa_forensics.atlas.build torch {key[0]}")
-    lines += cuda.missing(data)
-    print("\n".join(lines) or "every published release is in the tables")
-    if lines:
-        print("add them: python -m fa_forensics.atlas.build torch", file=sys.stderr)
+    missing = {"torch": lines, "cuda": cuda.missing(data)}
+    for command, those in missing.items():
+        print("\n".join(those), end="\n" if those else "")
+        if those:
+            print(f"add them: python -m fa_forensics.atlas.build {command}", file=sys.stderr)
+    lines = [line for those in missing.values() for line in those]
+    if not lines:
+        print("every published release is in the tables")
     return EXIT_FINDINGS if lines else EXIT_OK
 
 
