@@ -171,7 +171,10 @@ def run_compile(options: argparse.Namespace) -> int:
         _compile([os.path.join(folder, name) for name in names], options.data, keep)
     made = cuda.compile_all(options)
     if not names and not made:
-        raise UsageError(f"{options.records} holds no records", "Read some first: ... torch")
+        raise UsageError(
+            f"{options.records} holds no records",
+            "Read some first: python -m fa_forensics.atlas.build torch",
+        )
     return EXIT_OK
 
 
