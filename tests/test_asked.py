@@ -1,0 +1,243 @@
+"""What ``--torch TEXT`` means, what it cannot mean, and what is said then."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.contexts import environment, torch
+from support.inspecting import document_of, invoke, one_sentence
+from support.material import husk_file, stub
+
+from fa_forensics.asked import asked_for, read_requests
+from fa_forensics.atlas.requested import (
+    RequestedTorch,
+    choose_release,
+    parse_request,
+    requested_torch,
+)
+from fa_forensics.atlas.store import Atlas
+from fa_forensics.atlas.tables import SHIPPED
+from fa_forensics.errors import ForensicsError, UsageError
+from fa_forensics.facts.demangle import demangle
+from fa_forensics.placing import ReleaseTable
+from fixtures.stub_torch import load_record
+
+FILE = "vllm_flash_attn-2.6.2:vllm_flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
+NO_TORCH = environment(torch=None, torch_problem="no torch in /env")
+NEWER = "99.1.0"
+
+
+@cache
+def atlas() -> Atlas:
+    return Atlas.open()
+
+
+def requested(text: str, machine: str = "x86_64") -> RequestedTorch:
+    return requested_torch(text, atlas(), machine)
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "cuda", "flavour"),
+    [
+        ("2.9.1", "2.9.1", None, None),
+        ("2.9", "2.9", None, None),
+        (" torch==2.9.1 ", "2.9.1", None, None),
+        ("v2.9.1", "2.9.1", None, None),
+        ("2.9.1+cxx11abi", "2.9.1", None, "cxx11"),
+        ("2.9.1-cxx11abi", "2.9.1", None, "pre-cxx11"),
+        ("2.6.0+cu118", "2.6.0", "11.8", None),
+        ("2.6.0+cu126-cxx11abi", "2.6.0", "12.6", "pre-cxx11"),
+        ("1.12.1+cu102", "1.12.1", "10.2", None),
+        ("1.12.1+cu92", "1.12.1", "9.2", None),
+        ("2.6.0+cpu", "2.6.0", "", None),
+    ],
+)
+def test_a_text_is_read_in_its_parts(
+    text: str, release: str, cuda: str | None, flavour: str | None
+) -> None:
+    request = parse_request(text)
+    assert (request.release, request.cuda, request.flavour) == (release, cuda, flavour)
+    assert request.own_build is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2.6.0a0+ecf3bae40a.nv25.01", "2.9.0.dev20250701+cu126", "2.9.0rc1", "2.6.0+git1234",
+        "2.6.0+rocm6.2",
+    ],
+)  # fmt: skip
+def test_a_nightly_or_a_vendors_build_is_one_of_its_own(text: str) -> None:
+    assert parse_request(text).own_build
+    with pytest.raises(ForensicsError, match="build of its own") as caught:
+        requested(text)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("text", ["", "latest", "cu121", "2", "2.9.1.2.3/..", "9" * 5000, "2..1"])
+def test_a_text_without_a_release_is_a_wrong_usage(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        if parse_request(text).own_build:
+            raise UsageError(text)
+    assert caught.value.exit_code == 2
+
+
+def test_a_minor_release_means_its_newest_patch() -> None:
+    known = ("2.9.0", "2.9.1", "2.10.0")
+    assert choose_release(parse_request("2.9"), known) == "2.9.1"
+    assert choose_release(parse_request("2.1"), known) is None
+    assert choose_release(parse_request("2.9.2"), known) is None
+
+
+def test_the_builds_own_flavour_and_cuda_hold_unless_told_otherwise() -> None:
+    own = requested("2.6.0")
+    assert (own.version, own.cuda, own.flavour) == ("2.6.0+cu124", "12.4", "pre-cxx11")
+    turned = requested("2.6.0+cxx11abi")
+    assert (turned.version, turned.flavour) == ("2.6.0+cxx11abi", "cxx11")
+    without = requested("2.6.0+cpu")
+    assert (without.cuda, without.brings("libc10_cuda.so")) == (None, None)
+    assert without.brings("libc10.so") == "torch==2.6.0+cpu/lib/libc10.so"
+    assert without.brings("libcudart.so.12") is None
+    # PyTorch's release notes: of 2.6.0 only the CUDA 12.6 build has the new flavour.
+    assert requested("2.6.0+cu126").flavour == "cxx11"
+    assert requested("2.6.0+cu118").flavour == "pre-cxx11"
+
+
+@pytest.mark.parametrize("version", ["2.2.2+cu121", "2.4.0+cu121", "2.6.0+cu124", "2.9.1+cu128"])
+def test_what_comes_along_is_what_the_real_build_needs(version: str) -> None:
+    """Oracle: DT_NEEDED of the recorded libraries, and the sonames of the wheels pinned."""
+    record = load_record(version)
+    torch = requested(version.partition("+")[0])
+    libraries = [lib for dist in record.distributions[1:] for lib in dist.libraries]
+    sonames = {lib.soname for lib in libraries if lib.soname}
+    own = {lib.path.rpartition("/")[2] for lib in record.distributions[0].libraries}
+    needed = {name for lib in record.distributions[0].libraries for name in lib.needed}
+    for name in (needed & sonames) | {n for n in needed & own if n.startswith("libtorch")}:
+        assert torch.brings(name) is not None, name
+    assert torch.brings("libcudart.so.11.0") is None
+    assert torch.brings("libcudart.so.13") is None
+    assert torch.brings("libavutil.so.58") is None
+
+
+def test_names_of_the_other_flavour_are_found_by_their_twins() -> None:
+    old = "_ZN3c105ErrorC2ENS_14SourceLocationESs"
+    new = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+    plain = "_ZN3c104cuda9SetDeviceEa"
+    for text, has, lacks in (
+        ("2.6.0", old, new), ("2.6.0+cxx11abi", new, old),
+        ("2.7.0", new, old), ("2.7.0-cxx11abi", old, new),
+    ):  # fmt: skip
+        torch = requested(text)
+        assert torch.library_of(has) == "libc10.so", text
+        assert torch.library_of(lacks) is None, text
+        assert torch.library_of(plain) == "libc10_cuda.so", text
+        (twin, *_) = torch.nearest(lacks)
+        # Its two constructors, C1 and C2, read alike and count as one.
+        assert (twin[1], twin[3]) == (demangle(has), "other std::string flavour"), text
+
+
+# --- what there is no answer to -----------------------------------------------------------------
+
+
+def test_an_unknown_release_is_a_wrong_usage_and_the_nearest_are_offered() -> None:
+    with pytest.raises(UsageError, match="no release that this tool knows") as caught:
+        read_requests(["2.4.9"], ReleaseTable(), NO_TORCH)
+    assert caught.value.hint == "the nearest are 2.4.0, 2.4.1"
+
+
+@pytest.mark.parametrize("text", [NEWER, "2.9.0.dev20250701", "2.6.0a0+ecf3bae40a.nv25.01"])
+def test_the_installed_libraries_decide_where_the_table_has_nothing(text: str) -> None:
+    (request,) = read_requests([text], ReleaseTable(), NO_TORCH)
+    nothing = asked_for(request, ReleaseTable(), NO_TORCH, "x86_64")
+    assert nothing.torch is None and nothing.problem
+    assert nothing.judged.judged_by == "nothing"
+    release = request.release
+    here = environment(torch=torch(version=text, release=release))
+    same = asked_for(request, ReleaseTable(), here, "x86_64")
+    assert (same.judged.judged_by, same.problem, same.torch) == ("installed", None, None)
+    other = asked_for(request, ReleaseTable(), environment(), "x86_64")
+    assert other.judged.judged_by == "nothing"
+
+
+def test_the_very_build_that_is_installed_is_judged_by_itself_and_its_release_by_the_table() -> (
+    None
+):
+    table = ReleaseTable()
+    here = environment(torch=torch(version="2.6.0+cu118", release="2.6.0"))
+    for text, source in (("2.6.0+cu118", "installed"), ("2.6.0", "table"), ("2.6", "table")):
+        (request,) = read_requests([text], table, here)
+        assert asked_for(request, table, here, "x86_64").judged.judged_by == source, text
+
+
+def test_a_damaged_table_is_told_and_all_else_still_works(tmp_path: Path) -> None:
+    copy = tmp_path / "data"
+    shutil.copytree(SHIPPED, copy)
+    trie = copy / "torch.trie"
+    trie.write_bytes(trie.read_bytes()[:-7])
+    path, python = husk_file(FILE), stub("2.4.0+cu121").python
+    (target,) = document_of(path, python, atlas=str(copy))["targets"]
+    assert target["verdict"] == "loads"
+    assert target["links_with"] == [] and target["releases"] is None
+    (skip,) = [row for row in target["skipped"] if row["rule"] == "atlas"]
+    assert "torch.trie" in skip["reason"] and "\n" not in skip["reason"]
+    (asked,) = document_of(path, python, atlas=str(copy), torch=("2.9.1",))["targets"]
+    assert asked["verdict"] == "inconclusive"
+    assert "torch.trie" in asked["problem"]
+    assert len(asked["undefined"]) == len(target["undefined"])
+
+
+# --- on the command line ------------------------------------------------------------------------
+
+
+def test_exit_codes_of_torch_that_was_asked_for() -> None:
+    path, python = str(husk_file(FILE)), str(stub("2.13.0+cpu").python)
+    base = ["inspect", path, "--python", python]
+    assert invoke(*base, "--torch", "2.4.0").code == 0
+    assert invoke(*base, "--torch", "2.9.1").code == 1
+    assert invoke(*base, "--torch", "2.4.0", "--torch", "2.9.1").code == 1
+    unknown = invoke(*base, "--torch", "2.4.7")
+    assert unknown.code == 2 and unknown.stdout == ""
+    assert "2.4.7" in one_sentence(unknown)
+    newer = invoke(*base, "--torch", NEWER)
+    assert newer.code == 3
+    assert NEWER in one_sentence(newer) and "newer than the table" in newer.stderr
+
+
+def test_a_build_that_cannot_be_judged_gets_the_tables_comment_and_no_verdict() -> None:
+    python = str(stub("2.13.0+cpu").python)
+    text = "2.4.0a0+f70bd71a48.nv24.06"
+    run = invoke(
+        "inspect", str(husk_file(FILE)), "--python", python, "--torch", text, "--format", "json"
+    )
+    (target,) = run.document["targets"]
+    assert (run.code, target["verdict"], target["missing"]) == (3, "inconclusive", [])
+    assert "links with the published torch 2.4.0" in target["problem"]
+    assert "2.4.0" in target["links_with"]
+
+
+def test_several_torches_give_a_target_each_in_the_order_asked() -> None:
+    document = document_of(
+        husk_file(FILE), stub("2.13.0+cpu").python, torch=("2.9.1", "2.4.0", "2.9.1", "2.6.0+cpu")
+    )
+    rows: list[Any] = document["targets"]
+    assert [row["torch"]["requested"] for row in rows] == ["2.9.1", "2.4.0", "2.6.0+cpu"]
+    assert [row["verdict"] for row in rows] == ["fails", "loads", "fails"]
+    assert rows[2]["findings"][0]["code"] == "FA601"
+    assert all(row["links_with"] == rows[0]["links_with"] for row in rows)
+
+
+def test_a_file_for_another_machine_is_judged_in_torchs_part_alone() -> None:
+    identity = "fa3_fwd-0.0.3-aarch64:fa3_fwd/_C.abi3.so"
+    python = stub("2.13.0+cpu").python
+    (target,) = document_of(husk_file(identity), python, torch=("2.14.1",))["targets"]
+    assert target["verdict"] == "links"
+    assert not any(f["code"] == "FA101" for f in target["findings"])
+    assert any("nothing of the system" in row["reason"] for row in target["skipped"])
+    owners = {row["owner"] for row in target["undefined"] if row["provider"] is None}
+    assert "torch/stable" not in owners and "libc" in owners
+    (old,) = document_of(husk_file(identity), python, torch=("2.8.0",))["targets"]
+    assert old["verdict"] == "fails" and old["missing"]
