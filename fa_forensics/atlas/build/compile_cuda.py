@@ -17,6 +17,10 @@ from fa_forensics.atlas.build.cuda_wheel import MACHINE, settings
 from fa_forensics.atlas.libraries import INDEX, SET_NUMBER, TRIE, CudaLibraries
 from fa_forensics.atlas.tables import write_index, write_table
 
+#: Nested tries: more of them make the file smaller and look-ups slower. Measured on 99,000
+#: names: 3 give 0.83 MB, 8 give 0.60 MB, 16 give 0.58 MB.
+NESTED_TRIES = 8
+
 #: (distribution, version)
 WheelKey = tuple[str, str]
 #: One library of one wheel: (soname, wheel).
@@ -123,9 +127,8 @@ def _write(
     rows = {name: _runs(sorted(row_of[place] for place in of)) for name, of in places.items()}
     sets = sorted(set(rows.values()))
     set_number = {text: number for number, text in enumerate(sets)}
-    trie = marisa_trie.RecordTrie(
-        SET_NUMBER, sorted((name, (set_number[text],)) for name, text in rows.items())
-    )
+    numbered = sorted((name, (set_number[text],)) for name, text in rows.items())
+    trie = marisa_trie.RecordTrie(SET_NUMBER, numbered, num_tries=NESTED_TRIES)
     os.makedirs(data, exist_ok=True)
     table = write_table(data, TRIE, trie.tobytes())
     index = {
