@@ -164,31 +164,32 @@ class _Bundles:
         if self.count > MAX_BUNDLES:
             self.problem(f"more than {MAX_BUNDLES:,} bundles: the rest is not read")
             return end - at
+        size = 0
         try:
             if head[:4] == _COMPRESSED:
-                size = self.compressed(at, end, head)
+                size, start, method = self.header(at, end, head)
+                self.entries(self.unpack(start, min(at + size, end), method))
             else:
                 size = self.entries(self.image.read(at, min(end - at, CHUNK)))
         except (DamagedFile, ImportError) as error:
             said = error.message if isinstance(error, DamagedFile) else "zstandard is missing"
             self.problem(f"the bundle of AMD GPU code at offset {at:#x} cannot be read: {said}")
-            size = len(_BUNDLE)
         if at + size > end:
             self.problem(f"the bundle of AMD GPU code at offset {at:#x} is cut short")
             size = end - at
         self.size += size
-        return max(size, 4)
+        return max(size, len(_COMPRESSED))
 
-    def compressed(self, at: int, end: int, head: bytes) -> int:
-        """Read the list of a compressed bundle; returns the bundle's size in the file."""
+    def header(self, at: int, end: int, head: bytes) -> tuple[int, int, int]:
+        """A compressed bundle's size in the file, where its data start, and its method."""
         version, method = struct.unpack_from("<HH", head, 4)
         if version not in _HEADERS:
             raise DamagedFile(f"its version {version} is unknown")
-        fields, start = _HEADERS[version]
-        values = fields.unpack_from(self.image.read(at, start).ljust(start, b"\0"), 8)
-        size = values[0] if version > 1 else self._next_magic(at + 4, at, end) - at
-        self.entries(self.unpack(at + start, min(at + size, end), method))
-        return max(size, start)
+        fields, length = _HEADERS[version]
+        size = fields.unpack_from(head.ljust(32, b"\0"), 8)[0]
+        if version == 1:  # does not say its size
+            size = self._next_magic(at + 4, at, end) - at
+        return max(size, length), at + length, method
 
     def unpack(self, start: int, end: int, method: int) -> bytes:
         """The first bytes of what is compressed in [start, end): as many as the list takes."""
@@ -237,7 +238,7 @@ class _Bundles:
                 raise DamagedFile("its list of targets is cut short")
             offset, length, id_length = struct.unpack_from("<QQQ", text, at)
             name = text[at + 24 : at + 24 + id_length]
-            if id_length > MAX_ID or len(name) < id_length:
+            if not 0 < id_length <= MAX_ID or len(name) < id_length:
                 raise DamagedFile("its list of targets is damaged")
             self.target(name.decode("utf-8", "replace"))
             at += 24 + id_length
