@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fa_forensics.facts.elf.dynamic import SHN_UNDEF, STB_GNU_UNIQUE, STB_WEAK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from fa_forensics.facts.elf.dynamic import DynamicObject
     from fa_forensics.facts.elf.facts import ElfFacts
@@ -26,11 +26,15 @@ MAX_TEXT = 16 << 20
 MAX_NAMES = 10_000
 MAX_TRACES = 2_000
 
+#: Searched for as they stand: each is rare, and bytes.find is fast.
+_INCLUDE, _INTERNALS = b"/include/", b"__pybind11_internals_v"
 _HEADER = re.compile(
-    rb"([\w.+/-]{0,300})/include/((?:ATen|c10|caffe2|torch)/[\w./-]{1,200}\.(?:h|hpp|cuh|inl))"
+    rb"/include/((?:ATen|c10|caffe2|torch)/[\w./-]{1,200}\.(?:h|hpp|cuh|inl))"
     rb'(?:":(\d{1,6}))?'
 )
 _PYBIND11 = re.compile(rb"__pybind11_internals_v[0-9]+_[!-~]{0,200}?__(?=\0)")
+#: How far before "/include/" the directory of the Python is looked for (bytes).
+_BEFORE = 60
 _BUILD_PYTHON = re.compile(rb"/python(3\.\d{1,2}t?)/(?:site|dist)-packages/torch$")
 
 #: A name that begins at the root of one of torch's namespaces, in a mangled name.
@@ -60,23 +64,12 @@ class Traces(NamedTuple):
 
 def read_traces(dynamic: DynamicObject, elf: ElfFacts) -> Traces:
     """The traces in an open file. Damage shows as their absence."""
-    headers, lines, pythons = set(), set(), set()
-    pybind11: tuple[str, ...] = ()
     section = dynamic.image.section(".rodata")
+    raw = b""
     if section is not None:
         raw = dynamic.image.read(section.offset, min(section.size, MAX_TEXT))
-        for match in _HEADER.finditer(raw):
-            path = match[2].decode("ascii")
-            headers.add(path)
-            if match[3]:
-                lines.add((path, int(match[3])))
-            python = _BUILD_PYTHON.search(match[1])
-            if python:
-                pythons.add(python[1].decode("ascii"))
-            if len(headers) + len(lines) > MAX_TRACES:
-                break
-        found = {m[0].decode("ascii") for m in _PYBIND11.finditer(raw)}
-        pybind11 = tuple(sorted(found))
+    headers, lines, pythons = _headers_in(raw)
+    internals = {m[0] for at in _places(raw, _INTERNALS) if (m := _PYBIND11.match(raw, at))}
     return Traces(
         words_of(
             symbol.name
@@ -85,11 +78,40 @@ def read_traces(dynamic: DynamicObject, elf: ElfFacts) -> Traces:
         ),
         frozenset(headers),
         frozenset(lines),
-        pybind11,
+        tuple(sorted(text.decode("ascii") for text in internals)),
         pythons.pop() if len(pythons) == 1 else None,
         elf.compilers,
         elf.python_tag,
     )
+
+
+def _headers_in(raw: bytes) -> tuple[set[str], set[tuple[str, int]], set[str]]:
+    """(headers, assertion lines, Python versions) that the paths in a text speak of."""
+    headers: set[str] = set()
+    lines: set[tuple[str, int]] = set()
+    pythons: set[str] = set()
+    for at in _places(raw, _INCLUDE):
+        match = _HEADER.match(raw, at)
+        if match is None:
+            continue
+        path = match[1].decode("ascii")
+        headers.add(path)
+        if match[2]:
+            lines.add((path, int(match[2])))
+        python = _BUILD_PYTHON.search(raw[max(0, at - _BEFORE) : at])
+        if python:
+            pythons.add(python[1].decode("ascii"))
+    return headers, lines, pythons
+
+
+def _places(raw: bytes, text: bytes) -> Iterator[int]:
+    """The first MAX_TRACES places of a text."""
+    at = raw.find(text)
+    for _ in range(MAX_TRACES):
+        if at < 0:
+            return
+        yield at
+        at = raw.find(text, at + 1)
 
 
 def words_of(names: Iterable[bytes]) -> frozenset[str]:
