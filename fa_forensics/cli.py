@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from fa_forensics import __version__
+from fa_forensics.console import (
+    COLOR,
+    FORMAT,
+    PYTHON,
+    discard_output,
+    fail,
+    print_result,
+    wants_color,
+    warn,
+    width,
+)
 from fa_forensics.errors import (
     EXIT_FINDINGS,
     EXIT_INCONCLUSIVE,
@@ -20,24 +29,6 @@ from fa_forensics.errors import (
 
 if TYPE_CHECKING:
     from fa_forensics.report import Report, WhyReport
-
-_FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Text for people, JSON (schema version 1) for programs.",
-)
-_PYTHON = click.option(
-    "--python",
-    metavar="PATH",
-    help="The environment to judge in: its python, or its directory. "
-    "[default: VIRTUAL_ENV, CONDA_PREFIX, the environment the file lies in, this Python]",
-)
-_COLOR = click.option(
-    "--color/--no-color", default=None, help="Force colours on or off. [default: on a terminal]"
-)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -52,7 +43,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@_PYTHON
+@PYTHON
 @click.option(
     "--torch",
     "torches",
@@ -61,7 +52,7 @@ def main() -> None:
     help="Judge against this torch, which need not be installed: 2.9.1, 2.9, 2.9.1+cxx11abi, "
     "2.9.1-cxx11abi, 2.6.0+cu118, 2.6.0+cpu. May be given several times.",
 )
-@_FORMAT
+@FORMAT
 @click.option(
     "--confirm/--no-confirm",
     default=None,
@@ -87,7 +78,7 @@ def main() -> None:
     help="The weakest finding that makes the exit code 1.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="List everything.")
-@_COLOR
+@COLOR
 def inspect(
     targets: tuple[str, ...],
     python: str | None,
@@ -115,33 +106,33 @@ def inspect(
     try:
         report = run(targets, options)
     except ForensicsError as error:
-        _fail(error, form, "inspect")
+        fail(error, form, "inspect")
     hints: set[str] = set()
     for target in report.targets:
         if target.problem is not None:
-            _warn(target.problem, None if target.hint in hints else target.hint)
+            warn(target.problem, None if target.hint in hints else target.hint)
             hints.add(target.hint or "")
     if form == "json":
         from fa_forensics.render.json import dumps, inspect_document
 
-        _print(dumps(inspect_document(report)))
+        print_result(dumps(inspect_document(report)))
     else:
         from fa_forensics.render.terminal import inspect_text
 
-        _print(inspect_text(report, _wants_color(color), verbose, _width()))
+        print_result(inspect_text(report, wants_color(color), verbose, width()))
     sys.exit(exit_code(report, fail_on))
 
 
 @main.command()
 @click.argument("symbols", nargs=-1, required=True, metavar="SYMBOL...")
-@_PYTHON
+@PYTHON
 @click.option(
     "--torch",
     metavar="RELEASE",
     help="Answer as if this torch release were there (2.9.1), without any environment.",
 )
-@_FORMAT
-@_COLOR
+@FORMAT
+@COLOR
 def why(
     symbols: tuple[str, ...],
     python: str | None,
@@ -158,17 +149,17 @@ def why(
     try:
         report = explain(symbols, python, torch=torch)
     except ForensicsError as error:
-        _fail(error, form, "why")
+        fail(error, form, "why")
     if report.problem is not None:
-        _warn(report.problem, "point at the environment that has torch: --python PATH")
+        warn(report.problem, "point at the environment that has torch: --python PATH")
     if form == "json":
         from fa_forensics.render.json import dumps, why_document
 
-        _print(dumps(why_document(report)))
+        print_result(dumps(why_document(report)))
     else:
         from fa_forensics.render.terminal import why_text
 
-        _print(why_text(report, _wants_color(color), _width()))
+        print_result(why_text(report, wants_color(color), width()))
     sys.exit(_why_exit_code(report))
 
 
@@ -194,64 +185,6 @@ def _why_exit_code(report: WhyReport) -> int:
     return EXIT_OK if report.problem is None else EXIT_NOT_ANALYSED
 
 
-def _fail(error: ForensicsError, form: str, command: str) -> NoReturn:
-    """One sentence on stderr, a legal document on stdout where JSON was asked for."""
-    if form == "json":
-        from fa_forensics.render.json import dumps, error_document
-
-        _print(dumps(error_document(error.message, error.hint, error.exit_code, command)))
-    _warn(error.message, error.hint)
-    sys.exit(error.exit_code)
-
-
-def _warn(message: str, hint: str | None) -> None:
-    from fa_forensics.render.style import escape
-
-    click.echo(f"fa-forensics: {escape(message)}", err=True)
-    if hint:
-        click.echo(f"  help: {escape(hint)}", err=True)
-
-
-def _print(text: str) -> None:
-    # File and symbol names can hold anything, and a terminal's encoding may not.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    if sys.stdout is None:
-        _cannot_write("there is no standard output")
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _discard_output()  # the reader (head, less) went away: nobody is left to tell
-    except OSError as error:
-        _cannot_write(error.strerror or str(error))
-
-
-def _discard_output() -> None:
-    """Let what is still buffered go nowhere, so that leaving does not fail once more."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _cannot_write(reason: str) -> NoReturn:
-    _discard_output()
-    if sys.stderr is not None:
-        sys.stderr.write(f"fa-forensics: the result cannot be written: {reason}\n")
-    sys.exit(EXIT_NOT_ANALYSED)
-
-
-def _wants_color(color: bool | None) -> bool:
-    if color is not None:
-        return color
-    return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _width() -> int:
-    import shutil
-
-    return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
-
-
 def entry() -> None:
     """Run the command line as a program: its exit code, its signals, its last words."""
     import signal
@@ -266,10 +199,10 @@ def entry() -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         sys.exit(EXIT_OK)
     except OSError as error:
-        _discard_output()
+        discard_output()
         if sys.stderr is not None:
             sys.stderr.write(f"fa-forensics: cannot go on: {error.strerror or error}\n")
         sys.exit(EXIT_NOT_ANALYSED)

@@ -1,0 +1,92 @@
+"""What the commands share: options, where results and warnings go, how a run ends in an error."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from fa_forensics.errors import EXIT_NOT_ANALYSED, ForensicsError
+
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people, JSON (schema version 1) for programs.",
+)
+PYTHON = click.option(
+    "--python",
+    metavar="PATH",
+    help="The environment to judge in: its python, or its directory. "
+    "[default: VIRTUAL_ENV, CONDA_PREFIX, the environment the file lies in, this Python]",
+)
+COLOR = click.option(
+    "--color/--no-color", default=None, help="Force colours on or off. [default: on a terminal]"
+)
+
+
+def fail(error: ForensicsError, form: str, command: str) -> NoReturn:
+    """One sentence on stderr, a legal document on stdout where JSON was asked for."""
+    if form == "json":
+        from fa_forensics.render.json import dumps, error_document
+
+        print_result(dumps(error_document(error.message, error.hint, error.exit_code, command)))
+    warn(error.message, error.hint)
+    sys.exit(error.exit_code)
+
+
+def warn(message: str, hint: str | None) -> None:
+    """One sentence on standard error, and what to do about it."""
+    from fa_forensics.render.style import escape
+
+    click.echo(f"fa-forensics: {escape(message)}", err=True)
+    if hint:
+        click.echo(f"  help: {escape(hint)}", err=True)
+
+
+def print_result(text: str) -> None:
+    """Write a result to standard output."""
+    # File and symbol names can hold anything, and a terminal's encoding may not.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        _cannot_write("there is no standard output")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()  # the reader (head, less) went away: nobody is left to tell
+    except OSError as error:
+        _cannot_write(error.strerror or str(error))
+
+
+def discard_output() -> None:
+    """Let what is still buffered go nowhere, so that leaving does not fail once more."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _cannot_write(reason: str) -> NoReturn:
+    discard_output()
+    if sys.stderr is not None:
+        sys.stderr.write(f"fa-forensics: the result cannot be written: {reason}\n")
+    sys.exit(EXIT_NOT_ANALYSED)
+
+
+def wants_color(color: bool | None) -> bool:
+    """Whether to use colour: as asked for, else on a terminal."""
+    if color is not None:
+        return color
+    return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def width() -> int:
+    """The columns to lay text out in: the window's, within reason."""
+    import shutil
+
+    return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
