@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -350,55 +348,3 @@ def test_a_damaged_table_is_refused(
         path.write_bytes(changed[change])
     with pytest.raises(AtlasDamaged, match=name):
         opened(tmp_path)
-
-
-# --- the shipped tables -----------------------------------------------------------------------
-
-#: (soname, name, symbol version) → first version that has it, as nm -D shows on the wheels of
-#: that version and of the one before it (real test below does the same for whole libraries).
-FIRST = [
-    ("libnvJitLink.so.12", "__nvJitLinkAddData_12_1", "libnvJitLink.so.12", "12.1.55"),
-    ("libnvJitLink.so.12", "__nvJitLinkComplete_12_4", "libnvJitLink.so.12", "12.4.99"),
-]
-
-
-@pytest.fixture(scope="module")
-def shipped() -> CudaLibraries:
-    return CudaLibraries.open()
-
-
-@pytest.mark.parametrize("soname, name, version, first", FIRST)
-def test_the_names_of_well_known_errors_have_their_first_version(
-    shipped: CudaLibraries, soname: str, name: str, version: str, first: str
-) -> None:
-    found = shipped.first_with(soname, name, version)
-    assert found is not None and found.version == first
-
-
-def test_opening_and_asking_cost_next_to_nothing() -> None:
-    began = time.perf_counter()
-    tables = CudaLibraries.open()
-    opening = time.perf_counter() - began
-    names = ["cudaMalloc", "ncclCommRegister", "__nvJitLinkAddData_12_1", "cublasCreate_v2", "no"]
-    best = min(_seconds(tables, names) for _ in range(20))
-    assert opening < 0.1  # 10 ms on an idle machine; tests run on busy ones
-    assert best / len(names) < 100e-6
-
-
-def _seconds(tables: CudaLibraries, names: list[str]) -> float:
-    began = time.perf_counter()
-    for name in names:
-        tables.first_with(None, name)
-    return time.perf_counter() - began
-
-
-def test_the_list_of_projects_is_sound() -> None:
-    settings = json.loads(
-        (Path(cuda_wheel.__file__).parent.parent / "data" / "cuda.wheels.json").read_text()
-    )
-    names = [row["name"] for row in settings["distributions"]]
-    assert len(set(names)) == len(names) > 40
-    for row in settings["distributions"]:
-        assert row["line"] in (11, 12, 13)
-        assert row["name"].endswith(f"-cu{row['line']}") or row["line"] == 13
-    assert settings["source"] and settings["date"]
