@@ -71,9 +71,9 @@ def place_files(files: Sequence[FileFacts], table: ReleaseTable) -> list[Release
     placed = [row for row in rows if row is not None]
     if not placed:
         return [None] * len(files)
-    from fa_forensics.atlas.built import common
+    from fa_forensics.atlas.built import judged_together
 
-    together = common([built for _, built in placed])
+    together = iter(judged_together([built for _, built in placed]))
     shared = _shared([window for window, _ in placed])
     out: list[ReleaseFacts | None] = []
     for file, row in zip(files, rows, strict=True):
@@ -83,7 +83,7 @@ def place_files(files: Sequence[FileFacts], table: ReleaseTable) -> list[Release
         atlas = table.atlas()
         assert atlas is not None  # a row could be made
         known = atlas.releases(file.elf.machine)
-        facts = _release_facts(file, row[0], together, known)
+        facts = _release_facts(file, row[0], next(together), known)
         out.append(
             replace(
                 facts,
@@ -112,7 +112,9 @@ def _place_one(file: FileFacts, table: ReleaseTable) -> tuple[Window, Built] | N
     ]
     with Neighbours(file.target.path, file.elf) as neighbours:
         window = links_with(symbols, machine, atlas, neighbours)
-    return window, built_on(file.elf, window, atlas)
+    toolkits = [toolkit.release for toolkit in file.toolkits.toolkits]
+    name = file.target.member or file.target.path
+    return window, built_on(window, atlas, file.traces, toolkits, name)
 
 
 #: STB_WEAK: a weak reference may stay without a provider.
@@ -128,6 +130,7 @@ def _release_facts(
         links_with=window.releases,
         links_text=interval_text(window.releases, known),
         missing=grouped(window.missing, known),
+        nowhere=window.nowhere,
         symbols=window.symbols,
         built_on=built.releases,
         built_text=interval_text(built.releases, known),

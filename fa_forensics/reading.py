@@ -18,6 +18,7 @@ from fa_forensics.facts.flavour import Flavour, flavour_of
 from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
 from fa_forensics.facts.package import Distribution, find_distribution
 from fa_forensics.facts.targets import Target
+from fa_forensics.facts.traces import Traces, read_traces
 from fa_forensics.report import GpuCode, Skipped, Witness
 from fa_forensics.rules.base import GpuFacts
 
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 class FileFacts:
     """What one file says, whatever it is judged against.
 
-    ``owners`` maps the index of each undefined symbol to (demangled, owner);
-    ``distribution`` is the package it belongs to; ``as_package`` is true when that was
-    named and not the file. ``skipped`` are questions that could not be answered.
+    ``owners`` maps the index of each undefined symbol to (demangled, owner); ``traces`` are
+    what torch's headers left in it; ``distribution`` is its package; ``as_package`` is true
+    when that was named and not the file. ``skipped`` are questions that could not be answered.
     """
 
     target: Target
@@ -41,6 +42,7 @@ class FileFacts:
     stable_abi: bool
     distribution: Distribution | None
     as_package: bool
+    traces: Traces
     gpu: GpuFacts | None
     gpu_code: tuple[GpuCode, ...]
     toolkits: Toolkits
@@ -93,6 +95,7 @@ def _read_open(
         stable_abi=_stable_abi([owner for _, owner in owners.values()]),
         distribution=find_distribution(target.path, environment.site_dirs),
         as_package=as_package,
+        traces=read_traces(dynamic, elf),
         gpu=_gpu_facts(code, witness) if dynamic.image.supported else None,
         gpu_code=tuple(GpuCode(*row) for row in summary(code.images)),
         toolkits=toolkits,

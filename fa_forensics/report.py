@@ -124,13 +124,13 @@ class ReleaseFacts:
 
     ``known`` are the releases of the table for the file's machine, oldest first.
     ``missing`` holds groups (releases, the names these do not export), for releases the
-    file does not link with; ``symbols`` counts the torch names it needs. ``built_on`` is
-    the window of releases it can have been built on, ``best`` the likeliest of them, with
-    one sentence of ``evidence`` for each bound; ``together`` counts the files of its
-    package that were judged as one, ``package_links`` is what all of these link with.
-    ``stable_floor`` is the release where the last of the stable interface's names that it
-    needs appeared. ``exported_by`` has the releases of names that are missing here.
-    The texts are intervals in words: "2.4.0 - 2.6.0".
+    file does not link with; ``nowhere`` the names that no release exports; ``symbols``
+    counts the torch names it needs. ``built_on`` is the window of releases it can have been
+    built on, ``best`` the likeliest of them, with one sentence of ``evidence`` for each
+    bound; ``together`` counts the files of its package that were judged as one,
+    ``package_links`` is what all of these link with. ``stable_floor`` is the release where
+    the last of the stable interface's names that it needs appeared. ``exported_by`` has the
+    releases of names that are missing here. The texts are intervals in words: "2.4.0 - 2.6.0".
     """
 
     machine: str
@@ -138,6 +138,7 @@ class ReleaseFacts:
     links_with: tuple[str, ...]
     links_text: str
     missing: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    nowhere: tuple[str, ...] = ()
     symbols: int = 0
     built_on: tuple[str, ...] = ()
     built_text: str = ""

@@ -45,6 +45,11 @@ def test_the_window_and_what_bounds_it_take_a_line_each() -> None:
     assert "confidence" not in built
     low = replace(samples.FAILING, releases=replace(samples.PLACE, confidence="low"))
     assert "; low confidence)" in plain(low, width=200)
+    quiet = plain(replace(samples.FAILING, findings=()))
+    assert "   built on   torch 2.1 (window 2.1.0 to 2.1.2)\n" in quiet
+    whole = plain(samples.FAILING, verbose=True)
+    assert "   built on   torch 2.1 (window 2.1.0 to 2.1.2)\n" in whole
+    assert "   evidence   c10::cuda::SetDevice(int) came in 2.1.0.\n" in whole
 
 
 def test_verbose_lists_what_each_release_lacks() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support import oracles
 from support.inspecting import document_of
-from support.material import HUSK_IDS, husk_file, stub
+from support.material import husk_file, stub
 
 from fa_forensics.facts.owner import is_cuda_library
 from fixtures import husk

@@ -139,6 +139,7 @@ def _place(facts: ReleaseFacts) -> Document:
             {"releases": list(releases), "symbols": sorted(set(names))}
             for releases, names in facts.missing
         ],
+        "nowhere": sorted(set(facts.nowhere)),
         "best": facts.best,
         "evidence": list(facts.evidence),
         "confidence": facts.confidence,

@@ -38,7 +38,7 @@ def release_rows(target: TargetReport, verbose: bool) -> list[Row]:
         return rows
     rows.append(("links with", _links_parts(target, facts)))
     if facts.built_on:
-        rows.append(("built on", _built_parts(facts)))
+        rows.append(("built on", _built_parts(facts, bool(target.findings) and not verbose)))
     if verbose:
         rows += [("evidence", pieces(escape(text))) for text in facts.evidence]
         rows += [("lacking", _lacking_parts(releases, names)) for releases, names in facts.missing]
@@ -73,16 +73,16 @@ def _links_parts(target: TargetReport, facts: ReleaseFacts) -> list[str]:
     return pieces(text)
 
 
-def _built_parts(facts: ReleaseFacts) -> list[str]:
-    """``2.4 (window 2.4.0 - 2.6.0: evidence)``; the bounds' evidence whole under --verbose."""
+def _built_parts(facts: ReleaseFacts, evident: bool) -> list[str]:
+    """``2.4 (window 2.4.0 - 2.6.0: evidence)``; the evidence where something was found."""
     best = facts.best or "?"
     minor = ".".join(best.split(".")[:2])
     text = f"torch {escape(best if len(facts.built_on) == 1 else minor)}"
     inside = f"window {escape(facts.built_text)}" if len(facts.built_on) > 1 else ""
-    evidence = "; ".join(escape(line.rstrip(".")) for line in facts.evidence[:2])
+    evidence = "; ".join(escape(line.rstrip(".")) for line in facts.evidence[:2] if evident)
     inside = ": ".join(part for part in (inside, evidence) if part)
     if facts.confidence != "high":
-        inside += f"; {escape(facts.confidence)} confidence"
+        inside += f"{'; ' if inside else ''}{escape(facts.confidence)} confidence"
     return pieces(f"{text} ({inside})") if inside else pieces(text)
 
 
