@@ -229,6 +229,13 @@ def test_a_version_asked_for_by_name_is_read_with_its_large_members(
     tables = opened(tmp_path)
     assert tables.versions("libcudnn_ops.so.9") == ("9.1.0.70", "9.1.1.17")
     assert by_table(tables, "libcudnn_ops.so.9", "9.1.0.70") == nm_exports(large)
+    # A record without them, from an earlier reading, takes nothing away again.
+    (tmp_path / "records" / "cuda" / f"{CUDNN}-9.1.0.70.json.xz").unlink()
+    before = files_below(tmp_path / "data")
+    job = cuda.Job(cuda_wheel.published(CUDNN)["9.1.0.70"], sample=True)
+    cuda._read([job], str(tmp_path / "records" / "cuda"))
+    assert build(tmp_path, "compile") == 0
+    assert files_below(tmp_path / "data") == before
 
 
 # --- adding, resuming, refusing ---------------------------------------------------------------

@@ -50,21 +50,27 @@ def version_order(version: str) -> tuple[int, ...]:
 def compile_cuda(records: Iterable[Mapping[str, Any]], data: str, keep: bool) -> Compiled:
     """Write the tables into ``data`` from records and, with ``keep``, from the tables there.
 
-    A record replaces what the tables have of the same wheel. Raises AtlasDamaged when the
-    tables to keep are damaged.
+    A record replaces what the tables have of the same wheel, unless it is the less complete
+    one. Raises AtlasDamaged when the tables to keep are damaged.
     """
+    there = keep and os.path.exists(os.path.join(data, INDEX))
+    tables = CudaLibraries.open(data) if there else None
+    known = tables.wheels() if tables else ()
+    complete = {(wheel.distribution, wheel.version) for wheel in known if wheel.complete}
     wheels: dict[WheelKey, dict[str, Any]] = {}
     places: dict[str, set[Place]] = {}
     sonames: dict[WheelKey, set[str]] = {}
     for record in records:
         key = record["distribution"], record["version"]
+        if key in complete and not record["complete"]:
+            continue
         wheels[key] = _wheel_entry(record)
         sonames[key] = set(record["libraries"])
         for soname, library in record["libraries"].items():
             for name, version, default in library["exports"]:
                 places.setdefault(_spelled(name, version, default), set()).add((soname, key))
-    if keep and os.path.exists(os.path.join(data, INDEX)):
-        _take_previous(CudaLibraries.open(data), wheels, places, sonames)
+    if tables:
+        _take_previous(tables, wheels, places, sonames)
     return _write(wheels, places, sonames, data)
 
 
