@@ -133,6 +133,12 @@ def test_an_aarch64_python_is_answered_from_its_own_wheels(tmp_path: Path) -> No
     assert other["exported_by"][-1] == "2.6.0"
 
 
+def test_a_name_of_torchs_rocm_libraries_means_a_file_for_rocm() -> None:
+    answer = answer_of(stub(T24).python, "_ZN3c103hip9SetDeviceEa")
+    assert (answer["kind"], answer["owner"]) == ("rocm", "torch/c10_hip")
+    assert "no ROCm build" in answer["cause"] and answer["exported_by"] == []
+
+
 # --- no torch -----------------------------------------------------------------------------------
 
 

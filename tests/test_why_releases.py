@@ -192,6 +192,23 @@ def test_a_switch_of_all_optional_parameters_is_called_one() -> None:
     assert any("every function with an optional parameter" in note for note in answer["notes"])
 
 
+def test_a_function_that_became_a_template_is_followed() -> None:
+    """maybe_wrap_dim_slow(long, long, bool) is a template from 2.0 on (its header in torch)."""
+    for text in (
+        "_ZN3c106detail19maybe_wrap_dim_slowEllb",
+        "c10::detail::maybe_wrap_dim_slow(long, long, bool)",
+    ):
+        answer = answer_of(text, "--torch", "2.1.0")
+        assert answer["symbol"] == "_ZN3c106detail19maybe_wrap_dim_slowEllb"
+        assert answer["direction"] == "file-older"
+        assert "in 2.0.0 it became a template" in answer["cause"]
+
+
+def test_a_weak_start_of_a_thread_local_is_not_blamed() -> None:
+    answer = answer_of("_ZTHN3c104impl26raw_local_dispatch_key_setE", "--torch", "2.4.0")
+    assert "not what stops the load" in answer["cause"]
+
+
 def test_the_abi_tag_of_a_name_that_has_no_twin_is_not_blamed() -> None:
     """stream() came with 2.10: cxx11 in its name has misled people before."""
     answer = answer_of("_ZN3c1013MessageLogger6streamB5cxx11Ev", "--torch", "2.6.0")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.demangle import (
     mentions_cxx11,
-    mentions_old_string,
-    qualified_name,
     readable,
 )
-from fa_forensics.facts.owner import STABLE, libraries_of
-from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
+from fa_forensics.facts.owner import libraries_of
+from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.why.history import (
     BETWEEN,
     INSIDE,
@@ -25,35 +21,21 @@ from fa_forensics.why.history import (
     Present,
     order_key,
 )
+from fa_forensics.why.judgement import (
+    FLAVOUR,
+    NEWER,
+    NONE,
+    OLDER,
+    UNKNOWN,
+    Judgement,
+    Question,
+    flavour_note,
+    what_stands_instead,
+    who_exports,
+)
+from fa_forensics.why.nowhere import cut_off, never_exported, unknown_name
 from fa_forensics.why.place import Place
 from fa_forensics.why.signature import changes, reach_of
-
-OLDER, NEWER, FLAVOUR, UNKNOWN, NONE = (
-    "file-older", "file-newer", "other-flavour", "unknown", "none",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The heart of an answer: its kind and code, the direction, and the cause in words."""
-
-    kind: str
-    code: str
-    direction: str
-    cause: str
-    notes: tuple[str, ...] = ()
-    confidence: str = "high"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A torch-owned name, what stands near it here, and its history (None: could not look)."""
-
-    name: str
-    demangled: str
-    owner: str
-    near: tuple[Near, ...]
-    history: History | None
 
 
 def judge_missing(question: Question, place: Place) -> Judgement:
@@ -64,12 +46,18 @@ def judge_missing(question: Question, place: Place) -> Judgement:
     twin = next((near for near in question.near if near.relation == OTHER_FLAVOUR), None)
     if twin is not None:
         return _other_flavour(question, place, twin.demangled)
+    if question.name.startswith("_ZTH"):
+        return Judgement(
+            "symbol-drift", "FA201", UNKNOWN,
+            "Files refer weakly to the start of a thread-local variable: no torch needs to export "
+            "it, and its absence is not what stops the load.",
+        )  # fmt: skip
     if history is None or not (history.alive or history.forms or history.kin or history.moved):
-        return _unknown_name(question, place)
+        return unknown_name(question, place)
     if present is None:
         return _without_torch(question, history)
     if "(" not in question.demangled and not history.symbol:
-        return _cut_off(question, place, history)
+        return cut_off(question, place, history)
     stands = history.place(present)
     if stands == INSIDE:
         return _contradiction(question, place, history)
@@ -77,7 +65,7 @@ def judge_missing(question: Question, place: Place) -> Judgement:
         return _drift(question, place, history, stands)
     if stands == BETWEEN:
         return _between(question, place, history)
-    return _never(question, place, history)
+    return never_exported(question, place, history)
 
 
 def judge_present(question: Question, place: Place, library: str) -> Judgement:
@@ -121,7 +109,7 @@ def _without_cuda(question: Question, place: Place) -> Judgement:
     stands = NOWHERE if history is None else history.place(place.present)
     if history is None or stands not in (TOO_NEW, TOO_OLD):
         return Judgement("wrong-torch", "FA601", UNKNOWN, cause)
-    exports = _exports(history, history.releases or history.alive)
+    exports = who_exports(history, history.releases or history.alive)
     note = f"And of torch with CUDA only {exports} it: {place.present.release} does not."
     direction = OLDER if stands == TOO_NEW else NEWER
     return Judgement("wrong-torch", "FA601", direction, cause, (note,))
@@ -147,48 +135,16 @@ def _other_flavour(question: Question, place: Place, twin: str) -> Judgement:
                 "that release, in the other flavour."
             ]
         else:
-            exports = _exports(history, history.releases)
+            exports = who_exports(history, history.releases)
             notes.append(f"Of the wheels on PyPI, torch {exports} the file's spelling.")
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, tuple(notes))
-
-
-def _unknown_name(question: Question, place: Place) -> Judgement:
-    """Nothing is known of the name's past: no atlas, or no release has anything like it."""
-    history = question.history
-    others = _others(question)
-    if history is None and question.owner == STABLE:
-        cause = (
-            f"{place.here} does not have this part of torch's stable interface yet: the file "
-            "needs a newer torch."
-        )
-        return Judgement("symbol-drift", "FA201", NEWER, cause)
-    if others and "(" not in question.demangled:
-        return _cut_off(question, place, history)
-    if others:
-        cause = (
-            f"your torch has {readable(others[0])} instead: the signature differs, so the "
-            f"file was built against another release than {place.here}."
-        )
-    elif history is None:
-        cause = (
-            f"{place.here} exports nothing of that name: the file was built against another "
-            "release, or the name is misspelt."
-        )
-    else:
-        cause = (
-            f"No torch from {history.known[0]} to {history.known[-1]} exports it: the file was "
-            "built for an older torch or for a build between releases, or it is a name that the "
-            "extension itself should define."
-        )
-    notes = () if history is not None else _flavour_note(question, place.present)
-    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, notes, "medium")
 
 
 def _without_torch(question: Question, history: History) -> Judgement:
     """No torch here: the history alone, and what it says of any torch that lacks the name."""
     if not history.alive:
-        return _never(question, None, history)
-    exports = _exports(history, history.releases or history.alive)
+        return never_exported(question, None, history)
+    exports = who_exports(history, history.releases or history.alive)
     if history.twin is not None and history.twin.releases:
         cause = (
             f"torch {exports} it in this std::string flavour, "
@@ -207,7 +163,7 @@ def _without_torch(question: Question, history: History) -> Judgement:
 
 def _who_lacks(history: History) -> str:
     first, last = history.alive[0], history.alive[-1]
-    exports = _exports(history, history.alive)
+    exports = who_exports(history, history.alive)
     older = first != history.known[0]
     newer = last != history.known[-1]
     if older and newer:
@@ -217,11 +173,6 @@ def _who_lacks(history: History) -> str:
     if newer:
         return f"torch {exports} it: a torch that lacks it is newer than {last}"
     return "every torch on record exports it: a torch that lacks it is not whole, or not on record"
-
-
-def _exports(history: History, releases: Sequence[str]) -> str:
-    """``2.1.0 to 2.2.2 export``, and ``2.10.0 exports``, which is one."""
-    return f"{history.interval(releases)} export{'s' if len(releases) == 1 else ''}"
 
 
 def _line_words(history: History, present: Present | None = None) -> str:
@@ -244,7 +195,7 @@ def _has_symbol(form: Form, symbol: str) -> bool:
 
 def _drift(question: Question, place: Place, history: History, stands: str) -> Judgement:
     newer = stands == TOO_OLD
-    exports = _exports(history, history.releases or history.alive)
+    exports = who_exports(history, history.releases or history.alive)
     age = "newer" if newer else "older"
     cause = f"The file was built for a torch that is {age} than {place.here}: only "
     cause += f"{exports} it"
@@ -253,7 +204,7 @@ def _drift(question: Question, place: Place, history: History, stands: str) -> J
     edge = history.known[0] if newer else history.known[-1]
     if edge in history.alive:
         cause += f" ({edge} is the {'oldest' if newer else 'newest'} release on record)"
-    instead = _instead(question, history, place.present)
+    instead = what_stands_instead(question, history, place.present)
     if instead:
         cause += f", and this one has {readable(instead)} instead"
     else:
@@ -265,11 +216,11 @@ def _drift(question: Question, place: Place, history: History, stands: str) -> J
 
 
 def _between(question: Question, place: Place, history: History) -> Judgement:
-    exports = _exports(history, history.alive)
+    exports = who_exports(history, history.alive)
     cause = f"torch {exports} it, releases before and after {place.here}; this one does not."
     if place.present is not None and not place.present.published:
         cause = cause[:-1] + ": it is a build of its own, and its libraries decide."
-    instead = _instead(question, history, place.present)
+    instead = what_stands_instead(question, history, place.present)
     if instead:
         cause = cause[:-1] + f", it has {readable(instead)} instead."
     return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
@@ -300,69 +251,6 @@ def _contradiction(question: Question, place: Place, history: History) -> Judgem
     return Judgement("wrong-torch", "FA607", UNKNOWN, cause)
 
 
-def _never(question: Question, place: Place | None, history: History) -> Judgement:
-    """No release on record exports it, though something near it is known."""
-    span = f"No torch from {history.known[0]} to {history.known[-1]} exports it"
-    if history.moved is not None:
-        cause = (
-            f"{span}; {readable(history.moved.demangled)} took its place "
-            f"(torch {history.interval(history.moved.releases)}): the file was built for an older "
-            "torch."
-        )
-        return Judgement("symbol-drift", "FA201", OLDER, cause)
-    if history.forms:
-        return _other_forms(question, place, history, span)
-    scope = qualified_name(question.demangled).rpartition("::")[0]
-    cause = (
-        f"{span}. It belongs to {scope}, which is torch's, so the file was most likely built for "
-        f"a torch older than {history.known[0]}."
-    )
-    return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
-
-
-def _other_forms(question: Question, place: Place | None, history: History, span: str) -> Judgement:
-    """Releases export the function, but never with these parameters."""
-    instead = _instead(question, history, place.present if place else None)
-    forms = [form for form in history.forms if form.releases]
-    shown = [f for f in forms if any(named.demangled == instead for named in f.symbols)]
-    texts = [
-        f"{readable(form.demangled)} (torch {history.interval(form.releases)})"
-        for form in (shown or forms[:1])
-    ]
-    cause = f"{span} with these parameters; there is {texts[0]}"
-    if forms[0].releases[0] == history.known[0]:
-        # It was there with other parameters from the first release on record.
-        cause += f": the file was most likely built for a torch older than {history.known[0]}."
-        return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
-    cause += ": the file was built for a torch between releases, or for another kind of build."
-    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
-
-
-def _cut_off(question: Question, place: Place, history: History | None) -> Judgement:
-    others = _others(question) or [form.demangled for form in (history.forms if history else ())]
-    cause = (
-        f"{place.here} exports functions of that name ({readable(others[0])}); without its "
-        "parameters nobody can say whether one is missing. Was the end of the name cut off?"
-    )
-    if not _others(question):
-        cause = cause.replace(f"{place.here} exports", "torch exports")
-    return Judgement("symbol-drift", "FA201", UNKNOWN, cause)
-
-
-def _others(question: Question) -> list[str]:
-    return [near.demangled for near in question.near if near.relation != SAME_NAME]
-
-
-def _instead(question: Question, history: History, present: Present | None) -> str | None:
-    """What the present torch has in the name's place: as its libraries or the atlas say."""
-    others = _others(question)
-    if not others or present is None:
-        return others[0] if others else None
-    # Of several signatures, the one that took this one's place in its line.
-    line = [named.demangled for form in history.line for named in form.symbols]
-    return next((text for text in others if text in line), others[0])
-
-
 def _reach(history: History) -> tuple[str, ...]:
     """That a change touched more than this function, where it did."""
     for before, after in zip(history.line, history.line[1:], strict=False):
@@ -380,14 +268,4 @@ def _drift_flavour(
         return (
             "Its std::string flavour is not the cause: no release exports it in the other one.",
         )
-    return _flavour_note(question, present)
-
-
-def _flavour_note(question: Question, present: Present | None) -> tuple[str, ...]:
-    if present is None:
-        return ()
-    new = mentions_cxx11(question.name, question.demangled)
-    old = mentions_old_string(question.demangled)
-    if (new and present.flavour == "pre-cxx11") or (old and present.flavour == "cxx11"):
-        return ("Its std::string flavour is not that of this torch either.",)
-    return ()
+    return flavour_note(question, present)

@@ -12,6 +12,7 @@ from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import fold_flavour, qualified_name
 from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
 from fa_forensics.why.signature import changes
+from fa_forensics.why.spelling import same_text
 
 #: Where a torch stands in relation to the releases that have a name.
 INSIDE, TOO_NEW, TOO_OLD, BETWEEN, NOWHERE = "inside", "too new", "too old", "between", "nowhere"
@@ -129,9 +130,12 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
     """The history of a name (mangled, or as readable as it was given) on one machine."""
     known = atlas.releases(machine)
     rows = atlas.overloads(name or demangled, machine)
-    same = [row for row in rows if row.relation == SAME_NAME]
-    if not name and "(" in demangled and len(same) == 1:
-        name, demangled = same[0].symbol, same[0].demangled
+    if not name and "(" in demangled:
+        same = [row for row in rows if row.relation == SAME_NAME]
+        exact = [row for row in same if same_text(row.demangled, demangled)] or same
+        if len(exact) == 1:
+            name, demangled = exact[0].symbol, exact[0].demangled
+    rows = (*rows, *_templates(rows, demangled, atlas, machine))
     releases = atlas.releases_of(name, machine) if name else ()
     twin = next((row for row in rows if row.relation == OTHER_FLAVOUR), None) if name else None
     alive = _ordered({*releases, *(twin.releases if twin else ())}, known)
@@ -142,6 +146,17 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
         moved = _moved(demangled, atlas, machine)
         kin = _has_kin(demangled, atlas, machine)
     return History(name, machine, known, releases, alive, twin, forms, line, moved, kin)
+
+
+def _templates(
+    rows: Sequence[Named], demangled: str, atlas: Atlas, machine: str
+) -> tuple[Named, ...]:
+    """The template that a plain function became: its instances have names of their own."""
+    if len({row.demangled for row in rows}) != 1 or "(" not in demangled or "<" in demangled:
+        return ()
+    known = {row.symbol for row in rows}
+    found = atlas.overloads(qualified_name(demangled), machine)
+    return tuple(row for row in found if row.symbol not in known)
 
 
 def _ordered(releases: set[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from fa_forensics.facts.owner import OWN, PYTHON, is_cuda, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer
 from fa_forensics.resolve.process import LoadedObject
-from fa_forensics.why.cause import NEWER, NONE, UNKNOWN, Judgement
 from fa_forensics.why.commands import inspect_command
+from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement
 from fa_forensics.why.place import Place, other_soname
 from fa_forensics.why.spelling import could_be_spelt
 from fa_forensics.why.tables import Tables

@@ -15,7 +15,7 @@ from fa_forensics.facts.package import find_distribution
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, NameIndex, Near
 from fa_forensics.resolve.process import BY_PATH, LoadedObject
-from fa_forensics.why.cause import FLAVOUR, NONE, UNKNOWN, Judgement
+from fa_forensics.why.judgement import FLAVOUR, NONE, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 
 KIND, CODE = "own-symbol", "FA205"

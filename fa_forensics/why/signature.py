@@ -67,6 +67,8 @@ def changes(old: str, new: str) -> tuple[str, ...]:
             olds[at], words = _renamed(text, news)
             clauses += words
     clauses += _differences(olds, news, scope)
+    if scope.endswith(">") and not qualified_name(fold_flavour(old)).endswith(">"):
+        clauses.append("it became a template")
     if ("const" in before[1].split()) != ("const" in after[1].split()):
         clauses.append("the method became const" if "const" in after[1] else "it lost its const")
     return tuple(dict.fromkeys(clauses))

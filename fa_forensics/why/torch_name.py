@@ -9,15 +9,7 @@ from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer, Overload
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
-from fa_forensics.why.cause import (
-    FLAVOUR,
-    UNKNOWN,
-    Judgement,
-    Question,
-    change_words,
-    judge_missing,
-    judge_present,
-)
+from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (
     inspect_command,
     reinstall_torch,
@@ -26,8 +18,9 @@ from fa_forensics.why.commands import (
     which_torch,
 )
 from fa_forensics.why.history import Form, History, look_up
+from fa_forensics.why.judgement import FLAVOUR, UNKNOWN, Judgement, Question
 from fa_forensics.why.place import Place
-from fa_forensics.why.spelling import could_be_spelt
+from fa_forensics.why.spelling import could_be_spelt, same_text
 from fa_forensics.why.tables import Tables
 
 #: Parts of torch that the atlas has no builds of.
@@ -75,6 +68,12 @@ def _judge(symbol: SymbolText, question: Question, provider: str | None, place: 
     history = question.history
     if provider is not None:
         return judge_present(question, place, provider)
+    if question.owner in _NO_TABLE and place.present is not None and not _is_rocm(place):
+        return Judgement(
+            "rocm", "FA204", UNKNOWN,
+            f"It belongs to {title_of(question.owner)}: the file was built for ROCm, and "
+            f"{place.here} is no ROCm build.",
+        )  # fmt: skip
     if symbol.name is None and not question.name and not could_be_spelt(symbol):
         return Judgement(
             "symbol-drift", "FA201", UNKNOWN,
@@ -93,6 +92,11 @@ def _judge(symbol: SymbolText, question: Question, provider: str | None, place: 
         # It may only be written otherwise than the demangler does.
         return replace(judgement, confidence="medium")
     return judgement
+
+
+def _is_rocm(place: Place) -> bool:
+    torch = place.environment.torch if place.environment and place.requested is None else None
+    return torch is not None and torch.hip is not None
 
 
 def _exported_by(question: Question, provider: str | None, place: Place) -> tuple[str, ...]:
@@ -114,7 +118,7 @@ def _overloads(question: Question, place: Place, whole: bool) -> tuple[Overload,
         )
     rows: list[Overload] = []
     for form in _most_telling_first(history, whole):
-        rows += _rows_of(form, change_words(history, form), question.name, history)
+        rows += _rows_of(form, change_words(history, form), question, history)
     if history.moved is not None:
         moved = history.moved
         interval = history.interval(moved.releases)
@@ -134,7 +138,8 @@ def _most_telling_first(history: History, whole: bool) -> Sequence[Form]:
     return line + [form for form in history.forms if whole and form not in line]
 
 
-def _rows_of(form: Form, change: str, asked: str, history: History) -> list[Overload]:
+def _rows_of(form: Form, change: str, question: Question, history: History) -> list[Overload]:
+    asked, text = question.name, question.demangled
     return [
         Overload(
             symbol=named.symbol,
@@ -144,8 +149,8 @@ def _rows_of(form: Form, change: str, asked: str, history: History) -> list[Over
             change=change,
         )
         for named in form.symbols
-        # "Same name" are C1 and C2 of one constructor; all are, where no parameters were given.
-        if not (asked and named.relation == SAME_NAME) and named.symbol != asked and named.releases
+        # C1 and C2 of one constructor read alike.
+        if named.symbol != asked and named.releases and not same_text(named.demangled, text)
     ]
 
 

@@ -1,0 +1,102 @@
+"""Names that no release on record exports, and names of which nothing is known."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.demangle import qualified_name, readable
+from fa_forensics.facts.owner import STABLE
+from fa_forensics.why.history import History
+from fa_forensics.why.judgement import (
+    NEWER,
+    OLDER,
+    UNKNOWN,
+    Judgement,
+    Question,
+    flavour_note,
+    other_signatures,
+    what_stands_instead,
+)
+from fa_forensics.why.place import Place
+
+
+def unknown_name(question: Question, place: Place) -> Judgement:
+    """Nothing is known of the name's past: no atlas, or no release has anything like it."""
+    history = question.history
+    others = other_signatures(question)
+    if history is None and question.owner == STABLE:
+        cause = (
+            f"{place.here} does not have this part of torch's stable interface yet: the file "
+            "needs a newer torch."
+        )
+        return Judgement("symbol-drift", "FA201", NEWER, cause)
+    if others and "(" not in question.demangled:
+        return cut_off(question, place, history)
+    if others:
+        cause = (
+            f"your torch has {readable(others[0])} instead: the signature differs, so the "
+            f"file was built against another release than {place.here}."
+        )
+    elif history is None:
+        cause = (
+            f"{place.here} exports nothing of that name: the file was built against another "
+            "release, or the name is misspelt."
+        )
+    else:
+        cause = (
+            f"No torch from {history.known[0]} to {history.known[-1]} exports it: the file was "
+            "built for an older torch or for a build between releases, or it is a name that the "
+            "extension itself should define."
+        )
+    notes = () if history is not None else flavour_note(question, place.present)
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, notes, "medium")
+
+
+def never_exported(question: Question, place: Place | None, history: History) -> Judgement:
+    """No release on record exports it, though something near it is known."""
+    span = f"No torch from {history.known[0]} to {history.known[-1]} exports it"
+    if history.moved is not None:
+        cause = (
+            f"{span}; {readable(history.moved.demangled)} took its place "
+            f"(torch {history.interval(history.moved.releases)}): the file was built for an older "
+            "torch."
+        )
+        return Judgement("symbol-drift", "FA201", OLDER, cause)
+    if history.forms:
+        return _other_forms(question, place, history, span)
+    scope = qualified_name(question.demangled).rpartition("::")[0]
+    cause = (
+        f"{span}. It belongs to {scope}, which is torch's, so the file was most likely built for "
+        f"a torch older than {history.known[0]}."
+    )
+    return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
+
+
+def _other_forms(question: Question, place: Place | None, history: History, span: str) -> Judgement:
+    """Releases export the function, but never with these parameters."""
+    instead = what_stands_instead(question, history, place.present if place else None)
+    forms = [form for form in history.forms if form.releases]
+    shown = [f for f in forms if any(named.demangled == instead for named in f.symbols)]
+    texts = [
+        f"{readable(form.demangled)} (torch {history.interval(form.releases)})"
+        for form in (shown or forms[:1])
+    ]
+    cause = f"{span} with these parameters; there is {texts[0]}"
+    if forms[0].releases[0] == history.known[0]:
+        # It was there with other parameters from the first release on record.
+        cause += f": the file was most likely built for a torch older than {history.known[0]}."
+        return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
+    cause += ": the file was built for a torch between releases, or for another kind of build."
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
+
+
+def cut_off(question: Question, place: Place, history: History | None) -> Judgement:
+    """A readable name without parameters: functions of that name are known, but not which."""
+    others = other_signatures(question) or [
+        form.demangled for form in (history.forms if history else ())
+    ]
+    cause = (
+        f"{place.here} exports functions of that name ({readable(others[0])}); without its "
+        "parameters nobody can say whether one is missing. Was the end of the name cut off?"
+    )
+    if not other_signatures(question):
+        cause = cause.replace(f"{place.here} exports", "torch exports")
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause)
