@@ -48,7 +48,7 @@ class Clue(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """Something in the file that speaks for some releases: ``releases``, and why."""
+    """Something in the file that speaks for some releases: ``text`` with a place for them."""
 
     text: str
     releases: frozenset[str]
@@ -61,6 +61,7 @@ class Built:
     ``releases`` are those that nothing in it speaks against, oldest first; ``best`` the
     likeliest of them, None where there are none. ``evidence`` has a sentence for each bound
     and for the choice; ``confidence`` is high (one minor release is left), medium or low.
+    ``problem`` says what could not be looked into: the answer is wider for it.
     """
 
     releases: tuple[str, ...]
@@ -71,6 +72,7 @@ class Built:
     known: tuple[str, ...] = ()
     clues: tuple[Clue, ...] = ()
     hints: tuple[Hint, ...] = ()
+    problem: str | None = None
 
 
 def built_on(
@@ -87,14 +89,15 @@ def built_on(
     which it is called where several files are judged together.
     """
     known = atlas.releases(window.machine)
+    headers, problem = _shipped_headers()
     clues = [
         *_import_clues(window, atlas, known),
-        *_header_clues(traces),
+        *_header_clues(traces, headers),
         *_cuda_clues(toolkits, window.machine, atlas),
         *_python_clues(traces, window.machine, atlas),
     ]
     hints = tuple(_hints(traces, toolkits, window.machine, atlas))
-    return _judge(name, known, _in_accord(clues, known), hints)
+    return replace(_judge(name, known, _in_accord(clues, known), hints), problem=problem)
 
 
 def judged_together(built: Sequence[Built]) -> tuple[Built, ...]:
@@ -113,7 +116,9 @@ def judged_together(built: Sequence[Built]) -> tuple[Built, ...]:
         return tuple(built)
     hints = tuple(dict.fromkeys(hint for one in telling for hint in one.hints))
     joint = _judge("", known, clues, hints)
-    return tuple(replace(joint, name=one.name) if one.releases else one for one in built)
+    return tuple(
+        replace(joint, name=one.name, problem=one.problem) if one.releases else one for one in built
+    )
 
 
 def _several_builds(built: Sequence[Built]) -> bool:
@@ -166,7 +171,7 @@ def _judge(
     for hint in hints:
         rest = tuple(release for release in likely if release in hint.releases)
         if rest and len(rest) < len(likely):
-            used.append(f"{hint.text}, as torch {interval_text(rest, known)} was")
+            used.append(hint.text.replace("{}", interval_text(rest, known)))
             likely = rest
     minors = {minor_of(release) for release in releases}
     confidence = HIGH if len(minors) == 1 else LOW
@@ -179,41 +184,41 @@ def _judge(
 def _bounds(releases: Sequence[str], known: Sequence[str], clues: Sequence[Clue]) -> Iterator[str]:
     """A sentence for each end of the runs of releases that are left."""
     left = set(releases)
-    said = set()
+    ends: dict[Clue, list[str]] = {}
     for at, release in enumerate(known):
         beside = {known[max(at - 1, 0)], known[min(at + 1, len(known) - 1)]}
-        if release in left or not beside & left:
-            continue
-        clue = next(clue for clue in clues if release in clue.without)
-        sentence = _sentence(clue, release, known)
-        if sentence not in said:
-            said.add(sentence)
-            yield sentence
+        if release not in left and beside & left:
+            clue = next(clue for clue in clues if release in clue.without)
+            ends.setdefault(clue, []).append(release)
+    for clue, gone in ends.items():
+        yield _sentence(clue, f"torch {' and '.join(gone)}", len(gone) > 1, known)
 
 
-def _sentence(clue: Clue, release: str, known: Sequence[str]) -> str:
+def _sentence(clue: Clue, torch: str, several: bool, known: Sequence[str]) -> str:
+    """Why a clue rules out what ``torch`` names, and which releases have what it speaks of."""
     subject, _, name = clue.subject.partition("\0")
     it, its = (name, f"{name}'s") if name else ("it", "its")
     having = interval_text((r for r in known if r not in clue.without), known)
+    does, has, was = ("do", "have", "were") if several else ("does", "has", "was")
     if clue.kind == "import":
         symbol = readable(demangle(subject))
-        return f"torch {release} does not export {symbol}, which {it} needs ({having})"
+        return f"{torch} {does} not export {symbol}, which {it} needs ({having})"
     if clue.kind == "line":
         path, _, line = subject.rpartition(":")
         return (
-            f"{it} carries an assertion of line {line} of {path}, where the headers of torch "
-            f"{release} have none ({having})"
+            f"{it} carries an assertion of line {line} of {path}, where the headers of "
+            f"{torch} have none ({having})"
         )
     if clue.kind == "word":
         return (
-            f"{its} inlined code of torch names {subject}, which the headers of torch {release} "
+            f"{its} inlined code of torch speaks of {subject}, which the headers of {torch} "
             f"do not have ({having})"
         )
     if clue.kind == "header":
-        return f"{it} was compiled with {subject}, which torch {release} does not have ({having})"
+        return f"{it} was compiled with {subject}, which {torch} {does} not have ({having})"
     if clue.kind == "cuda":
-        return f"{its} GPU code was made by CUDA {subject}, and torch {release} was not ({having})"
-    return f"{it} was compiled for Python {subject}, and no torch {release} was ({having})"
+        return f"{its} GPU code was made by CUDA {subject}; {torch} {was} for another ({having})"
+    return f"{it} was compiled for Python {subject}, for which {torch} {has} no wheel ({having})"
 
 
 # --- clues --------------------------------------------------------------------------------------
@@ -249,19 +254,18 @@ def _import_clues(window: Window, atlas: Atlas, known: Sequence[str]) -> Iterato
 
 
 @lru_cache(maxsize=1)
-def _shipped_headers() -> Headers | None:
-    """The table of headers; None where it is damaged, which then narrows nothing."""
+def _shipped_headers() -> tuple[Headers | None, str | None]:
+    """(the table of headers, None), or (None, why it cannot be read)."""
     from fa_forensics.atlas.headers import Headers
 
     try:
-        return Headers.open()
-    except AtlasDamaged:
-        return None
+        return Headers.open(), None
+    except AtlasDamaged as error:
+        return None, error.message
 
 
-def _header_clues(traces: Traces) -> Iterator[Clue]:
+def _header_clues(traces: Traces, headers: Headers | None) -> Iterator[Clue]:
     """What torch's headers left in the file, as far as only some releases have it."""
-    headers = _shipped_headers()
     if headers is None:
         return
     rows: list[tuple[str, str]] = [
@@ -325,7 +329,7 @@ def _hints(traces: Traces, toolkits: Sequence[str], machine: str, atlas: Atlas) 
         (release,) = cuda
         table = _published_cuda()
         yield Hint(
-            f"the GPU code was made by CUDA {release}",
+            f"the GPU code was made by CUDA {release}, for which torch {{}} was published",
             frozenset(
                 b.release
                 for b in builds
@@ -334,7 +338,7 @@ def _hints(traces: Traces, toolkits: Sequence[str], machine: str, atlas: Atlas) 
         )
     if len(traces.pybind11) == 1:
         yield Hint(
-            f"pybind11's internals are called {traces.pybind11[0]}",
+            f"pybind11's internals are called {traces.pybind11[0]}, as in torch {{}}",
             frozenset(b.release for b in builds if b.pybind11 == traces.pybind11[0]),
         )
     yield _compiler_hint(traces.compilers, {b.release: b.gcc for b in builds})
@@ -343,4 +347,4 @@ def _hints(traces: Traces, toolkits: Sequence[str], machine: str, atlas: Atlas) 
 def _compiler_hint(compilers: Collection[str], of_builds: Mapping[str, str | None]) -> Hint:
     shared = frozenset(r for r, text in of_builds.items() if text and text in compilers)
     text = next((of_builds[release] for release in shared), None)
-    return Hint(f"the compiler is {text}", shared)
+    return Hint(f"the compiler is {text}, as that of torch {{}}", shared)

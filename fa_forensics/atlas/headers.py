@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fa_forensics.atlas.tables import SHIPPED, damaged, map_table, read_index
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 class Headers:
-    """The table of torch's headers. What every release has, or none, is not in it."""
+    """The table of torch's headers; ``wheels`` says which wheel each release was read from."""
 
     def __init__(self, index: Mapping[str, Any], mapped: mmap) -> None:
         from marisa_trie import RecordTrie
 
         self.releases: tuple[str, ...] = tuple(index["releases"])
+        self.wheels: dict[str, str] = dict(zip(index["releases"], index["wheels"], strict=True))
         self._sets = [int(text, 16) for text in index["sets"]]
         self._mapped = mapped  # the trie points into it without holding it
         self._trie = RecordTrie("<H").map(mapped)
@@ -50,3 +51,9 @@ class Headers:
             lacking = frozenset(r for bit, r in enumerate(self.releases) if not mask >> bit & 1)
             self._known[number] = lacking
         return lacking
+
+    def rows(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Every key and the releases that have it."""
+        everything = frozenset(self.releases)
+        for key, _ in self._trie.iteritems():
+            yield key, everything.difference(self.without(key))

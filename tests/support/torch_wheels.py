@@ -37,6 +37,12 @@ template <typename T> struct Registry {
 void add(std::string const& text) { Registry<std::string>::all().push_back(text + STRING); }
 }
 """
+HEADER = """#pragma once
+// a_word_of_a_comment RELEASE
+namespace c10 { struct Device { int index() const; }; }
+TORCH_INTERNAL_ASSERT(
+    true, "a_word_of_a_text");
+"""
 #: More than what one request fetches with the table of contents, so that the rest is asked for.
 NOISE = random.Random(0).randbytes(100_000)
 VERSION_PY = "__version__ = '{}'\ncuda: Optional[str] = {!r}\nhip: Optional[str] = None\n"
@@ -71,6 +77,8 @@ def torch_wheel(release: str, extra: str = "", requires: tuple[str, ...] = ()) -
                 [contents, b"\0__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__\0"]
             ),
             "torch/lib/libgomp-a34b3233.so.1": b"not torch's own, never fetched",
+            "torch/include/c10/core/Device.h": HEADER.replace("RELEASE", release).encode(),
+            "torch/include/pybind11/cast.h": b"int not_of_torch;",
             "torch/bin/protoc": NOISE,
             "torch/version.py": VERSION_PY.format(f"{release}+cu121", "12.1").encode(),
             f"torch-{release}.dist-info/METADATA": "\n".join([*metadata, "", ""]).encode(),

@@ -72,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
         "--fresh", action="store_true", help="from that alone: forget the tables there are"
     )
     both.set_defaults(run=run_compile)
+    third = commands.add_parser("headers", help="read torch's headers and write their table")
+    third.set_defaults(run=run_headers)
     _add_cuda(commands.add_parser("cuda", help="read nvidia-* wheels and write the tables"))
     return parser
 
@@ -100,7 +102,7 @@ def run_torch(options: argparse.Namespace) -> int:
         print("nothing is missing: every published release is in the tables", file=sys.stderr)
         return EXIT_OK
     _compile([torch.record_path(folder, *key) for key in wanted], options.data, bool(shipped))
-    return EXIT_OK
+    return run_headers(options)
 
 
 def _wanted(releases: tuple[str, ...], machines: Iterable[str]) -> list[Key]:
@@ -155,12 +157,28 @@ def _compile(paths: Sequence[str], data: str, keep: bool) -> None:
     )
 
 
+# --- headers ----------------------------------------------------------------------------------
+
+
+def run_headers(options: argparse.Namespace) -> int:
+    """Write the table of the headers of every release that the torch tables have."""
+    from fa_forensics.atlas.build import headers
+    from fa_forensics.atlas.store import Atlas
+
+    releases = Atlas.open(options.data).releases(headers.MACHINE)
+    named = getattr(options, "releases", ())
+    folder = os.path.join(options.records, "headers")
+    size = headers.update(releases, named, folder, options.data)
+    print(f"{options.data}: headers of {len(releases)} releases, {size:,} bytes", file=sys.stderr)
+    return EXIT_OK
+
+
 # --- compile, --check -------------------------------------------------------------------------
 
 
 def run_compile(options: argparse.Namespace) -> int:
     """Write the tables from the records at hand, without the index."""
-    from fa_forensics.atlas.build import cuda
+    from fa_forensics.atlas.build import cuda, headers
 
     folder = os.path.join(options.records, "torch")
     names: list[str] = []
@@ -170,6 +188,9 @@ def run_compile(options: argparse.Namespace) -> int:
         keep = not options.fresh and bool(_shipped(options.data))
         _compile([os.path.join(folder, name) for name in names], options.data, keep)
     made = cuda.compile_all(options)
+    at_hand = os.path.join(options.records, "headers")
+    if headers.compile_at_hand(at_hand, options.data, options.fresh) is not None:
+        made = True
     if not names and not made:
         raise UsageError(
             f"{options.records} holds no records",
@@ -199,6 +220,18 @@ def check(data: str) -> int:
     if not lines:
         print("every published release is in the tables")
     return EXIT_FINDINGS if lines else EXIT_OK
+
+
+def _without_headers(data: str) -> list[str]:
+    """The releases in the torch tables whose headers are in no table."""
+    from fa_forensics.atlas.build.headers import MACHINE
+    from fa_forensics.atlas.headers import Headers
+
+    there: tuple[str, ...] = ()
+    if os.path.exists(os.path.join(data, "headers.json")):
+        there = Headers.open(data).releases
+    known = sorted({r for r, machine in _shipped(data) if machine == MACHINE}, key=version_key)
+    return [release for release in known if release not in there]
 
 
 def _shipped(data: str) -> dict[Key, str]:

@@ -1,16 +1,13 @@
 """torch's C++ headers made into a table: which release has which identifier and assertion.
 
-    python -m fa_forensics.atlas.build.headers [RELEASE...]
-
 Reads ``torch/include`` out of the x86_64 wheel of each release (its headers serve every machine;
 they lie beside each other in the wheel, so that one request of 10 MB fetches them all) and writes
-``headers.json`` and ``headers.trie``. Without a release, all that the torch tables know. What was
-read is kept as one record a release. Same records, same bytes.
+``headers.json`` and ``headers.trie``. What was read is kept as one record a release. Same records,
+same bytes; a table and the record of one more release give what all the records give.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -23,8 +20,9 @@ from typing import Any
 from fa_forensics.atlas.build.index import open_wheel
 from fa_forensics.atlas.build.torch import wheel_of
 from fa_forensics.atlas.builds import release_key
-from fa_forensics.atlas.tables import SHIPPED, write_index, write_table
-from fa_forensics.errors import EXIT_OK, ForensicsError
+from fa_forensics.atlas.headers import Headers
+from fa_forensics.atlas.tables import write_index, write_table
+from fa_forensics.errors import ForensicsError
 
 FORMAT = 1
 MACHINE = "x86_64"
@@ -136,32 +134,50 @@ def load_record(path: str) -> Record:
 # --- table --------------------------------------------------------------------------------------
 
 
-def compile_headers(records: Iterable[Mapping[str, Any]], directory: str) -> int:
-    """Write the table of these releases; returns its size in bytes.
+def compile_headers(
+    records: Iterable[Mapping[str, Any]], directory: str, previous: str | None = None
+) -> int:
+    """Write the table of these releases into ``directory``; returns its size in bytes.
 
-    It holds what some releases have and others have not: the rest tells nothing.
+    ``previous`` is a directory with a table whose other releases are kept. Raises AtlasDamaged
+    for one that is damaged.
     """
     from marisa_trie import RecordTrie
 
-    ordered = sorted(records, key=lambda record: release_key(record["release"]))
-    masks: dict[str, int] = {}
-    for bit, record in enumerate(ordered):
+    keys: dict[str, set[str]] = {}
+    wheels: dict[str, str] = {}
+    for record in records:
+        wheels[record["release"]] = record["wheel"]
         for key in _keys(record):
-            masks[key] = masks.get(key, 0) | 1 << bit
-    whole = (1 << len(ordered)) - 1
-    telling = {key: mask for key, mask in masks.items() if mask != whole}
-    sets = sorted(set(telling.values()))
+            keys.setdefault(key, set()).add(record["release"])
+    if previous is not None:
+        _take_over(previous, keys, wheels)
+    releases = sorted(wheels, key=release_key)
+    bits = {release: 1 << bit for bit, release in enumerate(releases)}
+    masks = {key: sum(bits[release] for release in having) for key, having in keys.items()}
+    sets = sorted(set(masks.values()))
     numbers = {mask: number for number, mask in enumerate(sets)}
-    rows = [(key, (numbers[mask],)) for key, mask in sorted(telling.items())]
+    rows = [(key, (numbers[mask],)) for key, mask in sorted(masks.items())]
     raw = RecordTrie("<H", rows).tobytes()
     index = {
-        "releases": [record["release"] for record in ordered],
-        "wheels": [record["wheel"] for record in ordered],
+        "releases": releases,
+        "wheels": [wheels[release] for release in releases],
         "sets": [f"{mask:x}" for mask in sets],
         "tables": {"headers.trie": write_table(directory, "headers.trie", raw)},
     }
     write_index(directory, "headers.json", index)
     return len(raw)
+
+
+def _take_over(previous: str, keys: dict[str, set[str]], wheels: dict[str, str]) -> None:
+    """Add what a table says of the releases that are not there yet."""
+    table = Headers.open(previous)
+    kept = [release for release in table.releases if release not in wheels]
+    wheels.update({release: table.wheels[release] for release in kept})
+    wanted = frozenset(kept)
+    for key, having in table.rows():
+        if having & wanted:
+            keys.setdefault(key, set()).update(having & wanted)
 
 
 def _keys(record: Mapping[str, Any]) -> Iterator[str]:
@@ -172,42 +188,36 @@ def _keys(record: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{path}:{line}" for line in lines)
 
 
-def update(releases: Sequence[str], records: str, data: str) -> None:
-    """Read the headers of these releases where no record has them; write the table of all."""
-    for release in releases:
-        if not os.path.exists(record_path(records, release)):
+def update(wanted: Sequence[str], named: Sequence[str], records: str, data: str) -> int:
+    """Bring the table up to date; returns its size in bytes.
+
+    ``wanted`` are the releases that it should have, ``named`` those to take from their records
+    even if it has them. What has no record is read. Raises IndexFailure, NoSuchWheel.
+    """
+    kept = os.path.exists(os.path.join(data, "headers.json"))
+    there = Headers.open(data).releases if kept else ()
+    paths = []
+    for release in wanted:
+        if release in there and release not in named:
+            continue
+        path = record_path(records, release)
+        if not os.path.exists(path):
             print(f"headers of torch {release}", file=sys.stderr)
             store_record(records, read_headers(release))
+        paths.append(path)
+    return compile_headers(map(load_record, paths), data, data if kept else None)
+
+
+def compile_at_hand(records: str, data: str, fresh: bool) -> int | None:
+    """Write the table from the records at hand; None where there are none.
+
+    With ``fresh`` of these releases alone; else what the table has already is kept.
+    """
+    if not os.path.isdir(records):
+        return None
     names = sorted(name for name in os.listdir(records) if name.endswith(".json.xz"))
-    size = compile_headers((load_record(os.path.join(records, n)) for n in names), data)
-    print(f"{data}: headers of {len(names)} releases, {size:,} bytes", file=sys.stderr)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
-    from fa_forensics.atlas.store import Atlas
-
-    parser = argparse.ArgumentParser(
-        prog="python -m fa_forensics.atlas.build.headers",
-        description="Keep the table of torch's headers up to date.",
-    )
-    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="only these")
-    parser.add_argument("--data", metavar="DIR", default=SHIPPED, help="where the tables are")
-    parser.add_argument(
-        "--records", metavar="DIR", default=os.path.join("build", "atlas"),
-        help="where what was read is kept (default: build/atlas)",
-    )  # fmt: skip
-    options = parser.parse_args(arguments)
-    try:
-        releases = options.releases or Atlas.open(options.data).releases(MACHINE)
-        update(releases, os.path.join(options.records, "headers"), options.data)
-    except ForensicsError as error:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"help: {error.hint}", file=sys.stderr)
-        return error.exit_code
-    return EXIT_OK
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    if not names:
+        return None
+    keep = not fresh and os.path.exists(os.path.join(data, "headers.json"))
+    paths = (os.path.join(records, name) for name in names)
+    return compile_headers(map(load_record, paths), data, data if keep else None)
