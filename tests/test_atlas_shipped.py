@@ -15,7 +15,7 @@ from support.nm_records import WHOLE, cuda_releases, libraries, recorded
 from fa_forensics.atlas.builds import interval_text, intervals, nearest_releases, release_key
 from fa_forensics.atlas.presence import BINDS
 from fa_forensics.atlas.store import Atlas, Export
-from fa_forensics.facts.mangled import OTHER_FLAVOUR
+from fa_forensics.facts.mangled import OTHER_FLAVOUR, OTHER_PARAMETERS, SAME_NAME
 
 DATA = Path(__file__).parent.parent / "fa_forensics" / "atlas" / "data"
 CXX11 = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
@@ -106,6 +106,24 @@ def test_all_signatures_of_a_function_are_one_question() -> None:
     assert twin is not None and twin.relation == OTHER_FLAVOUR
     assert twin.symbol == asked.replace(CXX11, "Ss")
     assert set(twin.releases).isdisjoint(atlas().releases_of(asked))
+
+
+def test_every_exported_name_is_among_its_own_overloads() -> None:
+    # Kernels of nvcc's making are instances of few templates: thousands with one plain start.
+    for names in list(names_of_sets().values())[::40]:
+        if not atlas().releases_of(names[0]):
+            continue  # a name of the other machine
+        found = {named.symbol: named for named in atlas().overloads(names[0])}
+        assert found[names[0]].relation == SAME_NAME
+        assert found[names[0]].releases == atlas().releases_of(names[0])
+
+
+def test_methods_for_values_and_references_are_overloads() -> None:
+    found = atlas().overloads("_ZNO3c106IValue13toGenericDictEv")
+    assert {named.symbol: named.relation for named in found} == {
+        "_ZNO3c106IValue13toGenericDictEv": SAME_NAME,
+        "_ZNKR3c106IValue13toGenericDictEv": OTHER_PARAMETERS,
+    }
 
 
 def test_the_flavour_turned_at_2_7_on_x86_64_and_at_2_6_on_aarch64() -> None:

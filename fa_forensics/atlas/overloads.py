@@ -24,6 +24,7 @@ from fa_forensics.facts.mangled import (
     const_spellings,
     mangled_body,
     mangled_prefix,
+    qualifier_spellings,
     scope_parts,
     shared_start,
 )
@@ -32,10 +33,12 @@ from fa_forensics.facts.symbol_text import mangled_special
 if TYPE_CHECKING:
     from fa_forensics.atlas.store import Atlas
 
-#: Names looked at under one plain start, 2 us each.
-MAX_CANDIDATES = 4_000
+#: Names looked at under one plain start, 2 to 10 us each.
+MAX_CANDIDATES = 1_500
 #: Names demangled for one question, 10 us each.
-MAX_DEMANGLED = 400
+MAX_DEMANGLED = 300
+#: Of a template with more instances than that, only the names most alike are compared.
+MOST_ALIKE = 60
 #: The shortest plain start worth a search: ``_ZN2at`` alone has 100,000 names behind it.
 MIN_PREFIX = 6
 
@@ -125,8 +128,8 @@ def _mangled_question(symbol: str) -> _Question | None:
     name = os.fsencode(symbol)
     prefix = mangled_prefix(name)
     text = demangle(symbol)
-    if text == symbol or len(prefix) < MIN_PREFIX:
-        return None
+    if text == symbol or len(prefix) < MIN_PREFIX or name.startswith(b"_ZZ"):
+        return None  # no name, or no plain start: std, what is local to a function
     follows = b""
     scope, rest = _split(text)
     own = _own_name(scope_parts(scope))
@@ -181,22 +184,43 @@ def _own_name(parts: list[str]) -> bytes:
 def _candidates(
     atlas: Atlas, question: _Question, machine: str
 ) -> list[tuple[bytes, tuple[str, ...]]]:
-    """Exported names that may be answers, at most MAX_DEMANGLED."""
+    """Exported names that may be answers, at most about MAX_DEMANGLED."""
     found: dict[bytes, tuple[str, ...]] = {}
+    cut = False
     for prefix in question.prefixes:
-        for spelling in const_spellings(prefix):
+        for spelling in qualifier_spellings(prefix):
             for start in question.starts(spelling):
-                names = islice(atlas.search(start, machine), MAX_CANDIDATES)
+                names = list(islice(atlas.search(start, machine), MAX_CANDIDATES))
+                cut = cut or len(names) == MAX_CANDIDATES
                 found.update((name, some) for name, some in names if question.own in name)
-    if len(found) <= MAX_DEMANGLED:
+    if not cut and len(found) <= MAX_DEMANGLED:
         return list(found.items())
-    wanted = question.symbol
+    if not question.symbol:
+        return sorted(found.items())[:MAX_DEMANGLED]
+    found = {}
+    name, prefix = os.fsencode(question.symbol), question.prefixes[0]
+    for spelling in const_spellings(prefix):
+        found |= _closest(atlas, spelling, name[len(prefix) :], machine)
+    return list(found.items())
 
-    def alike(item: tuple[bytes, tuple[str, ...]]) -> tuple[int, bytes]:
-        name = item[0]
-        return -shared_start(name.decode("utf-8", "surrogateescape"), wanted), name
 
-    return sorted(found.items(), key=alike)[:MAX_DEMANGLED]
+def _closest(
+    atlas: Atlas, prefix: bytes, rest: bytes, machine: str
+) -> dict[bytes, tuple[str, ...]]:
+    """The names that share the most with ``prefix + rest``, of too many that share the prefix.
+
+    Overloads of a template's instance have its arguments in common, too.
+    """
+    name = prefix + rest
+    short, long = len(prefix), len(name)
+    while short < long:
+        middle = (short + long) // 2
+        names = islice(atlas.search(name[:middle], machine), MOST_ALIKE + 1)
+        if sum(1 for _ in names) > MOST_ALIKE:
+            short = middle + 1
+        else:
+            long = middle
+    return dict(islice(atlas.search(name[:short], machine), MOST_ALIKE))
 
 
 def _relation(question: _Question, symbol: str, readable: str) -> str | None:

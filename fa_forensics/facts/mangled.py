@@ -37,7 +37,9 @@ _ANONYMOUS_MANGLED = "12_GLOBAL__N_1"
 _SPECIAL = re.compile(rb"_Z(?:T[VTIS]|GV)")
 _COMPONENT = re.compile(rb"(\d+)")
 _STRUCTOR = re.compile(rb"[CD][0-9]")
-_NAMED = re.compile(rb"_ZN?K?\d")
+_NAMED = re.compile(rb"_Z(?:NK?[RO]?)?\d")
+_QUALIFIED = re.compile(rb"_ZNK?[RO]?(?=\d)")
+_QUALIFIERS = (b"", b"K", b"R", b"KR", b"O", b"KO")
 _STRUCTOR_END = re.compile(rb"[CD][0-9]$")
 
 
@@ -80,6 +82,15 @@ def const_spellings(prefix: bytes) -> tuple[bytes, ...]:
     if prefix.startswith(b"_ZN"):
         return prefix, b"_ZNK" + prefix[3:]
     return (prefix,)
+
+
+def qualifier_spellings(prefix: bytes) -> tuple[bytes, ...]:
+    """The prefix with every combination of a method's const, ``&`` and ``&&``."""
+    match = _QUALIFIED.match(prefix)
+    if match is None:
+        return (prefix,)
+    rest = prefix[match.end() :]
+    return tuple(b"_ZN" + qualifiers + rest for qualifiers in _QUALIFIERS)
 
 
 def scope_parts(scope: str) -> list[str]:
@@ -129,14 +140,13 @@ def mangled_body(parts: list[str]) -> tuple[tuple[str, ...], bytes]:
 def plain_start(name: bytes) -> bytes:
     """What all overloads of a function have in common, for grouping them.
 
-    The plain start without const or the form of a constructor; the whole name where that
-    start says nothing: names of C and of ``std``, data, and what is local to a function.
+    The plain start without const, ``&``, ``&&`` or the form of a constructor; the whole name
+    where that says nothing: names of C and of ``std``, data, what is local to a function.
     """
     prefix = mangled_prefix(name)
     if not _NAMED.match(prefix):
         return name
-    if prefix.startswith(b"_ZNK"):
-        prefix = b"_ZN" + prefix[4:]
+    prefix = _QUALIFIED.sub(b"_ZN", prefix)
     if _STRUCTOR_END.search(prefix):
         return prefix[:-1]
     code = name[len(prefix) : len(prefix) + 2]
