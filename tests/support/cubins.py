@@ -41,60 +41,54 @@ def cubin(
     tables: "front" as ptxas writes it (names, symbols, code) or "back" (code first). ``gap``
     zero bytes lie before .symtab, ``dropped`` empty names among those of the sections.
     """
-    defined = [f for f in functions if f.defined]
-    with_section = [f for f in defined if f.own_section]
-    heads = ["", ".shstrtab", ".strtab", ".symtab", ".symtab_shndx", ".nv.info"]
+    with_section = [f for f in functions if f.defined and f.own_section]
     texts = [f".text.{f.name}" for f in with_section]
-    section_names = _strings([*heads[1:], *([""] * dropped), *texts])
-    symbol_names = _strings([".shstrtab", ".strtab", ".symtab", *(f.name for f in functions)])
-    symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 3, 0, 1, 0, 0)
-    index = {f.name: len(heads) - 1 + at for at, f in enumerate(with_section)}
-    for f in functions:
-        where = index.get(f.name, len(heads) - 1) if f.defined else 0
-        at = symbol_names.index(b"\0" + f.name.encode() + b"\0") + 1
-        symbols += struct.pack("<IBBHQQ", at, 0x12, 0x10 if f.kernel else 0, where, 0, f.size)
+    section_names = _strings([*_HEADS, *([""] * dropped), *texts])
+    symbol_names = _strings([*_HEADS[:3], *(f.name for f in functions)])
+    symbols = _symbols(functions, symbol_names)
+    pieces = [(text, (bytes(range(1, 256)) * (code // 255 + 1))[:code], 128) for text in texts]
+    fixed = [
+        (".shstrtab", section_names, 1),
+        (".strtab", symbol_names + bytes(gap), 1),
+        (".symtab", symbols, 8),
+        (".nv.info", b"\4\x2f\x08\0" * 4, 4),
+    ]
     body = bytearray(64)
-    offsets: dict[str, int] = {}
-
-    def put(name: str, content: bytes, align: int = 1) -> None:
+    places: dict[str, tuple[int, int]] = {}
+    for name, content, align in [*fixed, *pieces] if tables == "front" else [*pieces, *fixed]:
         body.extend(bytes(-len(body) % align))
-        offsets[name] = len(body)
+        places[name] = (len(body), len(content) - (gap if name == ".strtab" else 0))
         body.extend(content)
-
-    pieces = [(text, bytes(range(1, 256)) * (code // 255 + 1)) for text in texts]
-    if tables == "back":
-        for text, content in pieces:
-            put(text, content[:code], 128)
-    put(".shstrtab", section_names)
-    put(".strtab", symbol_names)
-    body.extend(bytes(gap))
-    put(".symtab", symbols, 8)
-    put(".nv.info", b"\4\x2f\x08\0" * 4, 4)
-    if tables == "front":
-        for text, content in pieces:
-            put(text, content[:code], 128)
     body.extend(bytes(-len(body) % 8))
     table = len(body)
     rows = [bytes(64)]
-    sizes = {".shstrtab": len(section_names), ".strtab": len(symbol_names)}
-    sizes[".symtab"], sizes[".nv.info"] = len(symbols), 16
-    types = {".shstrtab": 3, ".strtab": 3, ".symtab": 2, ".nv.info": 0x70000000}
-    for name in [".shstrtab", ".strtab", ".symtab", ".nv.info", *texts]:
+    for name in [*(name for name, _content, _align in fixed), *texts]:
         at = section_names.index(b"\0" + name.encode() + b"\0") + 1
-        link = 2 if name == ".symtab" else 0
-        rows.append(
-            struct.pack(
-                "<IIQQQQIIQQ", at, types.get(name, 1), 0, 0, offsets[name], sizes.get(name, code),
-                link, 0, 1, 24 if name == ".symtab" else 0,
-            )
-        )  # fmt: skip
+        link, size = (2, 24) if name == ".symtab" else (0, 0)
+        fields = (at, _TYPES.get(name, 1), 0, 0, *places[name], link, 0, 1, size)
+        rows.append(struct.pack("<IIQQQQIIQQ", *fields))
     ident = b"\x7fELF\x02\x01\x01" + bytes([0x33 if abi == 7 else 0x41, abi]) + bytes(7)
-    head = struct.pack(
-        "<HHIQQQIHHHHHH", kind, 190, 121 if abi == 7 else 1, 0, 0, table, 0, 64, 56, 0, 64,
-        len(rows), 1,
-    )  # fmt: skip
-    body[:64] = ident + head
+    version = 121 if abi == 7 else 1
+    tail = (kind, 190, version, 0, 0, table, 0, 64, 56, 0, 64, len(rows), 1)
+    body[:64] = ident + struct.pack("<HHIQQQIHHHHHH", *tail)
     return bytes(body + b"".join(rows))
+
+
+_HEADS = (".shstrtab", ".strtab", ".symtab", ".symtab_shndx", ".nv.info")
+_TYPES = {".shstrtab": 3, ".strtab": 3, ".symtab": 2, ".nv.info": 0x70000000}
+_FIXED = 5  # sections before those of code: the empty one, and four of _HEADS
+
+
+def _symbols(functions: Sequence[Function], names: bytes) -> bytes:
+    """The symbol table: an empty symbol, one for a section, one for each function."""
+    out = bytes(24) + struct.pack("<IBBHQQ", 1, 3, 0, 1, 0, 0)
+    section = _FIXED
+    for f in functions:
+        where = 0 if not f.defined else section if f.own_section else _FIXED
+        section += f.defined and f.own_section
+        at = names.index(b"\0" + f.name.encode() + b"\0") + 1
+        out += struct.pack("<IBBHQQ", at, 0x12, 0x10 if f.kernel else 0, where, 0, f.size)
+    return out
 
 
 def _strings(names: Sequence[str]) -> bytes:
