@@ -92,6 +92,7 @@ def built_on(
     headers, problem = _shipped_headers()
     clues = [
         *_import_clues(window, atlas, known),
+        *_told_clues(traces, known),
         *_header_clues(traces, headers),
         *_cuda_clues(toolkits, window.machine, atlas),
         *_python_clues(traces, window.machine, atlas),
@@ -203,6 +204,8 @@ def _sentence(clue: Clue, torch: str, several: bool, known: Sequence[str]) -> st
     if clue.kind == "import":
         symbol = readable(demangle(subject))
         return f"{torch} {does} not export {symbol}, which {it} needs ({having})"
+    if clue.kind == "told":
+        return f"{its} code tells torch that it was compiled with the headers of {subject}"
     if clue.kind == "line":
         path, _, line = subject.rpartition(":")
         return (
@@ -251,6 +254,15 @@ def _import_clues(window: Window, atlas: Atlas, known: Sequence[str]) -> Iterato
             yield Clue("import", name, frozenset(lacking[name]))
     if window.names and not lacking:
         yield Clue("import", window.names[0], frozenset())
+
+
+def _told_clues(traces: Traces, known: Sequence[str]) -> Iterator[Clue]:
+    """The version that the file itself gives to torch; one that is not known says nothing."""
+    told = traces.told
+    if told is not None:
+        without = frozenset(r for r in known if told not in (r, minor_of(r)))
+        if len(without) < len(known):
+            yield Clue("told", told, without)
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fa_forensics.facts.elf.dynamic import SHN_UNDEF, STB_GNU_UNIQUE, STB_WEAK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fa_forensics.facts.elf.dynamic import DynamicObject
     from fa_forensics.facts.elf.facts import ElfFacts
@@ -43,6 +43,17 @@ _LENGTH = re.compile(rb"([1-9]\d{0,3})(?=[A-Za-z_])")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
+#: The functions that are told the version, which is 0x020e000000000000 for 2.14.0.
+_TOLD = (b"torch_call_dispatcher", b"torch_library_impl")
+#: No more code than this is searched for it (bytes); the largest .text of such a file has 29 MB.
+MAX_CODE = 32 << 20
+_CHUNK = 4 << 20
+#: x86-64: MOV r64, imm64 with the two highest bytes and the patch release set.
+_MOV = re.compile(rb"\0\0\0\0\0([\0-\x13])([\x09-\x7f])\x02")
+#: A64: MOVZ or MOVK Xd, #imm16, LSL #48; the middle bytes of the little-endian word.
+_MOVZ = re.compile(rb"\xe0[\xd2\xf2]")
+
+
 class Traces(NamedTuple):
     """Traces of torch's headers in one file.
 
@@ -50,7 +61,9 @@ class Traces(NamedTuple):
     weak symbols; ``headers`` the paths, as in ``torch/include``, that its texts name;
     ``lines`` (path, line number) of assertions in them; ``pybind11`` the texts of pybind11's
     internals; ``python`` the ``3.11`` in the directory of the torch that it was compiled
-    with; ``compilers`` as .comment has them; ``python_tag`` that of its file name.
+    with; ``compilers`` as .comment has them; ``python_tag`` that of its file name; ``told``
+    the torch version ("2.14.0"; "2.14" where the patch release is not seen) that its code
+    gives as that of its headers.
     """
 
     words: frozenset[str]
@@ -60,6 +73,7 @@ class Traces(NamedTuple):
     python: str | None
     compilers: tuple[str, ...]
     python_tag: str | None
+    told: str | None = None
 
 
 def read_traces(dynamic: DynamicObject, elf: ElfFacts) -> Traces:
@@ -82,7 +96,53 @@ def read_traces(dynamic: DynamicObject, elf: ElfFacts) -> Traces:
         pythons.pop() if len(pythons) == 1 else None,
         elf.compilers,
         elf.python_tag,
+        _told(dynamic, elf),
     )
+
+
+def _told(dynamic: DynamicObject, elf: ElfFacts) -> str | None:
+    """The newest version in the code of a file that tells torch the version of its headers.
+
+    Its headers compare the running torch with older versions too, never with newer ones.
+    """
+    if not any(s.name in _TOLD for s in elf.symbols if s.shndx == SHN_UNDEF):
+        return None
+    section = dynamic.image.section(".text")
+    if section is None:
+        return None
+    read = _READERS.get(elf.machine)
+    end = section.offset + min(section.size, MAX_CODE)
+    for start in range(section.offset, end, _CHUNK) if read is not None else ():
+        # Every call passes it: where one is, no other part of the code says more.
+        found = read(dynamic.image.read(start, min(_CHUNK, end - start)))
+        if found:
+            return max(found, key=_numbers)
+    return None
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _x86_versions(code: bytes) -> set[str]:
+    return {
+        f"2.{match[2][0]}.{match[1][0]}"
+        for match in _MOV.finditer(code)
+        # REX.W with or without REX.B, then B8+r (Intel SDM, volume 2, MOV).
+        if code[match.start() - 2 : match.start() - 1] in (b"\x48", b"\x49")
+        and code[match.start() - 1] & 0xF8 == 0xB8
+    }
+
+
+def _a64_versions(code: bytes) -> set[str]:
+    found = set()
+    for match in _MOVZ.finditer(code):
+        start = match.start() - 2
+        if start >= 0 and start % 4 == 0:
+            immediate = int.from_bytes(code[start : start + 4], "little") >> 5 & 0xFFFF
+            if immediate >> 8 == 2 and 9 <= immediate & 0xFF < 0x80:
+                found.add(f"2.{immediate & 0xFF}")
+    return found
 
 
 def _headers_in(raw: bytes) -> tuple[set[str], set[tuple[str, int]], set[str]]:
@@ -112,6 +172,12 @@ def _places(raw: bytes, text: bytes) -> Iterator[int]:
             return
         yield at
         at = raw.find(text, at + 1)
+
+
+_READERS: dict[str, Callable[[bytes], set[str]]] = {
+    "x86_64": _x86_versions,
+    "aarch64": _a64_versions,
+}
 
 
 def words_of(names: Iterable[bytes]) -> frozenset[str]:
