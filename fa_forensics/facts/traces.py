@@ -111,8 +111,10 @@ def _told(dynamic: DynamicObject, elf: ElfFacts) -> str | None:
     if section is None:
         return None
     read = _READERS.get(elf.machine)
+    if read is None:
+        return None
     end = section.offset + min(section.size, MAX_CODE)
-    for start in range(section.offset, end, _CHUNK) if read is not None else ():
+    for start in range(section.offset, end, _CHUNK):
         # Every call passes it: where one is, no other part of the code says more.
         found = read(dynamic.image.read(start, min(_CHUNK, end - start)))
         if found:
