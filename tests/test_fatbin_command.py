@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_fatbin_containers import host
+from test_hip import bundle
 
 from fixtures import husk
 
@@ -68,6 +70,18 @@ def test_wrong_usage_is_exit_code_2() -> None:
 def test_file_without_gpu_code_says_so() -> None:
     done = run(sys.executable)
     assert (done.returncode, done.stdout) == (0, "no GPU code\n")
+
+
+def test_code_for_other_vendors_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "libamd.so"
+    path.write_bytes(host({".hip_fatbin": bundle("hipv4-amdgcn-amd-amdhsa--gfx942")}))
+    done = run(str(path))
+    assert done.returncode == 0
+    assert done.stdout.startswith("no CUDA code\n")
+    assert "AMD GPUs by ROCm (gfx942)" in done.stdout
+    document = json.loads(run(str(path), "--json").stdout)
+    assert document["gpu_code"] == []
+    assert document["other_gpu_code"][0]["targets"] == ["gfx942"]
 
 
 def test_it_starts_without_heavy_imports(library: str) -> None:

@@ -7,10 +7,14 @@ Exit codes: 0 listed (also when there is no GPU code), 2 usage, 3 could not be a
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from fa_forensics.errors import EXIT_NOT_ANALYSED, EXIT_OK, EXIT_USAGE, ForensicsError
 from fa_forensics.facts.fatbin.images import DeviceCode, summary
 from fa_forensics.facts.fatbin.reader import read_file
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.hip import OtherCode
 
 USAGE = "usage: python -m fa_forensics.facts.fatbin FILE [--json]"
 
@@ -32,14 +36,32 @@ def main(arguments: list[str]) -> int:
     except ForensicsError as error:
         print(f"error: {_printable(error.message)}", file=sys.stderr)
         return error.exit_code if error.exit_code == EXIT_USAGE else EXIT_NOT_ANALYSED
-    print(_as_json(code) if as_json else _as_text(code))
+    others = _others(files[0]) if not code.images else []
+    print(_as_json(code, others) if as_json else _as_text(code, others))
     if not as_json:
-        for problem in code.problems:
+        for problem in (*code.problems, *(text for other in others for text in other.problems)):
             print(f"warning: {problem}", file=sys.stderr)
     return EXIT_OK
 
 
-def _as_text(code: DeviceCode) -> str:
+def _others(path: str) -> list[OtherCode]:
+    """What a file without CUDA code has for other GPUs; nothing in a bare .fatbin."""
+    from fa_forensics.errors import NotAnElfFile
+    from fa_forensics.facts.elf.image import ElfImage
+    from fa_forensics.facts.hip import read_other_code
+
+    try:
+        with ElfImage(path) as image:
+            return list(read_other_code(image))
+    except NotAnElfFile:
+        return []
+
+
+def _as_text(code: DeviceCode, others: list[OtherCode]) -> str:
+    if not code.images and others:
+        from fa_forensics.facts.hip import describe
+
+        return "\n".join(["no CUDA code", *(describe(other) for other in others)])
     if not code.images:
         return "no GPU code"
     lines = []
@@ -58,7 +80,7 @@ def _as_text(code: DeviceCode) -> str:
     return "\n".join(lines)
 
 
-def _as_json(code: DeviceCode) -> str:
+def _as_json(code: DeviceCode, others: list[OtherCode]) -> str:
     import json
 
     document = {
@@ -69,6 +91,7 @@ def _as_json(code: DeviceCode) -> str:
             for kind, arch, count, size in summary(code.images)
         ],
         "images": [image._asdict() for image in code.images],
+        "other_gpu_code": [other._asdict() for other in others],
         "problems": list(code.problems),
     }
     return json.dumps(document, indent=1)

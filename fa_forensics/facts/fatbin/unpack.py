@@ -129,14 +129,12 @@ class Stream:
         while left > 0:
             if not self.buffer and not self._ended:
                 self._pull(min(TEXT_STEP, left))
-            text, size = self.buffer, min(len(self.buffer), left)
-            if not size:
+            text, self.buffer = self.buffer[:left], self.buffer[left:]
+            if not text:
                 return
-            for at in range(0, size, TEXT_STEP):
-                yield bytes(text[at : min(at + TEXT_STEP, size)])
-            self.buffer = text[size:]
-            self._base += size
-            left -= size
+            self._base += len(text)
+            left -= len(text)
+            yield bytes(text)
 
     def _pull(self, size: int) -> None:
         """Decompress about ``size`` further bytes."""
