@@ -225,6 +225,17 @@ def test_head_dimensions_leave_out_kernels_without_code() -> None:
     ]
 
 
+def test_names_that_are_costly_to_demangle_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(kernel_names, "demangle", lambda name: asked.append(name) or name)
+    hostile = [
+        Kernel(f"_ZN5flash{n}" + "IS0_" * 40 + "Ev", ("sm_80",), ()) for n in range(10, 5010)
+    ]
+    groups = group_kernels(hostile)
+    assert sum(group.kernels for group in groups) == 5000
+    assert len(asked) == kernel_names.MAX_COSTLY
+
+
 def test_view_is_plain_json() -> None:
     inventory = KernelInventory(GROUPED, 4, (("sm_100", 1),), False, ("one",))
     view = kernels_view(inventory, names=True)

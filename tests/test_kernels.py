@@ -154,6 +154,20 @@ def test_without_the_lz4_package_the_answer_is_the_same(
     assert len(with_package.kernels) == 903
 
 
+def test_very_large_lz4_blocks_are_read_from_their_beginning(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpack, "MAX_WHOLE", 1000)
+    monkeypatch.setattr(unpack, "MAX_TOTAL_SLOW", 1 << 18)
+    found = read(
+        packed(2, 80, cubin(FUNCTIONS, code=300_000), "lz4"),
+        packed(1, 90, PTX * 2000, "lz4"),
+    )
+    assert list(listed(found)) == ["_Z1av", "_Z1bIiEvT_"]
+    assert found.unread == (("compute_90", 1),)
+    assert "in very large blocks" in found.problems[0]
+
+
 def test_without_zstandard_it_is_said_what_could_not_be_looked_into(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,15 +54,18 @@ def lz4_pieces(block: bytes, limit: int, step: int = CHUNK) -> Iterator[bytes]:
         length = min(length + 4, limit - total - len(out))
         if not 0 < distance <= len(out):
             raise DamagedFile("the LZ4 data refers to bytes before its start")
-        start = len(out) - distance
-        pattern = out[start : start + length]
-        repeats = -(-length // len(pattern))
-        out += (pattern * repeats)[:length]
-        if len(out) - given >= step:
-            yield bytes(out[given:])
-            total += max(0, len(out) - _LZ4_REACH)
-            del out[: max(0, len(out) - _LZ4_REACH)]
-            given = len(out)
+        while length:
+            # A match may be as long as it likes; it is written out piece by piece.
+            part = min(length, CHUNK)
+            start = len(out) - distance
+            pattern = out[start : start + part]
+            out += (pattern * -(-part // len(pattern)))[:part]
+            length -= part
+            if len(out) - given >= step:
+                yield bytes(out[given:])
+                total += max(0, len(out) - _LZ4_REACH)
+                del out[: max(0, len(out) - _LZ4_REACH)]
+                given = len(out)
     if len(out) > given:
         yield bytes(out[given:])
 

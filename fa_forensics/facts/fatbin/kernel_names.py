@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fa_forensics.facts.demangle import demangle, qualified_name
+from fa_forensics.facts.demangle import MANY_REFERENCES, demangle, qualified_name
 from fa_forensics.facts.fatbin.kernels import in_order
 
 if TYPE_CHECKING:
@@ -86,8 +86,10 @@ def group_kernels(kernels: Iterable[Kernel]) -> tuple[KernelGroup, ...]:
     """FlashAttention's kernels first, by direction, type and head dimension; then by name."""
     members: dict[tuple[str, FlashKernel | None], list[Kernel]] = {}
     options: dict[tuple[str, FlashKernel | None], set[str]] = {}
+    costly = 0
     for kernel in kernels:
-        flash = flash_kernel(kernel.name)
+        costly += not _cheap(kernel.name)
+        flash = flash_kernel(kernel.name) if costly <= MAX_COSTLY else None
         if flash is None:
             key: tuple[str, FlashKernel | None] = (base_name(kernel.name), None)
         else:
@@ -165,8 +167,16 @@ def _label(flash: FlashKernel) -> str:
 
 #: What every FlashAttention kernel's mangled name holds. Only these names are demangled.
 _FLASH_NAME = re.compile(r"\d(flash_(?:fwd|bwd)_\w*?kernel)I|5flash\d|Collective(?:Mainloop)")
+#: Names that repeat so much of themselves (S_, S0_, T_) are demangled in a process of their own,
+#: which takes milliseconds: FlashAttention 3 has 22 such kernels, a hostile file any number.
+MAX_COSTLY = 300
+_REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
 _INTEGER = re.compile(r"-?\d+")
 _FA3_KERNEL = re.compile(r"\bflash::(FlashAttn(?:Fwd|Bwd)\w*)<")
+
+
+def _cheap(name: str) -> bool:
+    return len(_REFERENCE.findall(name)) <= MANY_REFERENCES
 
 
 def flash_kernel(name: str) -> FlashKernel | None:
@@ -284,8 +294,8 @@ def base_name(name: str) -> str:
     """A kernel's qualified name without template arguments and parameters.
 
     Kernels are functions at namespace scope, so their mangled names begin with plain
-    lengths and names, which are read here; others are demangled. Source of the
-    grammar: Itanium C++ ABI, "Mangling" (5.1.3 Operator and other names).
+    lengths and names, which are read here; others are demangled, if that costs little. Source
+    of the grammar: Itanium C++ ABI, "Mangling" (5.1.3 Operator and other names).
     """
     if not name.startswith("_Z"):
         return name
@@ -307,7 +317,7 @@ def base_name(name: str) -> str:
         if not nested and parts[0] != "std":
             break
     if not parts or at >= len(name) or name[at] in "BKVr" or (nested and name[at] not in "IE"):
-        return _without_templates(qualified_name(demangle(name)))
+        return _without_templates(qualified_name(demangle(name))) if _cheap(name) else name
     return "::".join(_shown(part) for part in parts if not part.startswith("_INTERNAL_"))
 
 
