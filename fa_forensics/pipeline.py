@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -45,7 +45,8 @@ class Options:
     ``confirm`` is True (asked for), False (forbidden) or None (only for files inside the
     inspected environment). ``cuobjdump`` is None (not asked), "" (find one) or a path.
     ``timeout_s`` bounds each child process. ``torch`` holds the texts of ``--torch``: each
-    file is judged against each of them, or without any against the installed one.
+    file is judged against each of them, or without any against the installed one; with
+    ``installed_too`` against that one first and then against each of them.
     ``atlas`` is the directory of the table of releases, None for the shipped one.
     """
 
@@ -54,6 +55,7 @@ class Options:
     cuobjdump: str | None = None
     timeout_s: float = 60.0
     torch: tuple[str, ...] = ()
+    installed_too: bool = False
     atlas: str | None = None
 
 
@@ -83,6 +85,20 @@ def inspect(
                 run.finish()  # before its unpacked copy goes
                 stack.close()
         run.finish()
+    return Report(__version__, environment_view(environment), tuple(run.reports))
+
+
+def inspect_found(
+    found: Iterable[tuple[str, Targets]], environment: Environment, options: Options
+) -> Report:
+    """Inspect files that are known already, each group under the argument that names it.
+
+    Raises ``UsageError`` for a ``--torch`` that names no release.
+    """
+    run = _Run(environment, options)
+    for argument, targets in found:
+        run.add(argument, targets)
+    run.finish()
     return Report(__version__, environment_view(environment), tuple(run.reports))
 
 
@@ -163,7 +179,8 @@ class _Run:
             return (None,)
         from fa_forensics.asked import asked_for
 
-        return [asked_for(r, self._table, self.environment, machine) for r in self._requests]
+        asked = [asked_for(r, self._table, self.environment, machine) for r in self._requests]
+        return [None, *asked] if self.options.installed_too else asked
 
 
 def _group_of(argument: str, file: FileFacts) -> str:
@@ -214,6 +231,7 @@ def _report(
             *file.skipped,
             *(table.skipped(file.elf.machine) if uses_table else ()),
             *_cuda_skips(asked),
+            *_header_skips(releases),
         ),
         elf=elf_view(file.elf, linked.resolution),
         undefined=_bound_symbols(file, linked),
@@ -233,6 +251,12 @@ def _report(
         problem=problem,
         hint=_hint(ctx, environment) if problem is not None else None,
     )
+
+
+def _header_skips(releases: ReleaseFacts | None) -> tuple[Skipped, ...]:
+    if releases is None or releases.problem is None:
+        return ()
+    return (Skipped("atlas", f"torch's headers were not compared: {releases.problem}"),)
 
 
 def _cuda_skips(asked: Asked | None) -> tuple[Skipped, ...]:

@@ -137,6 +137,7 @@ def _release_facts(
         best=built.best,
         evidence=built.evidence,
         confidence=built.confidence,
+        problem=built.problem,
         stable_floor=window.releases[0] if file.stable_abi and window.releases else None,
     )
 

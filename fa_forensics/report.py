@@ -129,8 +129,9 @@ class ReleaseFacts:
     built on, ``best`` the likeliest of them, with one sentence of ``evidence`` for each
     bound; ``together`` counts the files of its package that were judged as one,
     ``package_links`` is what all of these link with. ``stable_floor`` is the release where
-    the last of the stable interface's names that it needs appeared. ``exported_by`` has the
-    releases of names that are missing here. The texts are intervals in words: "2.4.0 - 2.6.0".
+    the last of the stable interface's names that it needs appeared. ``problem`` is why
+    torch's headers could not narrow the window. ``exported_by`` has the releases of names
+    that are missing here. The texts are intervals in words: "2.4.0 - 2.6.0".
     """
 
     machine: str
@@ -149,6 +150,7 @@ class ReleaseFacts:
     package_links: tuple[str, ...] = ()
     package_text: str = ""
     stable_floor: str | None = None
+    problem: str | None = None
     exported_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     exported_text: Mapping[str, str] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from fa_forensics.rules.flavour_split import split_by_flavour
 from fa_forensics.rules.remedy import (
     build_for_this_torch,
     build_torch,
+    build_words,
     remedies,
     remedy_notes,
     same_minor,
@@ -113,8 +114,7 @@ def other_torch_minor(ctx: Context) -> Sequence[Judged]:
         code="FA303",
         severity="warning",
         confidence="medium",
-        title=f"every name resolves in torch {torch.version}, but the file was made for torch "
-        f"{where[0]}",
+        title=f"every name resolves in torch {torch.version}, but the file was {build_words(ctx)}",
         evidence=tuple(
             Evidence(text, ctx.elf.path, TABLE)
             for text in (ctx.releases.evidence if ctx.releases is not None else ())

@@ -34,9 +34,7 @@ def wrong_claim(ctx: Context) -> Sequence[Judged]:
         return ()
     some = f"{len(broken)} of those {len(claimed)} releases"
     what = "any of those releases" if len(broken) == len(claimed) else some
-    honest = f"torch>={facts.package_links[0]},<={facts.package_links[-1]}"
-    if facts.package_links[-1] == facts.known[-1]:
-        honest = f"torch>={facts.package_links[0]}"
+    honest = _honest(facts)
     finding = Finding(
         code="FA701",
         severity="note" if links_here(ctx) else "warning",
@@ -55,6 +53,19 @@ def wrong_claim(ctx: Context) -> Sequence[Judged]:
         help=(pip(ctx, f'install "{honest}"'),),
     )
     return (Judged(RANK_NONE, finding),)
+
+
+def _honest(facts: ReleaseFacts) -> str:
+    """What a package's binaries keep to: their run of releases around the likeliest."""
+    inside = set(facts.package_links)
+    at = facts.known.index(facts.best if facts.best in inside else facts.package_links[0])
+    first = last = at
+    while first > 0 and facts.known[first - 1] in inside:
+        first -= 1
+    while last + 1 < len(facts.known) and facts.known[last + 1] in inside:
+        last += 1
+    text = f"torch>={facts.known[first]}"
+    return text if last + 1 == len(facts.known) else f"{text},<={facts.known[last]}"
 
 
 def _lacking(facts: ReleaseFacts, broken: Sequence[str]) -> list[Evidence]:

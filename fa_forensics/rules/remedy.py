@@ -7,7 +7,13 @@ import os
 import shlex
 from functools import lru_cache
 
-from fa_forensics.facts.package import build_tags, normalized, torch_pin, torch_requirement
+from fa_forensics.facts.package import (
+    build_tags,
+    normalized,
+    satisfies,
+    torch_pin,
+    torch_requirement,
+)
 from fa_forensics.facts.torch_install import release_of
 from fa_forensics.rules.base import Context
 
@@ -119,9 +125,23 @@ def wanted_torch(ctx: Context) -> tuple[str, str] | None:
         return None
     best = facts.best
     same = [release for release in links if best is not None and same_minor(release, best)]
-    release = best if best in links else (same or links)[0]
-    assert release is not None  # links is not empty
-    return release, f"it links with torch {facts.links_text}"
+    if best in same:
+        same.insert(0, best)
+    # What the metadata asks for besides counts where it leaves a choice.
+    asked = torch_requirement(ctx.distribution.requires) if ctx.distribution else None
+    choice = same or list(links)
+    meeting = [release for release in choice if asked and satisfies(release, asked)]
+    return (meeting or choice)[0], f"it links with torch {facts.links_text}"
+
+
+def build_words(ctx: Context) -> str:
+    """``made for torch 2.4.0`` by the metadata, ``built on torch 2.4`` by the file's own names."""
+    where, stated = build_torch(ctx), built_for_torch(ctx)
+    if where is None:
+        return ""
+    if stated is not None and where[0] == stated[0]:
+        return f"made for torch {where[0]}"
+    return f"built on torch {'.'.join(where[0].split('.')[:2])}"
 
 
 def _serves(version: str, release: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, Finding
 from fa_forensics.rules.base import Context, Judged
-from fa_forensics.rules.remedy import build_torch, same_minor
+from fa_forensics.rules.remedy import build_torch, build_words, same_minor
 
 
 def in_loader_order(judged: Sequence[Judged]) -> tuple[Finding, ...]:
@@ -89,8 +89,13 @@ def _by_build_torch(ctx: Context, count: int, here: str) -> tuple[str, str]:
     if not where[2]:
         window = ctx.releases.built_text if ctx.releases is not None else where[0]
         return LINKS, f"{all_there}; it was built on one of torch {window}"
+    words = build_words(ctx)
     if same_minor(where[0], torch.release):
-        exact = torch.release in (where[0], where[0] + ".0") or where[0].count(".") < 2
-        made_for = "the release it was made for" if exact else f"and it was made for {where[0]}"
-        return LOADS, f"{all_there}, {made_for}"
-    return LINKS, f"{all_there}, but it was made for torch {where[0]}"
+        exact = words.startswith("made") and (
+            torch.release in (where[0], where[0] + ".0") or where[0].count(".") < 2
+        )
+        return (
+            LOADS,
+            f"{all_there}, {'the release it was made for' if exact else f'and it was {words}'}",
+        )
+    return LINKS, f"{all_there}, but it was {words}"
