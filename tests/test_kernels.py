@@ -162,6 +162,7 @@ def test_very_large_lz4_blocks_are_read_from_their_beginning(
     found = read(
         packed(2, 80, cubin(FUNCTIONS, code=300_000), "lz4"),
         packed(1, 90, PTX * 2000, "lz4"),
+        packed(2, 80, cubin(FUNCTIONS), "zstd"),
     )
     assert list(listed(found)) == ["_Z1av", "_Z1bIiEvT_"]
     assert found.unread == (("compute_90", 1),)

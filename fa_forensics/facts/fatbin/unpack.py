@@ -26,8 +26,8 @@ MAX_HELD = 64 << 20
 #: Bytes that are decompressed from one file; a bomb of zeros takes some seconds to get there.
 MAX_TOTAL = 8 << 30
 #: LZ4 blocks of more bytes than this are not decompressed at once, for which the package takes
-#: twice as much memory. vllm 0.4.3 has a block of 69 MB.
-MAX_WHOLE = 72 << 20
+#: twice as much memory. vllm 0.5.4 has a block of 102 MB, other libraries stay below 70.
+MAX_WHOLE = 128 << 20
 #: Bytes that come out of the slower reader, 10 MB a second.
 MAX_TOTAL_SLOW = 64 << 20
 #: An LZ4 block cannot grow to more than 255 times its size.
@@ -48,14 +48,18 @@ class Budget:
 
     def take(self, size: int, *, slow: bool = False) -> None:
         """Count decompressed bytes. Raises ``DamagedFile`` beyond the limit."""
-        self.left -= size
         if slow:
             self.left_slow -= size
-        if self.left < 0 or self.left_slow < 0:
-            limit = MAX_TOTAL if self.left < 0 else MAX_TOTAL_SLOW
-            how = "" if self.left < 0 else " without the lz4 package, or in very large blocks"
+        else:
+            self.left -= size
+        if self.left_slow < 0 and slow:
             raise DamagedFile(
-                f"could not look: {limit >> 20:,} MiB of this file were decompressed already{how}"
+                f"could not look: {MAX_TOTAL_SLOW >> 20:,} MiB of this file were decompressed "
+                "already without the lz4 package, or in very large blocks"
+            )
+        if self.left < 0:
+            raise DamagedFile(
+                f"could not look: {MAX_TOTAL >> 20:,} MiB of this file were decompressed already"
             )
 
 
