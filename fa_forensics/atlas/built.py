@@ -341,12 +341,12 @@ def _hints(traces: Traces, toolkits: Sequence[str], machine: str, atlas: Atlas) 
         (release,) = cuda
         table = _published_cuda()
         yield Hint(
-            f"the GPU code was made by CUDA {release}, for which torch {{}} was published",
-            frozenset(
-                b.release
-                for b in builds
-                if release == b.cuda or release in table.get(minor_of(b.release), ())
-            ),
+            f"the GPU code was made by CUDA {release}, that of the wheels of torch {{}}",
+            frozenset(b.release for b in builds if release == b.cuda),
+        )
+        yield Hint(
+            f"the GPU code was made by CUDA {release}, for which torch {{}} was published too",
+            frozenset(b.release for b in builds if release in table.get(minor_of(b.release), ())),
         )
     if len(traces.pybind11) == 1:
         yield Hint(
