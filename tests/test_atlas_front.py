@@ -84,6 +84,19 @@ def test_an_old_version_of_a_name_is_told_from_its_default() -> None:
     assert both == {Export("both", "V_1", False), Export("both", "V_2", True)}
 
 
+def test_weak_names_of_c_are_exports_and_those_of_cxx_are_not() -> None:
+    source = """
+    __attribute__((weak)) int ncclWeak(void) { return 1; }
+    __attribute__((weak)) int _ZN4fake6inlineEv(void) { return 2; }
+    int _ZN4fake6strongEv(void) { return 3; }
+    """
+    path = gnu_hash_library("libweak.so.1", {"": ("plain",)}, source)
+    for exports in (read_front(path.read_bytes()).exports, read_file(str(path))[1]):
+        names = {export.name for export in exports}
+        assert {"ncclWeak", "_ZN4fake6strongEv"} <= names
+        assert "_ZN4fake6inlineEv" not in names
+
+
 def test_the_soname_is_that_of_the_version_script_else_a_string_of_the_file() -> None:
     assert read_front(LIBRARIES["one version"]().read_bytes()).soname == "libone.so.12"
     plain = read_front(LIBRARIES["no version"]().read_bytes())

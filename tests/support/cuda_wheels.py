@@ -92,8 +92,9 @@ def bulk(size: int, packed: int = 0) -> str:
 def nm_exports(path: Path) -> set[tuple[str, str | None, bool]]:
     """(name, version, default) of all that nm -D lists as defined.
 
-    Tolerated difference: the absolute names (A) that stand for the versions themselves. nm
-    lists them, and no program binds to them.
+    Tolerated differences: the absolute names (A) that stand for the versions themselves, to
+    which no program binds; and weak C++ names (W, V, u), of which every file that needs one
+    has a copy of its own.
     """
     rows = oracles.nm_rows(path, "--defined-only")
     versions = {version for _letter, (_name, version, _how) in rows}
@@ -101,4 +102,5 @@ def nm_exports(path: Path) -> set[tuple[str, str | None, bool]]:
         (name, version or None, how != "@")
         for letter, (name, version, how) in rows
         if not (letter == "A" and name in versions)
+        and not (letter in "WVu" and name.startswith("_Z"))
     }

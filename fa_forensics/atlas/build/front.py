@@ -18,7 +18,13 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from fa_forensics.facts.elf.dynamic import MAX_SYMBOLS, SHN_ABS, SHN_UNDEF, gnu_hash
+from fa_forensics.facts.elf.dynamic import (
+    MAX_SYMBOLS,
+    SHN_ABS,
+    SHN_UNDEF,
+    STB_GLOBAL,
+    gnu_hash,
+)
 from fa_forensics.facts.elf.hash_table import sysv_hash
 
 #: Bindings and visibilities of what others can bind to: GLOBAL, WEAK, GNU_UNIQUE; DEFAULT,
@@ -46,16 +52,20 @@ class Export(NamedTuple):
 
 
 def is_export(symbol: Export, bind: int, visibility: int, section: int) -> bool:
-    """Whether others can bind to a symbol: it is defined here, global enough, and real.
+    """Whether a symbol is worth keeping: others can bind to it, and may not have it themselves.
 
-    The linker also makes an absolute symbol for each version; that is nothing to bind to.
+    The linker makes an absolute symbol for each version; that is nothing to bind to. And weak
+    C++ names (inline functions, template instantiations, their tables) are emitted wherever
+    they are used (Itanium C++ ABI, 5.2 "Vague Linkage"), so no file lacks one: cuDNN 8 and
+    cuSPARSELt export 220,000 of them.
     """
     marker = section == SHN_ABS and symbol.name == symbol.version
+    vague = bind != STB_GLOBAL and symbol.name.startswith("_Z")
     return (
         section != SHN_UNDEF
         and bind in EXPORTED_BINDS
         and visibility in EXPORTED_VISIBILITIES
-        and not marker
+        and not (marker or vague)
     )
 
 
