@@ -132,17 +132,39 @@ def concerns(path: str) -> bool:
     """
     module_name = bool(_PYTHON_SUFFIX.search(path))
     try:
-        with ElfImage(path) as image:
-            strings = image.section(".dynstr")
-            if strings is None or not image.supported:
-                return True  # no section headers, another machine: the reader decides
-            names = image.read(strings.offset, min(strings.size, 1 << 26))
-            if image.section(".nv_fatbin") or image.section("__nv_relfatbin"):
-                return True
+        names = _linked_names(path)
     except ForensicsError:
         return module_name
-    if module_name or b"\0PyInit_" in names:
-        return True
+    if names is None:
+        return True  # no section headers, another machine: the reader decides
+    return module_name or b"\0PyInit_" in names or _marked(names)
+
+
+def uses_torch_or_cuda(path: str) -> bool:
+    """Whether a shared object needs torch or CUDA, or holds GPU code, as far as can be read."""
+    try:
+        names = _linked_names(path)
+    except ForensicsError:
+        return False
+    return names is not None and _marked(names)
+
+
+def _linked_names(path: str) -> bytes | None:
+    """The names a shared object is linked by, with a mark for GPU code; None if hidden.
+
+    Raises ``ForensicsError`` when it cannot be read as ELF.
+    """
+    with ElfImage(path) as image:
+        strings = image.section(".dynstr")
+        if strings is None or not image.supported:
+            return None
+        names = image.read(strings.offset, min(strings.size, 1 << 26))
+        if image.section(".nv_fatbin") or image.section("__nv_relfatbin"):
+            return names + _CUDA_MARKS[0]
+        return names
+
+
+def _marked(names: bytes) -> bool:
     return any(mark in names for mark in (*_TORCH_MARKS, *_CUDA_MARKS))
 
 
