@@ -116,7 +116,14 @@ def test_what_comes_along_is_what_the_real_build_needs(version: str) -> None:
     sonames = {lib.soname for lib in libraries if lib.soname}
     own = {lib.path.rpartition("/")[2] for lib in record.distributions[0].libraries}
     needed = {name for lib in record.distributions[0].libraries for name in lib.needed}
-    for name in (needed & sonames) | {n for n in needed & own if n.startswith("libtorch")}:
+    # Copies in torch's own wheel: their names have a hash, their DT_SONAME has none.
+    copies = {
+        lib.soname
+        for lib in record.distributions[0].libraries
+        if lib.soname and lib.path.rpartition("/")[2] in needed
+    }
+    assert {"libc10.so", "libgomp.so.1"} <= copies
+    for name in copies | (needed & sonames) | {n for n in needed & own if n.startswith("libtorch")}:
         assert torch.brings(name) is not None, name
     assert torch.brings("libcudart.so.11.0") is None
     assert torch.brings("libcudart.so.13") is None
@@ -241,3 +248,72 @@ def test_a_file_for_another_machine_is_judged_in_torchs_part_alone() -> None:
     assert "torch/stable" not in owners and "libc" in owners
     (old,) = document_of(husk_file(identity), python, torch=("2.8.0",))["targets"]
     assert old["verdict"] == "fails" and old["missing"]
+
+
+# --- CUDA's own names ---------------------------------------------------------------------------
+
+#: nvJitLink is pinned by no torch before 2.6: pip takes the newest, and so does the table.
+CUDA_BUILDS = ("2.2.2+cu121", "2.4.0+cu121", "2.6.0+cu124", "2.9.1+cu128", "2.14.1+cu130")
+SONAMES = (
+    "libcudart.so.12", "libcudart.so.13", "libnvrtc.so.12", "libnccl.so.2", "libcudnn.so.8",
+    "libcudnn.so.9", "libcupti.so.12", "libcusolver.so.11", "libnvJitLink.so.12",
+)  # fmt: skip
+
+
+@cache
+def recorded_names(version: str, soname: str) -> frozenset[str] | None:
+    """The recorded names of one library of one torch build, None where it has no such library."""
+    for dist in load_record(version).distributions:
+        for library in dist.libraries:
+            if library.soname == soname:
+                return library.names()
+    return None
+
+
+@pytest.mark.parametrize("version", CUDA_BUILDS)
+@pytest.mark.parametrize("soname", SONAMES)
+def test_cudas_names_are_those_that_the_builds_own_libraries_define(
+    version: str, soname: str
+) -> None:
+    """Oracle: the recorded exports of the very wheels that this build of torch pins."""
+    torch = requested(version.partition("+")[0])
+    here = recorded_names(version, soname)
+    assert (torch.brings(soname) is not None) == (here is not None)
+    if here is None:
+        return
+    asked = frozenset().union(*(recorded_names(v, soname) or () for v in CUDA_BUILDS))
+    loaded = torch.loaded_with(["libtorch_cuda.so", soname])
+    found = {n for n in asked if torch.exporter(n, None, soname, loaded) is not None}
+    assert found == here & asked
+
+
+def test_some_of_cudas_names_differ_between_the_builds() -> None:
+    old, new = (recorded_names(v, "libcudart.so.12") for v in ("2.2.2+cu121", "2.9.1+cu128"))
+    assert old and new and new - old
+
+
+def test_another_toolkit_brings_its_own_libraries() -> None:
+    cu118 = requested("2.6.0+cu118")
+    assert (cu118.version, cu118.cuda) == ("2.6.0+cu118", "11.8")
+    place = cu118.brings("libcudart.so.11.0")
+    assert place is not None and place.startswith("nvidia-cuda-runtime-cu11==11.8.")
+    assert cu118.brings("libcudart.so.12") is None
+    assert cu118.brings("libnvrtc.so.12") is None
+    cu126 = requested("2.6.0+cu126").brings("libcudart.so.12")
+    assert cu126 is not None and cu126.startswith("nvidia-cuda-runtime-cu12==12.6.")
+
+
+def test_without_the_cuda_table_torchs_needs_are_believed_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from fa_forensics.atlas.libraries import CudaLibraries
+    from fa_forensics.errors import AtlasDamaged
+
+    def damaged(*_: object) -> CudaLibraries:
+        raise AtlasDamaged("cuda.trie is cut short")
+
+    monkeypatch.setattr(CudaLibraries, "open", damaged)
+    (target,) = document_of(husk_file(FILE), stub("2.13.0+cpu").python, torch=("2.4.0",))["targets"]
+    assert target["verdict"] == "loads"
+    (skip,) = [row for row in target["skipped"] if row["rule"] == "atlas"]
+    assert "cuda.trie is cut short" in skip["reason"]

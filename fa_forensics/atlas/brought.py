@@ -1,8 +1,8 @@
 """The CUDA libraries that come along with a torch build, by the wheels it pins.
 
-A wheel that is pinned is taken in that version; one that only another wheel asks for
-(nvJitLink, and all of ``cuda-toolkit`` since torch 2.12) in the newest of the same CUDA
-release. A library that the table of CUDA wheels does not hold is believed to have what is
+A wheel that is pinned is taken in that version; nvJitLink, where other wheels ask for any
+version of it, in the newest. Of another toolkit than the build's own it is the newest wheel of
+that CUDA release. A library that the table of CUDA wheels does not hold is believed to have what is
 asked of it: it was not looked at.
 """
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fa_forensics.atlas.builds import Build
     from fa_forensics.atlas.libraries import CudaLibraries, LibraryRelease
 
+_HASH = re.compile(r"-[0-9a-f]{8}(?=\.so)")
 _SUFFIX = re.compile(r"-cu(\d+)$")
 #: The first CUDA major version whose wheels carry no ``-cuNN``: nvidia-cublas 13.
 _UNSUFFIXED = "13"
@@ -36,12 +37,14 @@ class BroughtLibraries:
 
     def __init__(self, build: Build, cuda: str, table: CudaLibraries | None, folder: str) -> None:
         self._build = build
+        self._needed = answering_to(build.needed)
         self._cuda = cuda
         self._table = table
         self._folder = folder
         self._pins = build.requires if cuda == build.cuda else {}
-        self._stems = {_stem(name) for name in build.requires} | {_UNPINNED}
-        self._whole = "cuda-toolkit" in build.requires
+        stems = {_stem(name) for name in build.requires}
+        self._pins_nvjitlink = _UNPINNED in stems
+        self._stems = stems | {_UNPINNED}
         self._chosen: dict[str, LibraryRelease | None] = {}
 
     def place(self, soname: str) -> str | None:
@@ -50,7 +53,7 @@ class BroughtLibraries:
         if chosen is not None:
             return f"{chosen.distribution}=={chosen.version}/{soname}"
         same_major = (self._build.cuda or "").split(".")[0] == self._cuda.split(".")[0]
-        needed = soname in self._build.needed and is_cuda_library(soname)
+        needed = soname in self._needed and is_cuda_library(plain_soname(soname))
         return f"{self._folder}/{soname}" if needed and same_major else None
 
     def release_of(self, soname: str) -> LibraryRelease | None:
@@ -72,11 +75,11 @@ class BroughtLibraries:
         return None
 
     def _sonames(self, wanted: Sequence[str]) -> list[str]:
-        known = {*(self._table.sonames() if self._table else ()), *self._build.needed}
+        known = {*(self._table.sonames() if self._table else ()), *self._needed}
         return [
             soname
             for soname in sorted(known)
-            if any(soname == want or soname.startswith(want + ".") for want in wanted)
+            if any(soname == w or plain_soname(soname).startswith(w + ".") for w in wanted)
             and self.place(soname) is not None
         ]
 
@@ -89,6 +92,8 @@ class BroughtLibraries:
             return self._at_the_pin(pinned, soname)
         if not rows:
             return None
+        if _stem(rows[0].distribution) == _UNPINNED and not self._pins_nvjitlink:
+            return max(rows, key=_by_version)  # no wheel names a version: pip takes the newest
         of_toolkit = [row for row in rows if row.version.startswith(self._cuda + ".")]
         return max(of_toolkit or rows, key=_by_version)
 
@@ -101,7 +106,7 @@ class BroughtLibraries:
         """
         distribution = rows[0].distribution
         pin = release_key(self._pins[distribution])
-        if soname not in self._build.needed and not self._carried(distribution, soname, rows):
+        if soname not in self._needed and not self._carried(distribution, soname, rows):
             return None
         upto = [row for row in rows if release_key(row.version) <= pin]
         return max(upto, key=_by_version) if upto else min(rows, key=_by_version)
@@ -122,7 +127,21 @@ class BroughtLibraries:
             return True
         if _major(row.distribution) != self._cuda.split(".")[0]:
             return False
-        return self._whole or _stem(row.distribution) in self._stems
+        return _stem(row.distribution) in self._stems
+
+
+def plain_soname(soname: str) -> str:
+    """The soname without the hash in a wheel's own copy: libcudart-80664282.so.10.2."""
+    return _HASH.sub("", soname)
+
+
+def answering_to(needed: Sequence[str]) -> frozenset[str]:
+    """The names that needed libraries answer to once they are loaded.
+
+    The copies in torch's wheels have a hash in their file names and in the DT_NEEDED of
+    those who need them, but keep their DT_SONAME.
+    """
+    return frozenset(needed) | {plain_soname(soname) for soname in needed}
 
 
 def _by_version(row: LibraryRelease) -> tuple[tuple[int, ...], str]:

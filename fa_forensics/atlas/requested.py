@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fa_forensics.atlas.brought import answering_to, plain_soname
 from fa_forensics.atlas.builds import release_key
 from fa_forensics.errors import AtlasDamaged, ForensicsError, UsageError
 from fa_forensics.facts.demangle import demangle, mentions_cxx11, mentions_old_string
@@ -187,7 +188,9 @@ class RequestedTorch:
         #: Why CUDA's own names could not be looked up, one sentence; None where they could.
         self.problem: str | None = None
         # The wheels carry GCC's OpenMP runtime themselves, under this or a name with a hash.
-        self._openmp = frozenset(s for s in build.needed if s.startswith(("libgomp.", "libgomp-")))
+        self._openmp = frozenset(
+            s for s in answering_to(build.needed) if plain_soname(s).startswith("libgomp.")
+        )
         self._cuda: BroughtLibraries | None = None
         self._library: dict[str, str | None] = {}
 
@@ -212,7 +215,7 @@ class RequestedTorch:
             return f"{self.folder}/{soname}" if there else None
         if soname in self._openmp:
             return f"{self.folder}/{soname}"
-        if self.cuda is None or not is_cuda_library(soname):
+        if self.cuda is None or not is_cuda_library(plain_soname(soname)):
             return None
         return self._cuda_side().place(soname)
 
@@ -222,7 +225,9 @@ class RequestedTorch:
         return tuple(
             soname
             for soname in self.build.needed
-            if not is_cuda_library(soname) and soname not in self._openmp and soname not in _DRIVER
+            if not is_cuda_library(plain_soname(soname))
+            and soname not in self._openmp
+            and soname not in _DRIVER
         )
 
     def loaded_with(self, sonames: Iterable[str]) -> frozenset[str]:
@@ -243,7 +248,7 @@ class RequestedTorch:
         owner = owner_of(symbol, version, demangle(symbol))
         if owner == "libgomp" and self._openmp and "libtorch_cpu.so" in loaded:
             return f"{self.folder}/{min(self._openmp)}"
-        with_cuda = bool(loaded & _CUDA_ONLY) or any(is_cuda_library(s) for s in loaded)
+        with_cuda = any(s in _CUDA_ONLY or is_cuda_library(plain_soname(s)) for s in loaded)
         if self.cuda is not None and not is_torch(owner) and with_cuda:
             wanted = (version_file,) if version_file else libraries_of(owner)
             place = self._cuda_side().exporter(symbol, version, wanted)
