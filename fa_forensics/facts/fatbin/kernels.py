@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fa_forensics.errors import DamagedFile
 from fa_forensics.facts.fatbin.images import DeviceCode, Image, arch_key
 from fa_forensics.facts.fatbin.symbols import FrontTables, cubin_entries, ptx_entries
-from fa_forensics.facts.fatbin.unpack import TEXT_STEP, Budget, Stream
+from fa_forensics.facts.fatbin.unpack import TEXT_STEP, Budget, Stream, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -209,10 +209,11 @@ class _Run:
         end = min(start + image.payload_bytes, len(self.data))
         if image.kind in PTX_KINDS:
             steps = range(start, end, TEXT_STEP)
-            return ptx_entries(self.data[at : min(at + TEXT_STEP, end)] for at in steps)
+            return ptx_entries(fetch(self.data, at, min(at + TEXT_STEP, end)) for at in steps)
 
         def read(offset: int, length: int) -> bytes:
-            return self.data[start + offset : max(start, min(start + offset + length, end))]
+            first = start + min(offset, end - start)
+            return fetch(self.data, first, min(first + length, end))
 
         return cubin_entries(read, end - start)
 
