@@ -249,6 +249,7 @@ def test_list_equals_a_live_cuobjdump_on_whole_files() -> None:
         for tool in tools:
             report = compare(code, start(path, tool, 120).finish(), toolkits)
             statuses.append(report.status)
-            known = report.status == "agrees" or "CUDA 12.0 to 12.2" in report.detail
+            stop = ("CUDA 12.0 to 12.2", "no longer reads the oldest architectures")
+            known = report.status == "agrees" or any(text in report.detail for text in stop)
             assert known and not report.differences, (path, report)
     assert "agrees" in statuses

@@ -90,6 +90,24 @@ def test_head_dimensions_are_one_line_for_architectures_that_are_alike() -> None
     ]
 
 
+def test_flash_attention_kernels_that_some_architectures_lack_are_named() -> None:
+    lines = kernel_lines(
+        view(
+            group("FwdSm80<hdim 64>", {"sm_80": 4, "sm_90a": 4}, empty=("sm_90a",)),
+            group("FwdSm90<hdim 64>", {"sm_90a": 4}),
+            group("BwdSm90<hdim 64>", {"sm_90a": 4}),
+            group("Combine<hdim 64>", TWO),
+            group("others", {"sm_80": 1}),
+        ),
+        80,
+    )
+    assert lines[2:5] == [
+        "not for every architecture",
+        "  only for sm_80: FwdSm80",
+        "  only for sm_90a: FwdSm90, BwdSm90",
+    ]
+
+
 def test_many_architectures_are_listed_below_the_name() -> None:
     archs = {f"sm_{number}": 7 for number in (70, 75, 80, 86, 89, 90, 100, 120)}
     some = {**archs, "sm_120": 2}

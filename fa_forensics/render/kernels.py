@@ -30,6 +30,7 @@ def kernel_lines(
     lines = _head(view, width, paint)
     lines += _head_dims(view["head_dims"], width, paint)
     flash = [group for group in view["groups"] if group["flash"]]
+    lines += _uneven(flash, view["archs"], width, paint)
     others = [group for group in view["groups"] if not group["flash"]]
     shown = others
     if not everything and len(others) > MOST_OTHERS:
@@ -87,6 +88,26 @@ def _head_dims(rows: Sequence[View], width: int, paint: Paint) -> list[str]:
         dims = [str(dim) for dim in key[3]]
         lines += flow([*dims, f"({', '.join(archs)})"], width, start, " " * len(start))
     return lines
+
+
+def _uneven(groups: Sequence[View], archs: Sequence[str], width: int, paint: Paint) -> list[str]:
+    """``only for sm_90a: FlashAttnFwdSm90``: kernels that some architectures lack, or have empty.
+
+    FlashAttention 3 has other kernels for Ampere than for Hopper.
+    """
+    covered: dict[str, dict[str, None]] = {}
+    for group in groups:
+        own = covered.setdefault(group["flash"]["kernel"], {})
+        own.update((row["arch"], None) for row in group["archs"] if not row["empty"])
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, own in covered.items():
+        if own and len(own) < len(archs):
+            alike.setdefault(tuple(arch for arch in archs if arch in own), []).append(name)
+    lines = []
+    for some, names in alike.items():
+        text = f"only for {', '.join(some)}: {', '.join(escape(name) for name in names)}"
+        lines += sentence(text, width, "  ", "    ")
+    return ["", paint("not for every architecture", "bold"), *lines] if lines else []
 
 
 def _table(groups: Sequence[View], width: int, paint: Paint) -> list[str]:
