@@ -30,11 +30,20 @@ TOOL_NAME = "fa-forensics"
 
 Document = dict[str, object]
 
+#: What stands for the results in the document of a run that ended in an error, by command.
+_NO_RESULTS: dict[str, Document] = {
+    "inspect": {"targets": []},
+    "why": {"answers": []},
+    "upgrade": {"packages": []},
+    "atlas diff": {"difference": None},
+    "atlas releases": {"releases": []},
+}
+
 
 def inspect_document(report: Report) -> Document:
     """The document of ``inspect``."""
     return {
-        **_head(report.tool_version, report.environment),
+        **head(report.tool_version, report.environment),
         "targets": [_target(target) for target in report.targets],
     }
 
@@ -42,14 +51,15 @@ def inspect_document(report: Report) -> Document:
 def why_document(report: WhyReport) -> Document:
     """The document of ``why``."""
     return {
-        **_head(report.tool_version, report.environment),
+        **head(report.tool_version, report.environment),
         "answers": [_answer(answer) for answer in report.answers],
         "problem": report.problem,
-        "torch": None if report.torch is None else _judged_torch(report.torch),
+        "torch": None if report.torch is None else judged_torch(report.torch),
     }
 
 
-def _judged_torch(torch: JudgedTorch) -> Document:
+def judged_torch(torch: JudgedTorch) -> Document:
+    """The torch that was asked for, and what stood for it."""
     return {
         "requested": torch.requested,
         "version": torch.version,
@@ -66,12 +76,10 @@ def error_document(
 ) -> Document:
     """The document of a run that ended in an error: a legal one without results.
 
-    ``command`` is ``inspect`` or ``why``; it decides whether ``targets`` or ``answers``
-    is the empty list.
+    ``command`` decides which list is there and empty: ``targets``, ``answers``, ...
     """
-    results = "answers" if command == "why" else "targets"
     error = {"message": message, "hint": hint, "exit_code": exit_code}
-    return {**_head(__version__, None), results: [], "error": error}
+    return {**head(__version__, None), **_NO_RESULTS[command], "error": error}
 
 
 def dumps(document: Mapping[str, object]) -> str:
@@ -86,7 +94,8 @@ def dumps(document: Mapping[str, object]) -> str:
     return text + "\n"
 
 
-def _head(tool_version: str, environment: Mapping[str, object] | None) -> Document:
+def head(tool_version: str, environment: Mapping[str, object] | None) -> Document:
+    """What every document starts with."""
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": TOOL_NAME, "version": tool_version},
@@ -110,12 +119,12 @@ def _target(target: TargetReport) -> Document:
         "missing": sorted(set(target.missing)),
         "cxx11_abi": target.cxx11_abi,
         "stable_abi": target.stable_abi,
-        "links_with": _releases(target.links_with),
-        "built_on": _releases(target.built_on),
+        "links_with": sorted_releases(target.links_with),
+        "built_on": sorted_releases(target.built_on),
         "releases": None if target.releases is None else _place(target.releases),
-        "torch": None if target.torch is None else _judged_torch(target.torch),
+        "torch": None if target.torch is None else judged_torch(target.torch),
         "gpu_code": [_image(image) for image in sorted(target.gpu_code, key=_image_key)],
-        "toolkits": _releases(target.toolkits),
+        "toolkits": sorted_releases(target.toolkits),
         "cuobjdump": None
         if witness is None
         else {"status": witness.status, "path": witness.path, "detail": witness.detail},
@@ -133,7 +142,7 @@ def _place(facts: ReleaseFacts) -> Document:
     """What the table of releases says beyond ``links_with`` and ``built_on``."""
     return {
         "machine": facts.machine,
-        "known": _releases(facts.known),
+        "known": sorted_releases(facts.known),
         "symbols": facts.symbols,
         "missing": [
             {"releases": list(releases), "symbols": sorted(set(names))}
@@ -144,10 +153,10 @@ def _place(facts: ReleaseFacts) -> Document:
         "evidence": list(facts.evidence),
         "confidence": facts.confidence,
         "together": facts.together,
-        "package_links_with": _releases(facts.package_links),
+        "package_links_with": sorted_releases(facts.package_links),
         "stable_abi_floor": facts.stable_floor,
         "exported_by": {
-            name: _releases(facts.exported_by[name]) for name in sorted(facts.exported_by)
+            name: sorted_releases(facts.exported_by[name]) for name in sorted(facts.exported_by)
         },
     }
 
@@ -202,13 +211,13 @@ def _answer(answer: Answer) -> Document:
         "demangled": answer.demangled,
         "owner": answer.owner,
         "provider": answer.provider,
-        "exported_by": _releases(answer.exported_by),
+        "exported_by": sorted_releases(answer.exported_by),
         "interval": answer.interval,
         "overloads": [
             {
                 "symbol": other.symbol,
                 "demangled": other.demangled,
-                "exported_by": _releases(other.exported_by),
+                "exported_by": sorted_releases(other.exported_by),
                 "interval": other.interval,
                 "change": other.change,
             }
@@ -225,7 +234,8 @@ def _answer(answer: Answer) -> Document:
     }
 
 
-def _releases(names: Iterable[str]) -> list[str]:
+def sorted_releases(names: Iterable[str]) -> list[str]:
+    """Releases, each once, in the order of their numbers."""
     return sorted(set(names), key=natural_key)
 
 
