@@ -211,7 +211,8 @@ def check(data: str) -> int:
         elif (wheel := torch.wheel_of(*key).filename) != shipped[key]:
             print(f"torch {key[0]} {key[1]}: read from {shipped[key]}, now there is {wheel}")
             print(f"read it again: python -m fa_forensics.atlas.build torch {key[0]}")
-    missing = {"torch": lines, "cuda": cuda.missing(data)}
+    headers = [f"headers of torch {release}: missing" for release in _without_headers(data)]
+    missing = {"torch": lines, "headers": headers, "cuda": cuda.missing(data)}
     for command, those in missing.items():
         print("\n".join(those), end="\n" if those else "")
         if those:
