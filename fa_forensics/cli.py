@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fa_forensics import __version__
+from fa_forensics.commands.atlas import atlas
+from fa_forensics.commands.upgrade import upgrade
 from fa_forensics.console import (
     COLOR,
     FORMAT,
@@ -161,6 +163,10 @@ def why(
 
         print_result(why_text(report, wants_color(color), width()))
     sys.exit(_why_exit_code(report))
+
+
+main.add_command(upgrade)
+main.add_command(atlas)
 
 
 def exit_code(report: Report, fail_on: str) -> int:

@@ -56,6 +56,8 @@ THIRD_PARTY = {
     "atlas/libraries.py": {"marisa_trie"},
     "atlas/store.py": {"marisa_trie"},
     "cli.py": {"click"},
+    "commands/atlas.py": {"click"},
+    "commands/upgrade.py": {"click"},
     "console.py": {"click"},
     "facts/demangle.py": {"cxxfilt"},
     "facts/elf/facts.py": {"elftools"},

@@ -1,0 +1,216 @@
+"""What another torch would do to the extensions that are installed: each file judged twice."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from fa_forensics.asked import asked_for, read_requests
+from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.environment import Environment, find_environment
+from fa_forensics.facts.package import (
+    Distribution,
+    info_directories,
+    normalized,
+    read_distribution,
+    recorded_files,
+    satisfies,
+    torch_pin,
+    torch_requirement,
+)
+from fa_forensics.facts.targets import Target, Targets, find_targets, uses_torch_or_cuda
+from fa_forensics.facts.torch_install import release_of
+from fa_forensics.pipeline import Options, inspect_found
+from fa_forensics.placing import ReleaseTable
+from fa_forensics.report import JudgedTorch, TargetReport
+from fa_forensics.report_releases import FileChange, PackageChange, Pin, UpgradeReport
+from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+
+
+def upgrade(
+    release: str,
+    python: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    atlas: str | None = None,
+) -> UpgradeReport:
+    """Judge every CUDA extension of an environment with its own torch and with ``release``.
+
+    ``python`` and ``release`` are as for ``inspect``. Nothing is loaded or started. Raises
+    ``UsageError`` for a text that names no release, ``EnvironmentNotFound``, and
+    ``ForensicsError`` for a release that cannot be judged (newer than the table, a build
+    of its own).
+    """
+    environment = find_environment(python, None, os.environ if environ is None else environ)
+    table = ReleaseTable(atlas)
+    (request,) = read_requests((release,), table, environment)
+    asked = asked_for(request, table, environment, environment.machine)
+    if asked.judged.judged_by == "nothing":
+        raise ForensicsError(asked.problem or f"torch {release} cannot be judged")
+    installed = list(installed_distributions(environment.site_dirs))
+    with_torch = _left_to_torch(environment)
+    found = [
+        (distribution, files)
+        for distribution in installed
+        if normalized(distribution.name) not in with_torch
+        and (files := cuda_extensions(distribution, environment.site_dirs))
+    ]
+    options = Options(confirm=False, torch=(release,), installed_too=True, atlas=atlas)
+    report = inspect_found(
+        (
+            (distribution.name, Targets([Target(f, None, f) for f in files], package=distribution))
+            for distribution, files in found
+        ),
+        environment,
+        options,
+    )
+    judged = iter(pairwise(report.targets))
+    pairs = [pair for at, pair in enumerate(judged) if at % 2 == 0]
+    packages = []
+    for distribution, files in found:
+        own, pairs = pairs[: len(files)], pairs[len(files) :]
+        packages.append(_package(distribution, own, asked.judged, environment))
+    here = environment.torch.release if environment.torch else None
+    pins = tuple(pin for d in installed if (pin := _pin(d, asked.judged.release, here)))
+    return UpgradeReport(
+        report.tool_version,
+        report.environment or {},
+        asked.judged,
+        tuple(packages),
+        pins,
+        _python_notes(asked.torch.build.pythons if asked.torch else (), asked.judged, environment),
+        _together(pins, asked.judged, environment),
+    )
+
+
+def installed_distributions(site_dirs: Sequence[str]) -> Iterator[Distribution]:
+    """Every installed distribution once, as Python would find it; torch itself aside."""
+    seen = {"torch"}
+    for site in site_dirs:
+        for info in info_directories(site):
+            found = read_distribution(info)
+            if found is not None and normalized(found.name) not in seen:
+                seen.add(normalized(found.name))
+                yield found
+
+
+def cuda_extensions(distribution: Distribution, site_dirs: Sequence[str]) -> list[str]:
+    """The shared objects of a distribution that use torch or CUDA, sorted.
+
+    Without a RECORD of any, the source tree of an editable install is looked at, where
+    the metadata asks for torch. A damaged file counts with a package that asks for torch.
+    """
+    asks = torch_requirement(distribution.requires) is not None
+    files = [path for path in recorded_files(distribution) if path.endswith(".so")]
+    if not files and asks and (distribution.editable or distribution.record_path is None):
+        try:
+            with find_targets(distribution.name, site_dirs) as targets:
+                files = [target.path for target in targets]
+        except ForensicsError:
+            return []  # a package without any compiled extension
+    return sorted({path for path in files if os.path.isfile(path) and uses_torch_or_cuda(path)})
+
+
+def _left_to_torch(environment: Environment) -> set[str]:
+    """The distributions that come and go with torch: those that its metadata pins."""
+    torch = environment.torch
+    names = {
+        normalized(text.partition(";")[0].partition("==")[0].strip())
+        for text in (torch.requires if torch else ())
+        if "==" in text.partition(";")[0]
+    }
+    return names | {"torch", "triton"}
+
+
+def _package(
+    distribution: Distribution,
+    pairs: Sequence[tuple[TargetReport, TargetReport]],
+    torch: JudgedTorch,
+    environment: Environment,
+) -> PackageChange:
+    files = tuple(FileChange(now, then) for now, then in pairs)
+    facts = next((f.then.releases for f in files if f.then.releases is not None), None)
+    requires = torch_requirement(distribution.requires)
+    change = PackageChange(
+        name=distribution.name,
+        version=distribution.version,
+        requires=requires,
+        files=files,
+        links="" if facts is None else facts.package_text,
+    )
+    if not change.breaks:
+        return change
+    notes, commands = _remedy(distribution, torch, environment)
+    return PackageChange(
+        change.name, change.version, requires, files, change.links, notes, commands
+    )
+
+
+def _remedy(
+    distribution: Distribution, torch: JudgedTorch, environment: Environment
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the metadata says, and how to get a build for the other torch."""
+    name, version = distribution.name, distribution.version
+    row = row_of(name)
+    wanted = torch_requirement(distribution.requires)
+    notes = []
+    if wanted:
+        notes.append(f"Its metadata asks for torch{wanted}.")
+    if torch_pin(distribution.requires) is not None:
+        # Each release pins one torch: pip then finds the one that goes with the new torch.
+        notes.append(f"Each release of {name} goes with one torch; pip chooses by that pin.")
+        return tuple(notes), (_pip(environment, f'install "torch=={_pinnable(torch)}" {name}'),)
+    does = rebuild_does(name, row, f"torch {torch.version}")
+    notes.append(f"Once torch {torch.version} is installed, the command {does}.")
+    return tuple(notes), (rebuild_command(environment.python, name, version, row),)
+
+
+def _together(pins: Sequence[Pin], torch: JudgedTorch, environment: Environment) -> tuple[str, ...]:
+    """One command that asks pip for releases of all that exclude a torch, to go with it."""
+    if not pins or torch.judged_by == "installed":
+        return ()
+    names = " ".join(shlex.quote(pin.name) for pin in pins)
+    return (_pip(environment, f'install --dry-run "torch=={_pinnable(torch)}" {names}'),)
+
+
+def _pip(environment: Environment, arguments: str) -> str:
+    return f"{shlex.quote(environment.python)} -m pip {arguments}"
+
+
+def _pinnable(torch: JudgedTorch) -> str:
+    """The version as pip finds it on the package index: without the local part."""
+    return torch.release or torch.version.partition("+")[0]
+
+
+def _pin(distribution: Distribution, release: str | None, here: str | None) -> Pin | None:
+    """The metadata's own word against a release, where it is clear."""
+    wanted = torch_requirement(distribution.requires)
+    if not wanted or release is None or _allows(distribution, wanted, release) is not False:
+        return None
+    return Pin(
+        distribution.name,
+        distribution.version,
+        wanted,
+        distribution.metadata_path,
+        already=here is not None and _allows(distribution, wanted, here) is False,
+    )
+
+
+def _allows(distribution: Distribution, wanted: str, release: str) -> bool | None:
+    pinned = torch_pin(distribution.requires)
+    if pinned is not None and "+" in pinned:  # a local version: its release decides
+        return release_of(pinned) == release
+    return satisfies(release, wanted)
+
+
+def _python_notes(
+    pythons: Sequence[str], torch: JudgedTorch, environment: Environment
+) -> tuple[str, ...]:
+    """One sentence where no wheel of that torch is for the environment's Python."""
+    if not pythons or environment.version_short in pythons:
+        return ()
+    return (
+        f"torch {torch.release} was not published for Python {environment.version_short}, only "
+        f"for {', '.join(pythons)}: pip will not install it here.",
+    )
