@@ -34,6 +34,7 @@ from fa_forensics.rules.verdict import in_loader_order, static_verdict
 from fixtures import husk
 from fixtures.stub_torch import load_record
 
+NGC = environment(torch=torch(version="2.4.0a0+f70bd71a48.nv24.06", release="2.4.0"))
 TRUTH = Path(__file__).parent.parent / "fixtures/truth/link_truth.json"
 FILE = "vllm_flash_attn-2.5.6:vllm_flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
 #: (husk, its wheel's own claim on torch, the releases that it links with).
@@ -168,6 +169,10 @@ def verdict(**facts: Any) -> tuple[str, str]:
         ({"releases": releases(built_on=(), best=None)}, "links", "is not known"),
         ({"releases": releases(stable_floor="2.4.0"), "stable_abi": True}, "loads",
          "in torch 2.4.0 and later"),
+        ({"releases": releases(), "environment": NGC}, "links", "a build of its own"),
+        ({"releases": releases(), "environment": NGC,
+          "distribution": distribution("x", "1", "torch==2.4.0a0+f70bd71a48.nv24.06")}, "loads",
+         "the release it was made for"),
         # Metadata that the file's own names rule out does not count.
         ({"releases": releases(best="2.5.0", built_on=("2.5.0",)),
           "distribution": distribution("x", "1", "torch==2.4.0")}, "links", "built on torch 2.5"),

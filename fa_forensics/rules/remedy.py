@@ -81,11 +81,11 @@ def same_minor(one: str, other: str) -> bool:
 
 
 def links_here(ctx: Context) -> bool:
-    """Whether the torch at hand is a release that the file links with, and nothing is missing."""
+    """Whether the torch at hand has all that the file needs, whatever release it calls itself."""
     torch = ctx.environment.torch if ctx.environment else None
-    if ctx.releases is None or torch is None or ctx.missing or ctx.missing_libraries:
+    if torch is None or ctx.resolution is None:
         return False
-    return torch.release in ctx.releases.links_with
+    return not ctx.missing and not ctx.missing_libraries
 
 
 def build_torch(ctx: Context) -> tuple[str, str, bool] | None:
