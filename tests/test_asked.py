@@ -223,6 +223,7 @@ def test_a_build_that_cannot_be_judged_gets_the_tables_comment_and_no_verdict() 
     (target,) = run.document["targets"]
     assert (run.code, target["verdict"], target["missing"]) == (3, "inconclusive", [])
     assert "links with the published torch 2.4.0" in target["problem"]
+    assert "build of its own" in target["headline"]
     assert "2.4.0" in target["links_with"]
 
 

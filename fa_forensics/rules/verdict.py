@@ -26,7 +26,8 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
     if first is not None:
         return FAILS, _failure(ctx, first)
     if ctx.resolution is None:
-        if ctx.uses_torch and ctx.environment is not None and ctx.environment.torch is None:
+        no_torch = ctx.environment is not None and ctx.environment.torch is None
+        if ctx.uses_torch and no_torch and ctx.asked is None:
             return INCONCLUSIVE, _without_torch(ctx)
         return INCONCLUSIVE, ctx.skips[0].reason if ctx.skips else "it was not resolved"
     count = sum(1 for b in ctx.resolution.bindings if b.provider is not None)
@@ -47,7 +48,7 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
 def _without_torch(ctx: Context) -> str:
     said = "the file was read, but there is no torch here to link it against"
     facts = ctx.releases
-    if facts is None or not facts.symbols or ctx.asked is not None:
+    if facts is None or not facts.symbols:
         return said
     if facts.links_with:
         return f"{said}; it links with torch {facts.links_text}"
