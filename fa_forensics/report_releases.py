@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, JudgedTorch, TargetReport
+from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, JudgedTorch, TargetReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class FileChange:
 
     @property
     def only_links(self) -> bool:
-        """Whether all its names are there then, but of another release than it was built on."""
-        return self.then.verdict == LINKS
+        """Whether it was at home in its torch, and then all its names are there and no more."""
+        return self.then.verdict == LINKS and self.now.verdict == LOADS
 
     @property
     def unsure(self) -> bool:

@@ -32,6 +32,9 @@ DOCUMENTS: dict[str, Callable[[], dict[str, object]]] = {
     "why": lambda: why_document(samples.why(samples.DRIFT_ANSWER, samples.LIBRARY_ANSWER)),
     "inspect error": lambda: error_document("no such file: a.so", "name a file", 2),
     "why error": lambda: error_document("no symbol was given", None, 2, command="why"),
+    "upgrade error": lambda: error_document("no such release", None, 2, command="upgrade"),
+    "diff error": lambda: error_document("no such release", None, 2, command="atlas diff"),
+    "releases error": lambda: error_document("no such table", None, 3, command="atlas releases"),
 }
 
 
