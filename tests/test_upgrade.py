@@ -97,6 +97,7 @@ def test_what_breaks_is_what_a_real_load_refused_under_the_other_torch(
         assert (file.then.verdict == "fails") == (results[torch] != "OK"), key
         assert file.breaks == (results[NOW] == "OK" != results[torch]), key
         if results[torch] != "OK":
+            assert file.failure is not None
             assert oracles.short_text(file.failure) == oracles.short_text(results[torch])
         checked += 1
     assert checked >= 15
