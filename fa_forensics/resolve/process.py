@@ -212,7 +212,7 @@ class Process:
         if self.stand_in is None or self.main is None or not self.stand_in.owns(soname):
             return
         for name in self.stand_in.system_libraries:
-            found = self._load_needed(name, self.main, needing.stage)
+            found = self._load_needed(name, self.main, f"with {self.stand_in.name}")
             if isinstance(found, LoadedObject) and found not in needing.needed:
                 needing.needed.append(found)
 
