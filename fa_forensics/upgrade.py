@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import replace
 
 from fa_forensics.asked import asked_for, read_requests
 from fa_forensics.errors import ForensicsError
@@ -27,6 +28,12 @@ from fa_forensics.placing import ReleaseTable
 from fa_forensics.report import JudgedTorch, TargetReport
 from fa_forensics.report_releases import FileChange, PackageChange, Pin, UpgradeReport
 from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+
+#: A marker that holds on another system only (PEP 508), in the spellings that wheels use.
+_ELSEWHERE = re.compile(
+    r"""\b(sys_platform|platform_system|os_name)\s*==\s*["'](darwin|win32|windows|nt)["']""",
+    re.IGNORECASE,
+)
 
 
 def upgrade(
@@ -65,8 +72,7 @@ def upgrade(
         environment,
         options,
     )
-    judged = iter(pairwise(report.targets))
-    pairs = [pair for at, pair in enumerate(judged) if at % 2 == 0]
+    pairs = _pairs(report.targets)
     packages = []
     for distribution, files in found:
         own, pairs = pairs[: len(files)], pairs[len(files) :]
@@ -84,15 +90,30 @@ def upgrade(
     )
 
 
+def _pairs(targets: Sequence[TargetReport]) -> list[FileChange]:
+    """The two reports of each file; what could not be read has but one, for both."""
+    changes: list[FileChange] = []
+    for target in targets:
+        if target.torch is not None and changes:
+            changes[-1] = FileChange(changes[-1].now, target)
+        else:
+            changes.append(FileChange(target, target))
+    return changes
+
+
 def installed_distributions(site_dirs: Sequence[str]) -> Iterator[Distribution]:
-    """Every installed distribution once, as Python would find it; torch itself aside."""
+    """Every installed distribution once, as Python would find it; torch itself aside.
+
+    Requirements that hold on other systems only are left out.
+    """
     seen = {"torch"}
     for site in site_dirs:
         for info in info_directories(site):
             found = read_distribution(info)
             if found is not None and normalized(found.name) not in seen:
                 seen.add(normalized(found.name))
-                yield found
+                held = tuple(text for text in found.requires if not _ELSEWHERE.search(text))
+                yield replace(found, requires=held)
 
 
 def cuda_extensions(distribution: Distribution, site_dirs: Sequence[str]) -> list[str]:
@@ -109,7 +130,9 @@ def cuda_extensions(distribution: Distribution, site_dirs: Sequence[str]) -> lis
                 files = [target.path for target in targets]
         except ForensicsError:
             return []  # a package without any compiled extension
-    return sorted({path for path in files if os.path.isfile(path) and uses_torch_or_cuda(path)})
+    return sorted(
+        {path for path in files if os.path.isfile(path) and uses_torch_or_cuda(path, asks)}
+    )
 
 
 def _left_to_torch(environment: Environment) -> set[str]:
@@ -125,25 +148,24 @@ def _left_to_torch(environment: Environment) -> set[str]:
 
 def _package(
     distribution: Distribution,
-    pairs: Sequence[tuple[TargetReport, TargetReport]],
+    files: Sequence[FileChange],
     torch: JudgedTorch,
     environment: Environment,
 ) -> PackageChange:
-    files = tuple(FileChange(now, then) for now, then in pairs)
     facts = next((f.then.releases for f in files if f.then.releases is not None), None)
     requires = torch_requirement(distribution.requires)
     change = PackageChange(
         name=distribution.name,
         version=distribution.version,
         requires=requires,
-        files=files,
+        files=tuple(files),
         links="" if facts is None else facts.package_text,
     )
     if not change.breaks:
         return change
     notes, commands = _remedy(distribution, torch, environment)
     return PackageChange(
-        change.name, change.version, requires, files, change.links, notes, commands
+        change.name, change.version, requires, change.files, change.links, notes, commands
     )
 
 

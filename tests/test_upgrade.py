@@ -134,6 +134,7 @@ def test_pure_python_packages_are_held_to_their_metadata_and_to_nothing_else(
     install(tmp_path, "free", "1", "torch>=2.0")
     install(tmp_path, "never", "1", "torch==1.13.1; extra == 'old'")
     install(tmp_path, "behind", "1", "torch>=2.10")
+    install(tmp_path, "elsewhere", "1", 'torch==2.2.2; sys_platform == "darwin"')
     report = upgraded("2.9.1", tmp_path)
     assert [(pin.name, pin.already) for pin in report.pins] == [
         ("behind", True), ("held", False), ("local", False), ("ranged", False),
@@ -153,6 +154,24 @@ def test_a_file_that_uses_neither_torch_nor_cuda_is_no_concern(tmp_path: Path) -
     plain.write_bytes(shared_object(needs=("png_read_info",)))
     install(tmp_path / "site", "plain", "1", "torch", plain)
     assert upgraded("2.9.1", tmp_path / "site").packages == ()
+
+
+def test_a_damaged_file_is_told_and_not_passed_over(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.so"
+    cut.write_bytes(husk_file(_that("2.9.1+cu128")).read_bytes()[:3_000])
+    text = tmp_path / "text.so"
+    text.write_text("not fetched")
+    whole = husk_file(_that("2.9.1+cu128"))
+    install(tmp_path / "site", "own-kernels", "1.0", "torch", cut, text, whole)
+    files = {os.path.basename(f.path): f for f in upgraded("2.4.1", tmp_path / "site")
+             .packages[0].files}  # fmt: skip
+    assert set(files) == {"cut.so", "text.so", whole.name}
+    assert files["text.so"].unsure and not files[whole.name].unsure
+    done = command(tmp_path / "site", "2.4.1")
+    assert done.code == 4
+    said = " ".join(done.stdout.split())
+    assert "1 could not be judged" in said
+    assert "text.so was not judged: " in said
 
 
 def test_an_unknown_release_is_a_wrong_usage_and_the_nearest_are_offered() -> None:

@@ -140,13 +140,16 @@ def concerns(path: str) -> bool:
     return module_name or b"\0PyInit_" in names or _marked(names)
 
 
-def uses_torch_or_cuda(path: str) -> bool:
-    """Whether a shared object needs torch or CUDA, or holds GPU code, as far as can be read."""
+def uses_torch_or_cuda(path: str, if_hidden: bool) -> bool:
+    """Whether a shared object needs torch or CUDA, or holds GPU code.
+
+    ``if_hidden`` is the answer for one whose names cannot be read.
+    """
     try:
         names = _linked_names(path)
     except ForensicsError:
-        return False
-    return names is not None and _marked(names)
+        return if_hidden
+    return if_hidden if names is None else _marked(names)
 
 
 def _linked_names(path: str) -> bytes | None:

@@ -125,6 +125,10 @@ def _aside(report: UpgradeReport, paint: Paint, verbose: bool, width: int) -> li
     lines = []
     for note in report.notes:
         lines += sentence(note, width, "note: ", "      ")
+    unsure = [file for package in report.packages for file in package.files if file.unsure]
+    for file in unsure if verbose else unsure[:_FILES]:
+        text = f"{short_path(file.path)} was not judged: {file.then.headline}"
+        lines += sentence(text, width, "note: ", "      ")
     linked = _names(report, "only_links")
     if linked:
         text = (
