@@ -17,6 +17,7 @@ from fa_forensics.console import (
     discard_output,
     fail,
     print_result,
+    progress_bar,
     wants_color,
     warn,
     width,
@@ -54,7 +55,23 @@ def main() -> None:
     help="Judge against this torch, which need not be installed: 2.9.1, 2.9, 2.9.1+cxx11abi, "
     "2.9.1-cxx11abi, 2.6.0+cu118, 2.6.0+cpu. May be given several times.",
 )
-@FORMAT
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    metavar="GPU",
+    help='Judge for this GPU: "RTX 4090", sm_89, 8.9, Ampere, or all (a table, no verdict). May be '
+    "given several times. [default: this machine's, else a look at all]",
+)
+@click.option("--kernels", is_flag=True, help="List the kernels in the GPU code, by architecture.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="Text for people, JSON (schema version 1) for programs, Markdown to paste.",
+)
 @click.option(
     "--confirm/--no-confirm",
     default=None,
@@ -85,6 +102,8 @@ def inspect(
     targets: tuple[str, ...],
     python: str | None,
     torches: tuple[str, ...],
+    gpus: tuple[str, ...],
+    kernels: bool,
     form: str,
     confirm: bool | None,
     cuobjdump: bool,
@@ -104,7 +123,10 @@ def inspect(
     if timeout != timeout:
         raise click.BadParameter("nan is no number of seconds", param_hint="--timeout")
     witness = cuobjdump_path or ("" if cuobjdump else None)
-    options = Options(python, confirm, witness, timeout, torches)
+    progress = progress_bar() if kernels else None
+    options = Options(
+        python, confirm, witness, timeout, torches, gpu=gpus, kernels=kernels, progress=progress
+    )
     try:
         report = run(targets, options)
     except ForensicsError as error:
@@ -114,15 +136,24 @@ def inspect(
         if target.problem is not None:
             warn(target.problem, None if target.hint in hints else target.hint)
             hints.add(target.hint or "")
+    table = any(word.strip().lower() == "all" for word in gpus)
+    print_result(_shown(report, form, color, verbose, table))
+    sys.exit(exit_code(report, fail_on))
+
+
+def _shown(report: Report, form: str, color: bool | None, verbose: bool, table: bool) -> str:
+    """The report in the format that was asked for."""
     if form == "json":
         from fa_forensics.render.json import dumps, inspect_document
 
-        print_result(dumps(inspect_document(report)))
-    else:
-        from fa_forensics.render.terminal import inspect_text
+        return dumps(inspect_document(report))
+    if form == "markdown":
+        from fa_forensics.render.markdown import inspect_markdown
 
-        print_result(inspect_text(report, wants_color(color), verbose, width()))
-    sys.exit(exit_code(report, fail_on))
+        return inspect_markdown(report, verbose)
+    from fa_forensics.render.terminal import inspect_text
+
+    return inspect_text(report, wants_color(color), verbose, width(), table)
 
 
 @main.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 import click
@@ -47,6 +48,36 @@ def warn(message: str, hint: str | None) -> None:
     click.echo(f"fa-forensics: {escape(message)}", err=True)
     if hint:
         click.echo(f"  help: {escape(hint)}", err=True)
+
+
+def progress_bar() -> Callable[[str, int, int], None] | None:
+    """A bar on standard error while kernels are listed; None where that is no terminal.
+
+    It appears after half a second, so that a quick file shows none, and takes itself away.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    import time
+
+    from fa_forensics.render.style import escape
+
+    name, start, drawn = "", 0.0, False
+
+    def show(file: str, done: int, total: int) -> None:
+        nonlocal name, start, drawn
+        if file != name:
+            name, start = file, time.monotonic()
+        if done >= total and drawn:
+            sys.stderr.write("\r\x1b[K")
+            drawn = False
+        elif done < total and time.monotonic() - start > 0.5:
+            filled = 30 * done // total
+            bar = f"{'#' * filled}{'.' * (30 - filled)}] {100 * done // total:3}%"
+            sys.stderr.write(f"\r[{bar} kernels of {escape(name)[:40]}\x1b[K")
+            drawn = True
+        sys.stderr.flush()
+
+    return show
 
 
 def print_result(text: str) -> None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from fa_forensics.confirm.model import Confirmation
 from fa_forensics.facts.environment import Environment
-from fa_forensics.report import FAILS, LOADS, Confirm, Evidence, Finding
+from fa_forensics.report import FAILS, LOADS, NO_GPU_CODE, Confirm, Evidence, Finding
 from fa_forensics.resolve.mapped import MappedDifference, compare_mapped
 from fa_forensics.resolve.target import loads_after_torch
 from fa_forensics.rules import ALL_RULES
 from fa_forensics.rules.base import RANK_FILE, RANK_INITIALISER, RANK_NONE, Context, Judged
+from fa_forensics.rules.gpu_fit import no_kernel_headline
 from fa_forensics.rules.remedy import remedies, remedy_notes
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 
@@ -102,13 +103,16 @@ def combine(
     torch_called_broken = any(item.finding.code == "FA603" for item in judged)
     if real.status == "loads" and expected is None and not torch_called_broken:
         status = CONFIRMED
-        if verdict != FAILS:
+        if verdict not in (FAILS, NO_GPU_CODE):
             verdict, headline = LOADS, f"a real dlopen succeeded; {headline}"
     elif real.status == "loads":
         status = REFUTED
         extra.append(Judged(RANK_FILE, _unexpected_load(ctx, headline, real)))
         judged = [_contradicted(item) for item in judged]
+        no_kernel = no_kernel_headline(in_loader_order(judged))
         verdict, headline = LOADS, f"a real dlopen succeeded, although {headline}"
+        if no_kernel is not None:
+            verdict, headline = NO_GPU_CODE, no_kernel
     elif real.status == "load-failed":
         status = CONFIRMED if expected is not None else REFUTED
         detail = _compare_texts(expected, real)

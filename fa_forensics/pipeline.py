@@ -14,6 +14,7 @@ from fa_forensics.facts.elf.facts import bind_name
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.targets import Target, Targets, find_targets
+from fa_forensics.fitting import GpuQuestion, Progress
 from fa_forensics.judge import judge
 from fa_forensics.placing import ReleaseTable, place_files
 from fa_forensics.reading import FileFacts, read_file
@@ -27,7 +28,7 @@ from fa_forensics.report import (
 )
 from fa_forensics.resolve.target import Linked, link_target
 from fa_forensics.rules.base import Context
-from fa_forensics.views import elf_view, environment_view, relabel
+from fa_forensics.views import elf_view, environment_view, provenance_view, relabel
 
 if TYPE_CHECKING:
     from fa_forensics.asked import Asked
@@ -48,6 +49,8 @@ class Options:
     file is judged against each of them, or without any against the installed one; with
     ``installed_too`` against that one first and then against each of them.
     ``atlas`` is the directory of the table of releases, None for the shipped one.
+    ``gpu`` holds the texts of ``--gpu``, none for the machine's own GPUs; None asks nothing of
+    GPU code. ``kernels`` lists the kernels in it; ``progress`` is called meanwhile.
     """
 
     python: str | None = None
@@ -57,6 +60,9 @@ class Options:
     torch: tuple[str, ...] = ()
     installed_too: bool = False
     atlas: str | None = None
+    gpu: tuple[str, ...] | None = ()
+    kernels: bool = False
+    progress: Progress | None = None
 
 
 def inspect(
@@ -124,6 +130,9 @@ class _Run:
             from fa_forensics.asked import read_requests
 
             self._requests = read_requests(options.torch, self._table, environment)
+        self._gpus: GpuQuestion | None = None
+        if options.gpu is not None:
+            self._gpus = GpuQuestion(options.gpu, options.kernels, options.progress)
         self._pending: list[_Read | TargetReport] = []
         self._symbols = 0
 
@@ -135,9 +144,8 @@ class _Run:
         """Read the files of one argument."""
         for target in found:
             try:
-                file = read_file(
-                    target, self.environment, self.options.cuobjdump, found.package is not None
-                )
+                witness, as_package = self.options.cuobjdump, found.package is not None
+                file = read_file(target, self.environment, witness, as_package, self._gpus)
             except ForensicsError as error:
                 self.add_unread(target, error)
                 continue
@@ -246,6 +254,10 @@ def _report(
         toolkits=tuple(
             f"CUDA {t.release} ({', '.join(t.archs)}; {t.source})" for t in file.toolkits.toolkits
         ),
+        coverage=file.fitting.coverage,
+        kernels=file.fitting.kernels,
+        other_gpu_code=file.other_gpu_code,
+        provenance=provenance_view(file, judged_in.torch),
         cuobjdump=file.cuobjdump,
         confirm=judgement.confirm,
         problem=problem,
@@ -316,6 +328,7 @@ def _context(
         left_with_siblings=linked.left_with_siblings,
         releases=releases,
         asked=None if asked is None else asked.judged,
+        fit=file.fitting.fit,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fa_forensics.facts.build_paths import read_build_paths
 from fa_forensics.facts.demangle import demangle
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.facts import ElfFacts, read_facts
@@ -19,10 +20,12 @@ from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
 from fa_forensics.facts.package import Distribution, find_distribution
 from fa_forensics.facts.targets import Target
 from fa_forensics.facts.traces import Traces, read_traces
-from fa_forensics.report import GpuCode, Skipped, Witness
+from fa_forensics.fitting import GpuAnswer, GpuQuestion
+from fa_forensics.report import GpuCode, OtherGpuCode, Skipped, Witness
 from fa_forensics.rules.base import GpuFacts
 
 if TYPE_CHECKING:
+    from fa_forensics.facts.elf.image import ElfImage
     from fa_forensics.facts.fatbin.agreement import CuobjdumpReport
 
 
@@ -32,7 +35,9 @@ class FileFacts:
 
     ``owners`` maps the index of each undefined symbol to (demangled, owner); ``traces`` are
     what torch's headers left in it; ``distribution`` is its package; ``as_package`` is true
-    when that was named and not the file. ``skipped`` are questions that could not be answered.
+    when that was named and not the file. ``fitting`` is where its GPU code runs;
+    ``options`` are those that ptxas was given, ``build_paths`` the directories it was built in,
+    where they were left in it. ``skipped`` are questions that could not be answered.
     """
 
     target: Target
@@ -46,6 +51,11 @@ class FileFacts:
     gpu: GpuFacts | None
     gpu_code: tuple[GpuCode, ...]
     toolkits: Toolkits
+    fitting: GpuAnswer
+    other_gpu_code: tuple[OtherGpuCode, ...]
+    options: tuple[str, ...]
+    ptx_isas: tuple[str, ...]
+    build_paths: tuple[str, ...]
     cuobjdump: Witness | None
     skipped: tuple[Skipped, ...]
 
@@ -56,16 +66,21 @@ class FileFacts:
 
 
 def read_file(
-    target: Target, environment: Environment, cuobjdump: str | None, as_package: bool
+    target: Target,
+    environment: Environment,
+    cuobjdump: str | None,
+    as_package: bool,
+    gpus: GpuQuestion | None = None,
 ) -> FileFacts:
     """Read everything that the file itself says.
 
     ``cuobjdump`` is the witness to ask: None for none, "" for the one that is found, or a
-    path. Raises ``ForensicsError`` when the file cannot be read or is no ELF file.
+    path. ``gpus`` is what is asked of its GPU code; None: nothing. Raises
+    ``ForensicsError`` when the file cannot be read or is no ELF file.
     """
     dynamic = DynamicObject.open(target.path)
     try:
-        return _read_open(target, dynamic, environment, cuobjdump, as_package)
+        return _read_open(target, dynamic, environment, cuobjdump, as_package, gpus)
     finally:
         dynamic.close()
 
@@ -76,6 +91,7 @@ def _read_open(
     environment: Environment,
     cuobjdump: str | None,
     as_package: bool,
+    gpus: GpuQuestion | None,
 ) -> FileFacts:
     elf = read_facts(dynamic)
     code = read_device_code(dynamic.image)
@@ -83,6 +99,12 @@ def _read_open(
     toolkits = read_toolkits(dynamic.image, code)
     owners = _owners(elf)
     witness = run.finish(code, toolkits) if run is not None else None
+    distribution = find_distribution(target.path, environment.site_dirs)
+    name = os.path.basename(target.member or target.path)
+    fitting = GpuAnswer()
+    if gpus is not None:
+        module = elf.module_name
+        fitting = gpus.ask(dynamic.image, code, toolkits, distribution, name, module)
     names = (
         (symbol.name.decode("utf-8", "backslashreplace"), *owners[symbol.index])
         for symbol in elf.undefined
@@ -93,18 +115,24 @@ def _read_open(
         owners=owners,
         flavour=flavour_of(names),
         stable_abi=_stable_abi([owner for _, owner in owners.values()]),
-        distribution=find_distribution(target.path, environment.site_dirs),
+        distribution=distribution,
         as_package=as_package,
         traces=read_traces(dynamic, elf),
-        gpu=_gpu_facts(code, witness) if dynamic.image.supported else None,
+        gpu=_gpu_facts(code, witness, fitting.problems) if dynamic.image.supported else None,
         gpu_code=tuple(GpuCode(*row) for row in summary(code.images)),
         toolkits=toolkits,
+        fitting=fitting,
+        other_gpu_code=_other_gpu_code(dynamic.image, code),
+        options=_options(code),
+        ptx_isas=tuple(sorted({i.isa for i in code.images if i.isa}, key=_version_key)),
+        build_paths=read_build_paths(dynamic.image),
         cuobjdump=None
         if witness is None
         else Witness(witness.status, witness.path, witness.detail),
         skipped=(
             *(() if dynamic.image.supported else (_ONLY_64_BIT,)),
             *(Skipped("toolkit", problem) for problem in toolkits.problems),
+            *fitting.skipped,
         ),
     )
 
@@ -130,11 +158,31 @@ def _stable_abi(owners: Sequence[str]) -> bool:
     return torch == {STABLE}
 
 
-def _gpu_facts(code: DeviceCode, cuobjdump: CuobjdumpReport | None) -> GpuFacts:
+def _other_gpu_code(image: ElfImage, code: DeviceCode) -> tuple[OtherGpuCode, ...]:
+    """Code for AMD GPUs and SYCL devices. One build is for one vendor, so it is sought last."""
+    if code.images:
+        return ()
+    from fa_forensics.facts.hip import describe, read_other_code
+
+    return tuple(OtherGpuCode(*found, describe(found)) for found in read_other_code(image))
+
+
+def _options(code: DeviceCode) -> tuple[str, ...]:
+    """What ptxas was told, as far as nvcc recorded it; each text once."""
+    return tuple(sorted({" ".join(i.options.split()) for i in code.images if i.options} - {""}))
+
+
+def _version_key(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdecimal())
+
+
+def _gpu_facts(
+    code: DeviceCode, cuobjdump: CuobjdumpReport | None, unlisted: tuple[str, ...]
+) -> GpuFacts:
     return GpuFacts(
         image_count=len(code.images),
         found_by=code.found_by,
-        problems=code.problems,
+        problems=(*code.problems, *unlisted),
         witness_status=None if cuobjdump is None else cuobjdump.status,
         witness_detail="" if cuobjdump is None else cuobjdump.detail,
         witness_differences=() if cuobjdump is None else cuobjdump.differences,

@@ -84,6 +84,17 @@ class GpuCode:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherGpuCode:
+    """GPU code for other vendors' devices: ``bytes`` of it, and ``text`` in one sentence."""
+
+    vendor: str
+    targets: tuple[str, ...]
+    bytes: int
+    problems: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Witness:
     """What cuobjdump said about the same file: agrees, disagrees, stopped or absent."""
 
@@ -162,6 +173,8 @@ class TargetReport:
     ``problem`` is one sentence when the file could not be analysed, or only in part; it
     goes to stderr and makes the exit code 3. ``torch`` is set when it was judged against
     a torch that was asked for, ``releases`` where the table of releases could be asked.
+    ``coverage``, ``kernels`` and ``provenance`` are the objects of the JSON contract: where
+    the GPU code runs, its kernels where they were asked for, and what built the file.
     """
 
     path: str
@@ -181,6 +194,10 @@ class TargetReport:
     torch: JudgedTorch | None = None
     gpu_code: tuple[GpuCode, ...] = ()
     toolkits: tuple[str, ...] = ()
+    coverage: Mapping[str, object] | None = None
+    kernels: Mapping[str, object] | None = None
+    other_gpu_code: tuple[OtherGpuCode, ...] = ()
+    provenance: Mapping[str, object] | None = None
     cuobjdump: Witness | None = None
     confirm: Confirm = field(default_factory=lambda: Confirm("not-run", "not asked"))
     problem: str | None = None

@@ -63,7 +63,8 @@ def upgrade(
         if normalized(distribution.name) not in with_torch
         and (files := cuda_extensions(distribution, environment.site_dirs))
     ]
-    options = Options(confirm=False, torch=(release,), installed_too=True, atlas=atlas)
+    # Another torch runs on the same GPUs: they decide nothing here.
+    options = Options(confirm=False, torch=(release,), installed_too=True, atlas=atlas, gpu=None)
     report = inspect_found(
         (
             (distribution.name, Targets([Target(f, None, f) for f in files], package=distribution))

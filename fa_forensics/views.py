@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING
 
 from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.torch_install import Torch
 from fa_forensics.resolve.resolution import Library, Resolution
+
+if TYPE_CHECKING:
+    from fa_forensics.reading import FileFacts
 
 
 def environment_view(environment: Environment) -> dict[str, object]:
@@ -72,6 +77,24 @@ def elf_view(elf: ElfFacts, resolution: Resolution | None) -> dict[str, object]:
         else [_library_view(library) for library in resolution.libraries],
         "first_failure": None if resolution is None else resolution.first_failure,
         "problems": list(elf.problems),
+    }
+
+
+def provenance_view(file: FileFacts, torch: Torch | None) -> dict[str, object]:
+    """What built the file, beside what torch brings and what the driver supports."""
+    coverage = file.fitting.coverage or {}
+    driver = coverage.get("driver")
+    return {
+        "toolkits": [
+            {"release": t.release, "tool": t.tool, "source": t.source, "archs": list(t.archs)}
+            for t in file.toolkits.toolkits
+        ],
+        "ptx_isa": list(file.ptx_isas),
+        "options": list(file.options),
+        "compilers": list(file.elf.compilers),
+        "build_paths": list(file.build_paths),
+        "torch_cuda": None if torch is None else torch.cuda,
+        "driver_cuda": driver.get("cuda") if isinstance(driver, Mapping) else None,
     }
 
 

@@ -33,11 +33,13 @@ from support.contexts import (
     resolution,
     torch,
 )
+from support.fitting import FIT_TABLE
 
 from fa_forensics.report import Finding
 from fa_forensics.resolve.resolution import Library
 from fa_forensics.rules import ALL_RULES, abi, atlas, file, libs, link, python
 from fa_forensics.rules import gpu as gpu_rules
+from fa_forensics.rules import gpu_fit
 from fa_forensics.rules.base import Context, Rule
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 
@@ -187,6 +189,12 @@ TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
                          "releases": releases()}, "FA701 note", [{}]),
 ]  # fmt: skip
 
+TABLE += [
+    (getattr(gpu_fit, rule), {"fit": speaks.fit, "distribution": speaks.distribution}, code,
+     [{"fit": facts.fit, "distribution": facts.distribution} for facts in silent])
+    for rule, speaks, code, silent in FIT_TABLE
+]  # fmt: skip
+
 CASES = [
     pytest.param(rule, speaks, code, id=f"{code} {rule.__name__} {at}")
     for at, (rule, speaks, code, _silent) in enumerate(TABLE)
@@ -241,7 +249,8 @@ def test_help_holds_commands_and_nothing_else() -> None:
         )
         for finding in findings(ctx):
             for command in finding.help:
-                assert re.match(r"([A-Z_]+=\w+ )*(/env/bin/python|python) -(m pip|c) ", command)
+                variables = r"([A-Z_]+=('[^']*'|[^ ']+) )*"
+                assert re.match(variables + r"(/env/bin/python|python) -(m pip|c) ", command)
                 for word in ("LD_PRELOAD", "ln -s", "apt", "glibc"):
                     assert word not in command
 

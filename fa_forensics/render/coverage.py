@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fa_forensics.render.facts import mappings
-from fa_forensics.render.style import escape, flow, pieces, size_text
+from fa_forensics.render.style import escape, flow, mappings, pieces, size_text
 
 _CELLS = {"native": "yes", "jit": "JIT", "none": "-"}
 _CODE_HEAD = ("arch", "cubins", "PTX", "size")

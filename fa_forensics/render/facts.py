@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from fa_forensics.render.gpu import gpu_rows
 from fa_forensics.render.releases import release_rows
 from fa_forensics.render.style import (
     counted,
     escape,
+    mappings,
     natural_key,
     pieces,
     short_path,
     size_text,
 )
-from fa_forensics.report import BoundSymbol, GpuCode, TargetReport, Witness
+from fa_forensics.report import BoundSymbol, TargetReport, Witness
 
 Row = tuple[str, list[str]]
 
@@ -91,11 +93,13 @@ def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
         quiet = not (verbose or target.findings)
         rows += [("needs", parts) for parts in _library_groups(elf, quiet)]
         rows.append(("undefined", _undefined_parts(target)))
-        rows.append(("GPU code", gpu_parts(target.gpu_code)))
+        rows += gpu_rows(target, verbose)
     if target.cuobjdump is not None:
         rows.append(("cuobjdump", _witness_parts(target, target.cuobjdump)))
     rows.append(("confirm", _sentence(target.confirm.status, target.confirm.detail)))
-    rows += [("skipped", _sentence(s.rule, s.reason)) for s in target.skipped]
+    # That this machine has no GPU to judge for is no news to its owner.
+    skipped = [s for s in target.skipped if verbose or s.rule != "gpus"]
+    rows += [("skipped", _sentence(s.rule, s.reason)) for s in skipped]
     if verbose and elf is not None:
         rows += _verbose_rows(target, elf)
     return [row for row in rows if row[1]]
@@ -223,21 +227,6 @@ def _undefined_parts(target: TargetReport) -> list[str]:
     return [f"{counted(len(target.undefined), 'symbol')}:", *_joined(groups)]
 
 
-def gpu_parts(images: Sequence[GpuCode]) -> list[str]:
-    """``sm_80 x62``, ``compute_90 x2``; kinds other than cubin and PTX are named."""
-    if not images:
-        return ["none found"]
-    parts = []
-    for image in sorted(images, key=lambda i: (_KIND_ORDER.get(i.kind, 9), natural_key(i.arch))):
-        kind = "" if image.kind in _KIND_ORDER else f"{escape(image.kind)} "
-        parts.append(f"{kind}{escape(image.arch)} x{image.count}")
-    total = sum(image.bytes for image in images)
-    return [*_comma(parts), f"({size_text(total)})"]
-
-
-_KIND_ORDER = {"cubin": 0, "ptx": 1}
-
-
 def _verbose_rows(target: TargetReport, elf: Mapping[str, object]) -> list[Row]:
     rows: list[Row] = [("compiler", pieces(escape(c))) for c in _strings(elf, "compilers")]
     rows += [("toolkit", pieces(escape(kit))) for kit in target.toolkits]
@@ -305,11 +294,3 @@ def _strings(mapping: Mapping[str, object], key: str) -> list[str]:
     if not isinstance(value, (list, tuple)):
         return []
     return [item for item in value if isinstance(item, str)]
-
-
-def mappings(mapping: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """The mappings in a list-valued field; an absent field is an empty list."""
-    value = mapping.get(key)
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [item for item in value if isinstance(item, Mapping)]

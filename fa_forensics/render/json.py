@@ -20,6 +20,7 @@ from fa_forensics.report import (
     Finding,
     GpuCode,
     JudgedTorch,
+    OtherGpuCode,
     ReleaseFacts,
     Report,
     TargetReport,
@@ -125,6 +126,10 @@ def _target(target: TargetReport) -> Document:
         "torch": None if target.torch is None else judged_torch(target.torch),
         "gpu_code": [_image(image) for image in sorted(target.gpu_code, key=_image_key)],
         "toolkits": sorted_releases(target.toolkits),
+        "coverage": _object(target.coverage),
+        "kernels": _object(target.kernels),
+        "other_gpu_code": [_other_gpu_code(code) for code in target.other_gpu_code],
+        "provenance": _object(target.provenance),
         "cuobjdump": None
         if witness is None
         else {"status": witness.status, "path": witness.path, "detail": witness.detail},
@@ -135,6 +140,19 @@ def _target(target: TargetReport) -> Document:
         },
         "problem": target.problem,
         "hint": target.hint,
+    }
+
+
+def _object(view: Mapping[str, object] | None) -> object:
+    return None if view is None else _plain(view)
+
+
+def _other_gpu_code(code: OtherGpuCode) -> Document:
+    return {
+        "vendor": code.vendor,
+        "targets": list(code.targets),
+        "bytes": code.bytes,
+        "problems": list(code.problems),
     }
 
 

@@ -20,6 +20,7 @@ from fa_forensics.report import (
     LINKS,
     LOADS,
     NO_GPU_CODE,
+    Skipped,
     TargetReport,
 )
 
@@ -39,8 +40,15 @@ _COUNTED = {
     LINKS: ("links", "link"),
     LOADS: ("loads", "load"),
 }
+#: The rule that was skipped where this machine has no GPU to judge for: it is said with --verbose.
+GPUS = "gpus"
 #: How many files a count names.
 _NAMED = 10
+
+
+def told(target: TargetReport) -> list[Skipped]:
+    """What was skipped and concerns the file; that a machine has no GPU does not."""
+    return [skip for skip in target.skipped if skip.rule != GPUS]
 
 
 def is_healthy(target: TargetReport) -> bool:
@@ -77,7 +85,7 @@ def healthy_lines(target: TargetReport, name: list[str], paint: Paint, width: in
     """
     mark, word, style = VERDICTS[target.verdict]
     first = f"{mark} {word}:"
-    rules = list(dict.fromkeys(escape(s.rule) for s in target.skipped))
+    rules = list(dict.fromkeys(escape(s.rule) for s in told(target)))
     aside = f" (skipped: {', '.join(rules)})" if rules else ""
     lines = flow(name, width, f"{first} ", "   ")
     said = shortened(target.headline, width - len(lines[-1]) - len(" - ") - len(aside))

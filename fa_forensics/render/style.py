@@ -5,7 +5,7 @@ Text output is ASCII apart from letters that come from the inspected files' own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 #: Narrower than this no layout holds; a pipe or a tiny window is treated as this wide.
 MIN_WIDTH = 40
@@ -213,3 +213,11 @@ def short_path(path: str) -> str:
 def file_name(path: str) -> str:
     """The last component of a path (what follows the last slash)."""
     return path.rstrip("/").rpartition("/")[2] or path
+
+
+def mappings(mapping: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    """The mappings in a list-valued field; an absent field is an empty list."""
+    value = mapping.get(key)
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [item for item in value if isinstance(item, Mapping)]

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from fa_forensics.render.answers import answer_lines
 from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
+from fa_forensics.render.gpu import gpu_tables
 from fa_forensics.render.releases import (
     minors_table,
     reason_lines,
@@ -59,8 +60,13 @@ _BAR = "   |  "
 _LABELS = ("needs", "has", "tried", "found")
 
 
-def inspect_text(report: Report, color: bool, verbose: bool, width: int) -> str:
-    """The report of ``inspect``, ending in one newline; ``width`` is in columns."""
+def inspect_text(
+    report: Report, color: bool, verbose: bool, width: int, coverage: bool = False
+) -> str:
+    """The report of ``inspect``, ending in one newline; ``width`` is in columns.
+
+    ``coverage`` shows the table of GPUs without the rest of what ``verbose`` adds.
+    """
     paint = painter(color)
     width = max(width, MIN_WIDTH)
     lines = flow(pieces(environment_line(report.environment)), width, "", "  ")
@@ -71,10 +77,11 @@ def inspect_text(report: Report, color: bool, verbose: bool, width: int) -> str:
     if len({t.torch.requested for t in report.targets if t.torch is not None}) > 1:
         lines += _by_torch_lines(report.targets, paint, verbose, width)
     elif len(report.targets) > 1:
-        lines += _several_lines(report.targets, paint, verbose, width)
+        lines += _several_lines(report.targets, paint, verbose, width, coverage)
     else:
         for target in report.targets:
             lines += ["", *_target_lines(target, paint, verbose, width)]
+            lines += gpu_tables(target, paint, width, table=verbose or coverage)
     return "\n".join(lines) + "\n"
 
 
@@ -99,7 +106,7 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
 
 
 def _several_lines(
-    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int
+    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int, coverage: bool
 ) -> list[str]:
     """The failing ones first and in full, then the healthy ones, each in a line; the count."""
     names = names_of(targets)
@@ -109,6 +116,7 @@ def _several_lines(
         if not is_healthy(target):
             shown = target if verbose else _claims_once(target, claims)
             lines += ["", *_target_lines(shown, paint, verbose, width)]
+            lines += gpu_tables(target, paint, width, table=verbose or coverage)
     short = not verbose
     healthy = [pair for pair in zip(targets, names, strict=True) if is_healthy(pair[0])]
     if healthy and short:
@@ -118,6 +126,8 @@ def _several_lines(
             lines += healthy_lines(target, name, paint, width)
         else:
             lines += ["", *_target_lines(target, paint, verbose, width)]
+        tables = gpu_tables(target, paint, width, table=verbose or coverage)
+        lines += [*tables, ""] if tables and short else tables
     if verbose or len(healthy) < len(targets):
         table = minors_table(targets, [" ".join(name) for name in names], width)
         lines += ["", *table] if table else []
@@ -152,6 +162,7 @@ def _by_torch_lines(
         for report in reports:
             if verbose:
                 lines += ["", *_target_lines(report, paint, verbose, width)]
+                lines += gpu_tables(report, paint, width, table=True)
                 continue
             mark = VERDICTS[report.verdict][0]
             reason = reason_lines(report)

@@ -1,6 +1,6 @@
 """All rules, by name. A new rule is one function and one row here."""
 
-from fa_forensics.rules import abi, atlas, file, gpu, libs, link, python
+from fa_forensics.rules import abi, atlas, file, gpu, gpu_fit, libs, link, python
 from fa_forensics.rules.base import Rule
 
 ALL_RULES: tuple[Rule, ...] = (
@@ -37,4 +37,9 @@ ALL_RULES: tuple[Rule, ...] = (
     gpu.damaged_container,
     gpu.witness_disagrees,
     gpu.witness_stopped,
+    gpu_fit.no_code,
+    gpu_fit.by_jit,
+    gpu_fit.driver_too_old,
+    gpu_fit.refused_by_package,
+    gpu_fit.partly_covered,
 )

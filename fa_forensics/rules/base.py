@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
@@ -12,6 +13,9 @@ from fa_forensics.facts.package import Distribution
 from fa_forensics.report import Finding, JudgedTorch, ReleaseFacts, Skipped
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.resolution import Library, Resolution
+
+if TYPE_CHECKING:
+    from fa_forensics.rules.gpu_fit import FitFacts
 
 #: Ranks order findings by what stops the load first: the loader maps all libraries, then
 #: checks symbol versions, then relocates dependencies, then the file itself, then runs
@@ -44,6 +48,7 @@ class Context:
 
     ``as_package``: the siblings were loaded first, as the file's package does it. ``asked``
     is the torch that --torch named; ``environment.torch`` then stands for that one.
+    ``fit`` is the GPUs that it is judged for, None where its GPU code was not asked about.
     """
 
     name: str
@@ -62,6 +67,7 @@ class Context:
     left_with_siblings: int | None = None
     releases: ReleaseFacts | None = None
     asked: JudgedTorch | None = None
+    fit: FitFacts | None = None
 
     @property
     def python_command(self) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, Finding
+from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, NO_GPU_CODE, Finding
 from fa_forensics.rules.base import Context, Judged
+from fa_forensics.rules.gpu_fit import no_kernel_headline
 from fa_forensics.rules.remedy import build_torch, build_words, same_minor
 
 #: What versions have that were never released: 2.6.0a0+ecf3bae40a.nv25.01, 2.9.0.dev20250701.
@@ -22,6 +23,9 @@ def in_loader_order(judged: Sequence[Judged]) -> tuple[Finding, ...]:
 
 def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]:
     """(verdict, headline) from the facts alone, before any real load."""
+    no_kernel = no_kernel_headline(findings)
+    if no_kernel is not None:
+        return NO_GPU_CODE, no_kernel + _unlinked(ctx)
     first = next((f for f in findings if f.severity == "error"), None)
     if first is not None:
         return FAILS, _failure(ctx, first)
@@ -43,6 +47,14 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
     if ctx.stable_abi:
         return LOADS, f"all {count} symbols it needs have a provider in {here}; {_stable(ctx)}"
     return _by_build_torch(ctx, count, here)
+
+
+def _unlinked(ctx: Context) -> str:
+    """What is to be said beside a lack of kernels: whether the file loads was not judged."""
+    if ctx.resolution is not None:
+        return ""
+    reason = f": {ctx.skips[0].reason}" if ctx.skips else ""
+    return f"; whether it loads was not judged{reason}"
 
 
 def _without_torch(ctx: Context) -> str:

@@ -1,0 +1,81 @@
+"""Reports of ``inspect`` as Markdown, to paste into an issue: verdicts, findings, coverage tables.
+
+Names from files are shown as code, so that nothing in them is read as markup.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.render.coverage import coverage_markdown, gpu_sentences
+from fa_forensics.render.facts import environment_line, fact_rows
+from fa_forensics.render.kernels import kernel_lines
+from fa_forensics.render.several import VERDICTS, told
+from fa_forensics.render.style import escape, file_name
+from fa_forensics.report import Evidence, Finding, Report, TargetReport
+
+#: An underscore within a word is no markup.
+_SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~$&!]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+#: Columns of the list of kernels, which stands as it is in the terminal.
+_WIDTH = 100
+
+
+def inspect_markdown(report: Report, verbose: bool = False) -> str:
+    """The report, ending in one newline. ``verbose`` adds the facts of each file."""
+    blocks = [[_prose(environment_line(report.environment))]]
+    for target in report.targets:
+        blocks += _target(target, verbose)
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _target(target: TargetReport, verbose: bool) -> list[list[str]]:
+    name = file_name(target.member or target.path)
+    word = VERDICTS[target.verdict][1]
+    blocks = [[f"## {code(name)}: {word}"], [_prose(target.headline)]]
+    if target.torch is not None:
+        blocks.append([f"Judged against torch {code(target.torch.version)}."])
+    blocks += [_finding(finding) for finding in target.findings]
+    view = target.coverage
+    if view is not None:
+        if view.get("gpus_from") != "all":
+            blocks.append([f"- {_prose(text)}" for text in gpu_sentences(view)])
+        blocks.append(coverage_markdown(view))
+    blocks.append([f"- {_prose(other.text)}" for other in target.other_gpu_code])
+    if target.kernels is not None:
+        lines = kernel_lines(target.kernels, _WIDTH, everything=verbose)
+        # Indented, so that no name can end the block.
+        blocks.append([f"    {line}".rstrip() for line in lines])
+    if verbose:
+        rows = [f"- {label}: {_prose(' '.join(parts))}" for label, parts in fact_rows(target, True)]
+        blocks.append(rows)
+    else:
+        blocks.append([f"- skipped {code(s.rule)}: {_prose(s.reason)}" for s in told(target)])
+    return blocks
+
+
+def _finding(finding: Finding) -> list[str]:
+    lines = [f"**{finding.severity} {finding.code}**: {_prose(finding.title)}", ""]
+    lines += [f"- {_prose(_evidence(entry))}" for entry in finding.evidence]
+    lines += [f"- note: {_prose(note)}" for note in finding.notes]
+    lines += [f"- help: {code(command)}" for command in finding.help]
+    return lines
+
+
+def _evidence(entry: Evidence) -> str:
+    if entry.symbol is None or entry.symbol in entry.text:
+        return entry.text
+    return f"{entry.text} {entry.symbol}"
+
+
+def code(text: str) -> str:
+    """A text as inline code, whatever it holds: the fence is longer than any within it."""
+    shown = escape(text)
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if shown[:1] == "`" or shown[-1:] == "`" else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def _prose(text: str) -> str:
+    """Words of a sentence with whatever Markdown or HTML would read in them made harmless."""
+    return _SPECIAL.sub(r"\\\1", escape(text))
