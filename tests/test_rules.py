@@ -37,9 +37,8 @@ from support.fitting import FIT_TABLE
 
 from fa_forensics.report import Finding
 from fa_forensics.resolve.resolution import Library
-from fa_forensics.rules import ALL_RULES, abi, atlas, file, libs, link, python
+from fa_forensics.rules import ALL_RULES, abi, atlas, file, gpu_fit, libs, link, python
 from fa_forensics.rules import gpu as gpu_rules
-from fa_forensics.rules import gpu_fit
 from fa_forensics.rules.base import Context, Rule
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 

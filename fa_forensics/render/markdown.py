@@ -18,6 +18,8 @@ from fa_forensics.report import Evidence, Finding, Report, TargetReport
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~$&!]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 #: Columns of the list of kernels, which stands as it is in the terminal.
 _WIDTH = 100
+#: How many pieces of evidence are shown unless verbose.
+SHOWN = 10
 
 
 def inspect_markdown(report: Report, verbose: bool = False) -> str:
@@ -34,8 +36,10 @@ def _target(target: TargetReport, verbose: bool) -> list[list[str]]:
     blocks = [[f"## {code(name)}: {word}"], [_prose(target.headline)]]
     if target.torch is not None:
         blocks.append([f"Judged against torch {code(target.torch.version)}."])
-    blocks += [_finding(finding) for finding in target.findings]
+    blocks += [_finding(finding, verbose) for finding in target.findings]
     view = target.coverage
+    if view is not None or target.other_gpu_code:
+        blocks.append(["### GPU code"])
     if view is not None:
         if view.get("gpus_from") != "all":
             blocks.append([f"- {_prose(text)}" for text in gpu_sentences(view)])
@@ -44,18 +48,23 @@ def _target(target: TargetReport, verbose: bool) -> list[list[str]]:
     if target.kernels is not None:
         lines = kernel_lines(target.kernels, _WIDTH, everything=verbose)
         # Indented, so that no name can end the block.
-        blocks.append([f"    {line}".rstrip() for line in lines])
+        blocks += [["### Kernels"], [f"    {line}".rstrip() for line in lines]]
     if verbose:
+        blocks.append(["### Facts"])
         rows = [f"- {label}: {_prose(' '.join(parts))}" for label, parts in fact_rows(target, True)]
         blocks.append(rows)
-    else:
-        blocks.append([f"- skipped {code(s.rule)}: {_prose(s.reason)}" for s in told(target)])
+    elif told(target):
+        blocks.append(["### Not looked at"])
+        blocks.append([f"- {code(s.rule)}: {_prose(s.reason)}" for s in told(target)])
     return blocks
 
 
-def _finding(finding: Finding) -> list[str]:
+def _finding(finding: Finding, verbose: bool) -> list[str]:
     lines = [f"**{finding.severity} {finding.code}**: {_prose(finding.title)}", ""]
-    lines += [f"- {_prose(_evidence(entry))}" for entry in finding.evidence]
+    shown = finding.evidence if verbose else finding.evidence[:SHOWN]
+    lines += [f"- {_prose(_evidence(entry))}" for entry in shown]
+    if len(shown) < len(finding.evidence):
+        lines.append(f"- ... and {len(finding.evidence) - SHOWN} more (--verbose shows all)")
     lines += [f"- note: {_prose(note)}" for note in finding.notes]
     lines += [f"- help: {code(command)}" for command in finding.help]
     return lines
