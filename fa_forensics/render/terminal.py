@@ -75,7 +75,7 @@ def inspect_text(
         for note in environment_notes(report.environment):
             lines += sentence(note, width, "  note: ", "        ")
     if len({t.torch.requested for t in report.targets if t.torch is not None}) > 1:
-        lines += _by_torch_lines(report.targets, paint, verbose, width)
+        lines += _by_torch_lines(report.targets, paint, verbose, width, coverage)
     elif len(report.targets) > 1:
         lines += _several_lines(report.targets, paint, verbose, width, coverage)
     else:
@@ -147,7 +147,7 @@ def _claims_once(target: TargetReport, said: set[object]) -> TargetReport:
 
 
 def _by_torch_lines(
-    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int
+    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int, coverage: bool
 ) -> list[str]:
     """Files judged against several torches: a table, the reasons; whole reports if verbose."""
     groups: dict[tuple[str, str | None], list[TargetReport]] = {}
@@ -162,7 +162,6 @@ def _by_torch_lines(
         for report in reports:
             if verbose:
                 lines += ["", *_target_lines(report, paint, verbose, width)]
-                lines += gpu_tables(report, paint, width, table=True)
                 continue
             mark = VERDICTS[report.verdict][0]
             reason = reason_lines(report)
@@ -171,6 +170,8 @@ def _by_torch_lines(
             for label, parts in release_rows(replace(first, torch=None), verbose):
                 head = f"   {label:<{_LABEL_WIDTH}}"
                 lines += flow(parts, width, head, " " * len(head))
+        # The same under every torch, so once.
+        lines += gpu_tables(first, paint, width, table=verbose or coverage)
     return lines
 
 
