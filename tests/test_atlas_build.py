@@ -26,6 +26,7 @@ from support.torch_wheels import (
 
 from fa_forensics.atlas.build import torch
 from fa_forensics.atlas.build.progress import Progress
+from fa_forensics.atlas.build.records import load_record
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import DynamicObject
@@ -70,7 +71,7 @@ def test_a_wheel_on_the_index_becomes_a_record(served: FakeIndex, tmp_path: Path
     served.add(wheel_name("2.4.0", "cp38-cp38-manylinux1_x86_64"), b"")
     served.add(wheel_name("2.4.0", "cp313-cp313t-manylinux1_x86_64"), b"", "2024-10-01")
     served.add(wheel_name("2.4.0", "cp39-cp39-win_amd64"), b"")
-    record = torch.load_record(torch.write_record(str(tmp_path), "2.4.0", "x86_64"))
+    record = load_record(torch.write_record(str(tmp_path), "2.4.0", "x86_64"))
     exports = {bind: sorted(names) for bind, names in nm_by_bind(library()).items()}
     assert record.pop("libraries") == {"libc10.so": exports, "libtorch_python.so": exports}
     assert re.match(r"GCC: \(", record.pop("gcc"))
@@ -103,7 +104,7 @@ def test_a_damaged_record_is_told_and_how_to_read_it_again(tmp_path: Path) -> No
     path = tmp_path / "2.4.0-x86_64.json.xz"
     path.write_bytes(b"\xfd7zXZ\x00 cut")
     with pytest.raises(ForensicsError, match="is damaged") as caught:
-        torch.load_record(str(path))
+        load_record(str(path))
     assert caught.value.hint is not None and f"rm {path}" in caught.value.hint
 
 

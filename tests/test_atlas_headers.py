@@ -9,7 +9,8 @@ import pytest
 from support.fake_index import FakeIndex
 from support.torch_wheels import HEADER, build, fake_torch_index, torch_wheel, wheel_name
 
-from fa_forensics.atlas.build.headers import load_record, read_headers, record_path
+from fa_forensics.atlas.build.headers import read_headers, record_path
+from fa_forensics.atlas.build.records import load_record
 from fa_forensics.atlas.headers import Headers
 from fa_forensics.errors import ForensicsError
 

@@ -20,6 +20,7 @@ from fa_forensics.atlas.build import __main__ as command
 from fa_forensics.atlas.build import compile_cuda as compiler
 from fa_forensics.atlas.build import cuda, cuda_wheel, index
 from fa_forensics.atlas.build.progress import concurrently
+from fa_forensics.atlas.build.records import load_record
 from fa_forensics.atlas.libraries import CudaLibraries, LibraryRelease
 from fa_forensics.errors import AtlasDamaged, ForensicsError
 
@@ -273,7 +274,7 @@ def test_the_same_records_give_the_same_bytes_in_any_order(
     publish(served, *CUDART)
     build(tmp_path, "cuda")
     folder = tmp_path / "records" / "cuda"
-    records = [cuda_wheel.load_record(str(path)) for path in sorted(folder.iterdir())]
+    records = [load_record(str(path)) for path in sorted(folder.iterdir())]
     expected = files_below(tmp_path / "data")
     for number, order in enumerate(itertools.permutations(records)):
         compiler.compile_cuda(order, str(tmp_path / str(number)), keep=False)
@@ -336,7 +337,7 @@ def test_a_damaged_record_is_named(contents: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.json.xz"
     path.write_bytes(contents)
     with pytest.raises(ForensicsError, match=r"a\.json\.xz is damaged"):
-        cuda_wheel.load_record(str(path))
+        load_record(str(path))
 
 
 @pytest.mark.parametrize("name", ["cuda.json", "cuda.trie"])

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from fa_forensics.atlas.build import torch
 from fa_forensics.atlas.build.index import version_key
 from fa_forensics.atlas.build.progress import Progress, concurrently
+from fa_forensics.atlas.build.records import load_record
 from fa_forensics.atlas.tables import SHIPPED
 from fa_forensics.errors import EXIT_FINDINGS, EXIT_OK, ForensicsError, UsageError
 
@@ -128,7 +129,7 @@ def _at_hand(folder: str, key: Key, newest: bool) -> bool:
     path = torch.record_path(folder, *key)
     if not os.path.exists(path):
         return False
-    return not newest or torch.load_record(path)["wheel"] == torch.wheel_of(*key).filename
+    return not newest or load_record(path)["wheel"] == torch.wheel_of(*key).filename
 
 
 def _read(keys: Sequence[Key], folder: str) -> None:
@@ -149,7 +150,7 @@ def _compile(paths: Sequence[str], data: str, keep: bool) -> None:
     """Write the tables from these records, and (``keep``) from what the tables hold already."""
     from fa_forensics.atlas.build.compile import compile_torch
 
-    records = (torch.load_record(path) for path in paths)
+    records = (load_record(path) for path in paths)
     made = compile_torch(records, data, data if keep else None)
     print(
         f"{data}: {made.builds} builds of torch, {made.names:,} names, {made.size:,} bytes",

@@ -17,6 +17,7 @@ from fa_forensics.atlas.build import cuda_wheel
 from fa_forensics.atlas.build.cuda_wheel import newest_of_each_minor, published, settings
 from fa_forensics.atlas.build.index import IndexFailure, WheelFile, choose_wheel, list_wheels
 from fa_forensics.atlas.build.progress import Progress, concurrently
+from fa_forensics.atlas.build.records import load_record, store_record
 from fa_forensics.errors import EXIT_NOT_ANALYSED, EXIT_OK, ForensicsError, UsageError
 
 
@@ -104,7 +105,7 @@ def _at_hand(folder: str, job: Job) -> bool:
     path = cuda_wheel.record_path(folder, job.file.project, job.file.version)
     if not os.path.exists(path):
         return False
-    return job.sample or bool(cuda_wheel.load_record(path)["complete"])
+    return job.sample or bool(load_record(path)["complete"])
 
 
 def _read(jobs: Sequence[Job], folder: str) -> list[tuple[str, str]]:
@@ -124,7 +125,8 @@ def _read(jobs: Sequence[Job], folder: str) -> list[tuple[str, str]]:
                 rules["sample_above"] if job.sample else None,
                 lambda count: progress.add(job.name, count),
             )
-            cuda_wheel.store_record(folder, record)
+            path = cuda_wheel.record_path(folder, record["distribution"], record["version"])
+            store_record(path, record)
         except IndexFailure:
             raise
         except ForensicsError as error:
@@ -138,7 +140,7 @@ def _read(jobs: Sequence[Job], folder: str) -> list[tuple[str, str]]:
 def _compile(paths: Sequence[str], data: str, keep: bool) -> None:
     from fa_forensics.atlas.build.compile_cuda import compile_cuda
 
-    made = compile_cuda(map(cuda_wheel.load_record, paths), data, keep)
+    made = compile_cuda(map(load_record, paths), data, keep)
     print(
         f"{data}: {made.wheels} wheels of NVIDIA, {made.names:,} names, {made.size:,} bytes",
         file=sys.stderr,

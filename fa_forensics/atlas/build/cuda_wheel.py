@@ -7,11 +7,10 @@ A record is the builder's intermediate, one xz-packed JSON file a wheel;
 from __future__ import annotations
 
 import json
-import lzma
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fa_forensics.atlas.build.front import Export, is_export, read_front
@@ -23,17 +22,16 @@ from fa_forensics.atlas.build.index import (
     open_wheel,
     version_key,
 )
+from fa_forensics.atlas.build.records import FORMAT, Record
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import DynamicObject
 
-FORMAT = 1
 MACHINE = "x86_64"
 #: A member's first bytes are looked at when this much of it has been unpacked.
 FRONTS = (1 << 20, 4 << 20)
 
 _LIBRARY = re.compile(r"(?:^|/)([^/]+\.so(?:\.[0-9.]+)?)$")
 
-Record = dict[str, Any]
 #: Told how many bytes (unpacked) of the wheel were read since the last call.
 Progress = Callable[[int], None]
 
@@ -49,8 +47,8 @@ def settings() -> dict[str, Any]:
 def published(distribution: str) -> dict[str, WheelFile]:
     """Version → wheel of every final release for Linux x86_64, oldest first.
 
-    Release candidates and development builds count only when asked for by name, and so do
-    placeholder projects, whose only version is below 0.1. Raises NoSuchWheel, IndexFailure.
+    Release candidates and development builds count only when asked for by name. Raises
+    NoSuchWheel, IndexFailure.
     """
     wheels = list_wheels(distribution, MACHINE)
     versions = sorted({wheel.version for wheel in wheels}, key=version_key)
@@ -72,36 +70,6 @@ def newest_of_each_minor(versions: Iterable[str]) -> set[str]:
 def record_path(directory: str, distribution: str, version: str) -> str:
     """Where the record of a wheel is kept."""
     return os.path.join(directory, f"{distribution}-{version}.json.xz")
-
-
-def store_record(directory: str, record: Mapping[str, Any]) -> str:
-    """Write a record, whole or not at all; the same record gives the same bytes."""
-    os.makedirs(directory, exist_ok=True)
-    path = record_path(directory, record["distribution"], record["version"])
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-    handle, temporary = tempfile.mkstemp(dir=directory, prefix=".record-")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(lzma.compress(text.encode(), preset=1))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
-
-
-def load_record(path: str) -> Record:
-    """Read a record back. Raises ForensicsError when it is damaged or of another format."""
-    try:
-        with lzma.open(path) as file:
-            record: Record = json.load(file)
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        raise ForensicsError(
-            f"the record {path} is damaged: {error}", f"Remove it and read it again: rm {path}"
-        ) from error
-    if record.get("format") != FORMAT:
-        raise ForensicsError(f"the record {path} has another format", f"Remove it: rm {path}")
-    return record
 
 
 def read_wheel(

@@ -8,23 +8,20 @@ same bytes; a table and the record of one more release give what all the records
 
 from __future__ import annotations
 
-import json
-import lzma
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fa_forensics.atlas.build.index import open_wheel
+from fa_forensics.atlas.build.records import FORMAT, Record, load_record, store_record
 from fa_forensics.atlas.build.torch import wheel_of
 from fa_forensics.atlas.builds import release_key
 from fa_forensics.atlas.headers import Headers
 from fa_forensics.atlas.tables import write_index, write_table
 from fa_forensics.errors import ForensicsError
 
-FORMAT = 1
 MACHINE = "x86_64"
 _PREFIX = "torch/include/"
 #: What is torch's own there; pybind11, protobuf, sleef and the like lie beside it.
@@ -37,8 +34,6 @@ _COMMENT_OR_TEXT = re.compile(
 )
 #: Lines that one use of a macro may span. Compilers differ in which of them they number by.
 _MAX_SPAN = 40
-
-Record = dict[str, Any]
 
 
 def read_headers(release: str) -> Record:
@@ -99,36 +94,6 @@ def _assertions(text: str) -> set[int]:
 def record_path(directory: str, release: str) -> str:
     """Where the record of a release is kept."""
     return os.path.join(directory, f"{release}.json.xz")
-
-
-def store_record(directory: str, record: Mapping[str, Any]) -> str:
-    """Write a record whole or not at all; returns its path."""
-    os.makedirs(directory, exist_ok=True)
-    path = record_path(directory, record["release"])
-    packed = lzma.compress(json.dumps(record, sort_keys=True).encode(), preset=1)
-    handle, temporary = tempfile.mkstemp(dir=directory, prefix=".record-")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(packed)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
-
-
-def load_record(path: str) -> Record:
-    """Read a record back. Raises ForensicsError when it is damaged or of another format."""
-    try:
-        with lzma.open(path) as file:
-            record: Record = json.load(file)
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        raise ForensicsError(
-            f"the record {path} is damaged: {error}", f"Remove it and read it again: rm {path}"
-        ) from error
-    if record.get("format") != FORMAT:
-        raise ForensicsError(f"the record {path} has another format", f"Remove it: rm {path}")
-    return record
 
 
 # --- table --------------------------------------------------------------------------------------
@@ -203,7 +168,7 @@ def update(wanted: Sequence[str], named: Sequence[str], records: str, data: str)
         path = record_path(records, release)
         if not os.path.exists(path):
             print(f"headers of torch {release}", file=sys.stderr)
-            store_record(records, read_headers(release))
+            store_record(path, read_headers(release))
         paths.append(path)
     return compile_headers(map(load_record, paths), data, data if kept else None)
 

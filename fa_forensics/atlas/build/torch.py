@@ -7,12 +7,10 @@ names that ``nm -D --defined-only`` lists, by bind.
 
 from __future__ import annotations
 
-import json
-import lzma
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +24,7 @@ from fa_forensics.atlas.build.index import (
     version_key,
 )
 from fa_forensics.atlas.build.pins import nvidia_pins, requires_dist
+from fa_forensics.atlas.build.records import FORMAT, Record, store_record
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import (
     BIND_NAMES,
@@ -37,7 +36,6 @@ from fa_forensics.facts.elf.dynamic import (
 )
 from fa_forensics.facts.torch_install import flavour_of
 
-FORMAT = 1
 #: The oldest release of the atlas. Older ones know neither today's c10 nor its CUDA wheels.
 OLDEST = "1.12.0"
 MACHINES = ("x86_64", "aarch64")
@@ -48,7 +46,6 @@ OWN_LIBRARY = re.compile(
 )
 _PYBIND11 = re.compile(rb"__pybind11_internals_v[0-9]+_[!-~]{0,200}?__(?=\0)")
 
-Record = dict[str, Any]
 #: Told how many bytes (packed) of the wheel were read since the last call.
 Progress = Callable[[int], None]
 
@@ -80,39 +77,7 @@ def write_record(
     for a wheel that is no torch build.
     """
     record = read_build(wheel_of(release, machine), release, machine, progress)
-    return store_record(directory, record)
-
-
-def store_record(directory: str, record: Mapping[str, Any]) -> str:
-    """Write a record; the same record gives the same bytes."""
-    os.makedirs(directory, exist_ok=True)
-    path = record_path(directory, record["release"], record["machine"])
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-    # The names are sorted, so the lowest preset packs them to a twentieth.
-    packed = lzma.compress(text.encode(), preset=1)
-    handle, temporary = tempfile.mkstemp(dir=directory, prefix=".record-")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(packed)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
-
-
-def load_record(path: str) -> Record:
-    """Read a record back. Raises ForensicsError when the file is damaged or of another format."""
-    try:
-        with lzma.open(path) as file:
-            record: Record = json.load(file)
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        raise ForensicsError(
-            f"the record {path} is damaged: {error}", f"Remove it and read it again: rm {path}"
-        ) from error
-    if record.get("format") != FORMAT:
-        raise ForensicsError(f"the record {path} has another format", f"Remove it: rm {path}")
-    return record
+    return store_record(record_path(directory, release, machine), record)
 
 
 def read_build(
