@@ -12,9 +12,10 @@ import pytest
 from support import oracles
 from support.tiny_atlas import RELEASES, exported, record, record_of, records
 
-from fa_forensics.atlas.build.compile import compile_torch, read_record
+from fa_forensics.atlas.build.compile import compile_torch
+from fa_forensics.atlas.build.records import load_record
 from fa_forensics.atlas.store import Atlas, Export
-from fa_forensics.errors import AtlasDamaged
+from fa_forensics.errors import AtlasDamaged, ForensicsError
 from fa_forensics.facts.mangled import OTHER_FLAVOUR, OTHER_PARAMETERS, SAME_NAME
 
 FILES = ("torch.json", "torch.sets", "torch.trie")
@@ -329,8 +330,8 @@ def test_a_record_of_another_format_is_refused(tmp_path: Path) -> None:
 
     path = tmp_path / "record.json.xz"
     path.write_bytes(lzma.compress(json.dumps({"format": 2}).encode()))
-    with pytest.raises(ValueError, match="format 2"):
-        read_record(str(path))
+    with pytest.raises(ForensicsError, match="another format"):
+        load_record(str(path))
 
 
 # --- damage -----------------------------------------------------------------------------------

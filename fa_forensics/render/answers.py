@@ -11,7 +11,7 @@ KIND_WORDS = {
     "symbol-drift": "a name that changed between torch releases",
     "cxx11-abi": "a name built for the other std::string flavour",
     "missing-library": "a library that the loader does not find",
-    "versioned-symbol": "a symbol version that a library here does not have",
+    "versioned-symbol": "a name of a library that changes from version to version",
     "gpu-arch": "no code for this GPU in the file",
     "gpu-driver": "the NVIDIA driver",
     "glibc": "a newer glibc than this system has",

@@ -18,7 +18,6 @@ from fa_forensics.atlas.presence import BINDS, Row, pack_sets
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.atlas.tables import write_index, write_table
 
-RECORD_FORMAT = 1
 #: Nested tries: more of them make the file smaller and look-ups slower. Measured on two
 #: releases: 3 give 1.53 MB, 8 give 1.28 MB, 16 give 1.24 MB, at 7, 9 and 13 us a look-up.
 NESTED_TRIES = 8
@@ -35,18 +34,6 @@ class Compiled:
     names: int
     sets: int
     size: int
-
-
-def read_record(path: str) -> dict[str, Any]:
-    """One record (JSON, xz). Raises ValueError when it is of another format, OSError, LZMAError."""
-    import json
-    import lzma
-
-    with lzma.open(path, "rt", encoding="utf-8") as file:
-        record: dict[str, Any] = json.load(file)
-    if record.get("format") != RECORD_FORMAT:
-        raise ValueError(f"{path}: a record of format {record.get('format')}")
-    return record
 
 
 class _States:
@@ -91,16 +78,15 @@ class _States:
 
 
 def compile_torch(
-    records: Iterable[str | Mapping[str, Any]], directory: str, previous: str | None = None
+    records: Iterable[Mapping[str, Any]], directory: str, previous: str | None = None
 ) -> Compiled:
     """Write the torch tables for these records into ``directory``.
 
-    A record is a path or its contents. ``previous`` is a directory with tables to start
+    ``previous`` is a directory with tables to start
     from: their builds are kept, except those that a record replaces. The three files are
     replaced one by one, the index last; until then the old index refuses the new tables.
 
-    Raises AtlasDamaged when the tables in ``previous`` are damaged, and what
-    ``read_record`` raises.
+    Raises AtlasDamaged when the tables in ``previous`` are damaged.
     """
     builds: list[Build] = []
     states = _States()
@@ -108,8 +94,7 @@ def compile_torch(
     before = Atlas.open(previous) if previous is not None else None
     for record in records:
         # One after the other: sixty records at once would take 2 GB.
-        _take_record(read_record(record) if isinstance(record, str) else record,
-                     builds, states, names)  # fmt: skip
+        _take_record(record, builds, states, names)
     if before is not None:
         replaced = {(build.release, build.machine) for build in builds}
         _take_previous(before, replaced, builds, states, names)
