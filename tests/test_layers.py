@@ -47,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report",
     },
     "report_releases": {"report"},
+    "report_env": {"report"},
     "upgrade": {
         "pipeline",
         "placing",
