@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from fa_forensics.facts.package import (
@@ -25,6 +26,11 @@ def _packages() -> list[dict[str, object]]:
     with open(_DATA, encoding="utf-8") as file:
         rows: list[dict[str, object]] = json.load(file)["packages"]
     return rows
+
+
+def known_packages() -> Sequence[Mapping[str, object]]:
+    """What is known of distributions: their modules, their import names, how they are built."""
+    return _packages()
 
 
 def package_row(ctx: Context) -> dict[str, object] | None:

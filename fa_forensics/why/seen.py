@@ -1,0 +1,151 @@
+"""What an answerer is given: one mention out of a pasted text, and where it is to be judged."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fa_forensics.report import Answer
+from fa_forensics.why.place import Place
+from fa_forensics.why.tables import Tables
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Mention, Paste
+
+#: Directories that hold packages; what follows one is the package that a file belongs to.
+_SITES = re.compile(r"/(?:site|dist)-packages/")
+
+_SUFFIX = re.compile(
+    r"\.(?:cpython-[\w-]+|abi3|pypy[\w-]+)?\.?(?:so(?:\.\d+)*|pyd|dylib)$|\.so(?:\.\d+)*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One mention, the text around it, and the place that it is judged in.
+
+    ``elsewhere`` tells that the text is not from this machine: the versions that it names
+    itself count then, and nothing installed here does. ``place`` is already the right one:
+    this environment, or the torch that the text names.
+    """
+
+    mention: Mention
+    paste: Paste
+    place: Place
+    tables: Tables
+    elsewhere: bool
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions that the text itself names, by the paste reader's keys."""
+        return self.paste.versions
+
+    @property
+    def torch(self) -> str | None:
+        """The torch to judge by, as a whole version: "2.4.0+cu121"."""
+        if self.place.present is not None:
+            return self.place.present.version
+        return self.versions.get("torch")
+
+    @property
+    def torch_cuda(self) -> str | None:
+        """The CUDA toolkit that this torch was built with ("12.1"), as far as it is told."""
+        if not self.elsewhere and self.place.environment is not None:
+            torch = self.place.environment.torch
+            if torch is not None:
+                return torch.cuda
+        told = self.versions.get("torch_cuda")
+        if told is None and self.place.requested is not None:
+            return self.place.requested.cuda
+        return told
+
+    @property
+    def python_version(self) -> str | None:
+        """The Python to judge by: "3.10" or "3.10.12"."""
+        if not self.elsewhere and self.place.environment is not None:
+            return self.place.environment.version_short
+        return self.versions.get("python")
+
+    @property
+    def python(self) -> str:
+        """The interpreter in commands, quoted for a shell; plain ``python`` for another machine."""
+        if self.elsewhere or self.place.python is None:
+            return "python"
+        return shlex.quote(self.place.python)
+
+    @property
+    def pip(self) -> str:
+        """What pip commands start with."""
+        return f"{self.python} -m pip"
+
+    @property
+    def gpu(self) -> str | None:
+        """The GPU that the text names: in the mention itself, else elsewhere in the text."""
+        return self.mention.detail.get("gpu") or self.versions.get("gpu")
+
+    @property
+    def module(self) -> str:
+        """The module name of the failing file: "flash_attn_2_cuda"; "" where none is named."""
+        return module_of(self.mention.file or "")
+
+    @property
+    def package(self) -> str | None:
+        """The distribution that the failing file belongs to, by its path or its module name."""
+        return package_of(self.mention.file or "")
+
+    def inspect_command(self) -> str:
+        """Look at the failing file itself."""
+        file = self.mention.file or ""
+        plain = file if file and "..." not in file else "/path/to/the/failing.so"
+        python = "" if self.python == "python" else f"--python {self.python} "
+        return f"fa-forensics inspect {python}{shlex.quote(plain)}"
+
+    def answer(self, kind: str, code: str, cause: str, **fields: Any) -> Answer:
+        """An answer on this mention; ``fields`` are those of ``Answer``.
+
+        Without any it says that nobody's exports were looked up, with medium confidence.
+        """
+        given: dict[str, Any] = {
+            "symbol": None,
+            "demangled": None,
+            "owner": None,
+            "provider": None,
+            "looked_here": False,
+            "releases_looked_up": False,
+            "source_line": self.mention.line or None,
+        }
+        return Answer(kind, code, cause=cause, **{**given, **fields})
+
+
+Answerer = Callable[[Seen], Answer]
+
+
+def module_of(path: str) -> str:
+    """The module name in the path of an extension file."""
+    return _SUFFIX.sub("", os.path.basename(path.rstrip("/")))
+
+
+def package_of(path: str) -> str | None:
+    """The distribution of a file, by what is known of packages; None where that is not known.
+
+    Its module name decides, then the directory below ``site-packages``.
+    """
+    from fa_forensics.rules.remedy import known_packages
+
+    module = module_of(path)
+    rows = known_packages()
+    for row in rows:
+        if module in row["modules"]:  # type: ignore[operator]
+            return str(row["distribution"])
+    parts = _SITES.split(path)
+    top = parts[-1].split("/")[0] if len(parts) > 1 else ""
+    folders = path.split("/")[:-1]
+    for row in rows:
+        name = str(row["import"]).split(".")[0]
+        if name == top or (not top and name in folders):
+            return str(row["distribution"])
+    return None
