@@ -1,4 +1,4 @@
-"""Answers to mentions of a library: not found, not of the needed version, mixed with another.
+"""Answers to mentions of a library: not found, of another version, mixed with another copy."""
 
 from __future__ import annotations
 
