@@ -38,6 +38,7 @@ _NO_RESULTS: dict[str, Document] = {
     "upgrade": {"packages": []},
     "atlas diff": {"difference": None},
     "atlas releases": {"releases": []},
+    "explain": {"codes": []},
 }
 
 
@@ -100,7 +101,7 @@ def head(tool_version: str, environment: Mapping[str, object] | None) -> Documen
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": TOOL_NAME, "version": tool_version},
-        "environment": None if environment is None else _plain(environment),
+        "environment": None if environment is None else plain(environment),
     }
 
 
@@ -113,9 +114,9 @@ def _target(target: TargetReport) -> Document:
         "member": target.member,
         "verdict": target.verdict,
         "headline": target.headline,
-        "findings": [_finding(finding) for finding in target.findings],
+        "findings": [finding_document(finding) for finding in target.findings],
         "skipped": [{"rule": item.rule, "reason": item.reason} for item in skipped],
-        "elf": None if target.elf is None else _plain(target.elf),
+        "elf": None if target.elf is None else plain(target.elf),
         "undefined": [_bound(symbol) for symbol in undefined],
         "missing": sorted(set(target.missing)),
         "cxx11_abi": target.cxx11_abi,
@@ -136,7 +137,7 @@ def _target(target: TargetReport) -> Document:
         "confirm": {
             "status": target.confirm.status,
             "detail": target.confirm.detail,
-            "steps": [_plain(step) for step in target.confirm.steps],
+            "steps": [plain(step) for step in target.confirm.steps],
         },
         "problem": target.problem,
         "hint": target.hint,
@@ -144,7 +145,7 @@ def _target(target: TargetReport) -> Document:
 
 
 def _object(view: Mapping[str, object] | None) -> object:
-    return None if view is None else _plain(view)
+    return None if view is None else plain(view)
 
 
 def _other_gpu_code(code: OtherGpuCode) -> Document:
@@ -179,7 +180,8 @@ def _place(facts: ReleaseFacts) -> Document:
     }
 
 
-def _finding(finding: Finding) -> Document:
+def finding_document(finding: Finding) -> Document:
+    """One finding, as it stands in every document."""
     return {
         "code": finding.code,
         "severity": finding.severity,
@@ -257,14 +259,14 @@ def sorted_releases(names: Iterable[str]) -> list[str]:
     return sorted(set(names), key=natural_key)
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """Mappings with sorted keys, sequences as lists, scalars as they are; else TypeError."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(value[key]) for key in sorted(value, key=str)}
+        return {str(key): plain(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no place in a report")
 
 

@@ -182,7 +182,7 @@ def _target_lines(target: TargetReport, paint: Paint, verbose: bool, width: int)
     lines[0] = paint(first.rstrip(), style) + lines[0][len(first.rstrip()) :]
     findings, left_out = _selected(target.findings, verbose)
     for finding in findings:
-        lines += ["", *_finding_lines(finding, target, paint, verbose, width)]
+        lines += ["", *finding_lines(finding, target, paint, verbose, width)]
     for code, number in left_out.items():
         lines += ["", f"... and {number} more of {escape(code)} (--verbose shows all)"]
     if findings:
@@ -214,9 +214,10 @@ def _selected(findings: Sequence[Finding], verbose: bool) -> tuple[list[Finding]
     return shown, {code: number - SHOWN for code, number in seen.items() if number > SHOWN}
 
 
-def _finding_lines(
+def finding_lines(
     finding: Finding, target: TargetReport, paint: Paint, verbose: bool, width: int
 ) -> list[str]:
+    """One finding about ``target``: its title, evidence, notes and the commands that help."""
     style = _SEVERITY_STYLE.get(finding.severity, "bold")
     head = f"{escape(finding.severity)}[{escape(finding.code)}]"
     title = finding.title
