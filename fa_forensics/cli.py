@@ -9,6 +9,7 @@ import click
 
 from fa_forensics import __version__
 from fa_forensics.commands.atlas import atlas
+from fa_forensics.commands.explain import explain
 from fa_forensics.commands.upgrade import upgrade
 from fa_forensics.console import (
     COLOR,
@@ -197,6 +198,7 @@ def why(
 
 
 main.add_command(upgrade)
+main.add_command(explain)
 main.add_command(atlas)
 
 

@@ -26,6 +26,12 @@ PYTHON = click.option(
     help="The environment to judge in: its python, or its directory. "
     "[default: VIRTUAL_ENV, CONDA_PREFIX, the environment the file lies in, this Python]",
 )
+LANG = click.option(
+    "--lang",
+    type=click.Choice(["en", "zh"]),
+    help="The language of summaries and remedies; codes and JSON stay the same. "
+    "[default: the locale's]",
+)
 COLOR = click.option(
     "--color/--no-color", default=None, help="Force colours on or off. [default: on a terminal]"
 )
@@ -114,6 +120,13 @@ def wants_color(color: bool | None) -> bool:
     if color is not None:
         return color
     return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def language(asked: str | None) -> str:
+    """The language to write in: as asked for, else the locale's."""
+    from fa_forensics.render.lang import language as chosen
+
+    return chosen(asked, os.environ)
 
 
 def width() -> int:

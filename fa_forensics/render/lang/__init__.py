@@ -1,0 +1,64 @@
+"""Other languages than English: which one is wanted, and text laid out in it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+
+ENGLISH, CHINESE = "en", "zh"
+LANGUAGES = (ENGLISH, CHINESE)
+
+
+def language(asked: str | None, environ: Mapping[str, str]) -> str:
+    """The language to write in: as asked for, else by the locale's own rule for messages.
+
+    LANGUAGE (a GNU list) counts where a locale other than C is set, then LC_ALL, LC_MESSAGES
+    and LANG, the first that is not empty (POSIX, "Environment Variables", 8.2).
+    """
+    if asked is not None:
+        return asked
+    locale = next(
+        (environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), ""
+    )
+    if locale.split(".")[0] in ("", "C", "POSIX"):
+        return ENGLISH
+    wanted = (environ.get("LANGUAGE") or locale).split(":")[0]
+    return CHINESE if wanted.lower().startswith("zh") else ENGLISH
+
+
+def columns(text: str) -> int:
+    """How many columns a terminal gives a text: two for a wide character (UAX 11)."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def lay_out(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Wrap a text that may break between wide characters, and at spaces."""
+    lines: list[str] = []
+    line = first
+    for piece in _pieces(text):
+        if columns(line) + columns(piece.rstrip()) > width and line.strip() and line != rest:
+            lines.append(line.rstrip())
+            line = rest
+        line += piece if line not in (first, rest) else piece.lstrip()
+    lines.append(line.rstrip())
+    return lines
+
+
+#: Marks that may not begin a line.
+_CLOSING = "，。；：！？、）》”’」"  # noqa: RUF001
+
+
+def _pieces(text: str) -> list[str]:
+    out: list[str] = []
+    for char in text:
+        wide = unicodedata.east_asian_width(char) in "WF"
+        start = not out or out[-1].endswith(" ") or (wide or _ends_wide(out[-1]))
+        if out and (char == " " or char in _CLOSING or not (start or wide)):
+            out[-1] += char
+        else:
+            out.append(char)
+    return out
+
+
+def _ends_wide(piece: str) -> bool:
+    return unicodedata.east_asian_width(piece[-1]) in "WF"
