@@ -45,7 +45,8 @@ class Environment:
     ``python`` is the executable, links not followed; ``python_real`` the file behind it.
     ``found_by`` says which rule chose it. ``machine`` is the interpreter's own
     ("x86_64"), ``libc`` "glibc", "musl" or "unknown", by its loader (PT_INTERP).
-    ``site_dirs`` are the existing directories of packages in sys.path order.
+    ``site_dirs`` are the existing directories of packages in sys.path order, ``site_origins``
+    how each came there (``facts.site_dirs``; empty where that was not looked at).
     ``torch_problem`` is one sentence when torch is absent or not whole. ``notes`` say what
     was left aside on the way. ``variables`` are those of ``VARIABLES`` that are set.
     """
@@ -70,6 +71,7 @@ class Environment:
     other_torches: tuple[str, ...]
     variables: Mapping[str, str]
     notes: tuple[str, ...]
+    site_origins: tuple[str, ...] = ()
 
 
 def find_environment(
@@ -129,7 +131,8 @@ def _describe(
     interpreter = read_interpreter(path)
     if running:
         interpreter = _as_running(interpreter)
-    directories, path_notes = site_directories(interpreter, environ, running)
+    path_entries = site_directories(interpreter, environ, running)
+    directories = path_entries.directories
     found = find_torch(directories, interpreter.prefix)
     return Environment(
         python=interpreter.path,
@@ -154,7 +157,8 @@ def _describe(
         torch_problem=found.problem,
         other_torches=found.others,
         variables={name: environ[name] for name in VARIABLES if environ.get(name) is not None},
-        notes=notes + path_notes,
+        notes=notes + path_entries.notes,
+        site_origins=path_entries.origins,
     )
 
 

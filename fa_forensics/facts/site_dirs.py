@@ -7,6 +7,7 @@ The standard library's own directories are left out: no distribution lies there.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,8 +18,31 @@ from fa_forensics.facts.interpreter import Interpreter
 #: A .pth file larger than this (bytes) is not read: real ones have a few lines.
 MAX_PTH = 1 << 20
 
-#: .pth files whose import line changes no directory: setuptools, virtualenv, coverage.
-_HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth", "a1_coverage.pth")
+#: .pth files whose import line changes no directory: setuptools, virtualenv, coverage. Those of
+#: namespace packages make a module out of directories that are on the path already; those of
+#: setuptools' editable installs are read by ``package.editable_mapping``.
+_HARMLESS_PTH = re.compile(
+    r"(?:distutils-precedence|_virtualenv|a1_coverage|.*-nspkg|__editable__.*)\.pth"
+)
+
+#: How a directory came onto sys.path; one named by a .pth file has that file's path instead.
+BY_PYTHONPATH = "PYTHONPATH"
+OF_PREFIX = "site-packages"
+OF_USER = "user site"
+OF_BASE = "base's site-packages"
+
+
+@dataclass(frozen=True, slots=True)
+class SitePath:
+    """The directories of packages of one interpreter, existing ones only, each once.
+
+    ``origins`` says of each how it came onto sys.path: a word of this module, or the path of
+    the .pth file that names it. ``notes`` say what was left aside.
+    """
+
+    directories: tuple[str, ...]
+    origins: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -26,10 +50,11 @@ class _Path:
     """sys.path while it is put together: what is on it, and what was left aside."""
 
     directories: list[str] = field(default_factory=list)
+    origins: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, directory: str) -> bool:
+    def add(self, directory: str, origin: str) -> bool:
         """Append a directory once; True when it was new and exists."""
         if not os.path.isabs(directory):
             return False  # the current directory was removed
@@ -38,35 +63,49 @@ class _Path:
             return False
         self.seen.add(real)
         self.directories.append(directory)
+        self.origins.append(origin)
         return True
+
+    def finish(self) -> SitePath:
+        return SitePath(tuple(self.directories), tuple(self.origins), tuple(self.notes))
 
 
 def site_directories(
     python: Interpreter, environ: Mapping[str, str], running: bool = False
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(directories, notes) of an interpreter: existing ones only, each once.
+) -> SitePath:
+    """The package directories of an interpreter.
 
     ``running`` takes the process's own ``sys.path`` instead, less its first entry, the
     directory of the program itself.
     """
-    path = _Path()
     if running:
-        skipped = 0 if getattr(sys.flags, "safe_path", False) else 1
-        for entry in sys.path[skipped:]:
-            if entry and not _is_standard(entry, python):
-                path.add(absolute(entry))
-        return tuple(path.directories), ()
+        return _of_this_process(python, environ)
+    path = _Path()
     for entry in environ.get("PYTHONPATH", "").split(os.pathsep):
         if entry:
-            path.add(absolute(entry))
+            path.add(absolute(entry), BY_PYTHONPATH)
     if python.is_venv:
-        _add_packages(path, python.prefix, python)
+        _add_packages(path, python.prefix, python, OF_PREFIX)
     if not python.is_venv or python.system_site:
         user = _user_site(python, environ)
         if user:
-            _add_site(path, user)
-        _add_packages(path, python.base_prefix, python)
-    return tuple(path.directories), tuple(path.notes)
+            _add_site(path, user, OF_USER)
+        origin = OF_BASE if python.is_venv else OF_PREFIX
+        _add_packages(path, python.base_prefix, python, origin)
+    return path.finish()
+
+
+def _of_this_process(python: Interpreter, environ: Mapping[str, str]) -> SitePath:
+    """``sys.path`` as it is; how each entry came onto it, from what the files say."""
+    by_files = site_directories(python, environ)
+    known = dict(zip(map(os.path.realpath, by_files.directories), by_files.origins, strict=True))
+    path = _Path()
+    skipped = 0 if getattr(sys.flags, "safe_path", False) else 1
+    for entry in sys.path[skipped:]:
+        if entry and not _is_standard(entry, python):
+            origin = known.get(os.path.realpath(entry), "sys.path of this process")
+            path.add(absolute(entry), origin)
+    return path.finish()
 
 
 def _is_standard(entry: str, python: Interpreter) -> bool:
@@ -75,17 +114,17 @@ def _is_standard(entry: str, python: Interpreter) -> bool:
     return inside or entry.endswith(".zip")
 
 
-def _add_packages(path: _Path, prefix: str, python: Interpreter) -> None:
+def _add_packages(path: _Path, prefix: str, python: Interpreter, origin: str) -> None:
     """The package directories of one prefix, as ``site.getsitepackages`` orders them."""
     name = os.path.basename(python.stdlib)
     libraries = [os.path.basename(os.path.dirname(python.stdlib)), "lib"]
     for library in dict.fromkeys(libraries):
-        _add_site(path, os.path.join(prefix, library, name, "site-packages"))
+        _add_site(path, os.path.join(prefix, library, name, "site-packages"), origin)
     if os.path.isdir(os.path.join(python.base_prefix, "lib", "python3", "dist-packages")):
         # Debian's own Python, and only that, has this layout.
-        _add_site(path, os.path.join(prefix, "local", "lib", name, "dist-packages"))
-        _add_site(path, os.path.join(prefix, "lib", "python3", "dist-packages"))
-        _add_site(path, os.path.join(prefix, "lib", name, "dist-packages"))
+        _add_site(path, os.path.join(prefix, "local", "lib", name, "dist-packages"), origin)
+        _add_site(path, os.path.join(prefix, "lib", "python3", "dist-packages"), origin)
+        _add_site(path, os.path.join(prefix, "lib", name, "dist-packages"), origin)
 
 
 def _user_site(python: Interpreter, environ: Mapping[str, str]) -> str | None:
@@ -99,9 +138,9 @@ def _user_site(python: Interpreter, environ: Mapping[str, str]) -> str | None:
                         "site-packages")  # fmt: skip
 
 
-def _add_site(path: _Path, directory: str) -> None:
+def _add_site(path: _Path, directory: str, origin: str) -> None:
     """A site directory, then what the path lines of its .pth files name."""
-    if not path.add(directory):
+    if not path.add(directory, origin):
         return
     try:
         names = sorted(n for n in os.listdir(directory) if n.endswith(".pth"))
@@ -128,6 +167,6 @@ def _follow_pth(path: _Path, directory: str, name: str) -> None:
         if line.startswith(("import ", "import\t")):
             imports = True
         elif line.strip() and not line.startswith("#") and "\0" not in line:
-            path.add(os.path.abspath(os.path.join(directory, line.rstrip())))
-    if imports and name not in _HARMLESS_PTH:
+            path.add(os.path.abspath(os.path.join(directory, line.rstrip())), file)
+    if imports and not _HARMLESS_PTH.fullmatch(name):
         path.notes.append(f"{file}: its import line was not executed, what it adds is unknown")
