@@ -10,18 +10,18 @@ from dataclasses import replace
 
 from fa_forensics.asked import asked_for, read_requests
 from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.dependents import comes_with_torch, cuda_extensions
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.package import (
     Distribution,
     info_directories,
     normalized,
     read_distribution,
-    recorded_files,
     satisfies,
     torch_pin,
     torch_requirement,
 )
-from fa_forensics.facts.targets import Target, Targets, find_targets, uses_torch_or_cuda
+from fa_forensics.facts.targets import Target, Targets
 from fa_forensics.facts.torch_install import release_of
 from fa_forensics.pipeline import Options, inspect_found
 from fa_forensics.placing import ReleaseTable
@@ -56,7 +56,7 @@ def upgrade(
     if asked.judged.judged_by == "nothing":
         raise ForensicsError(asked.problem or f"torch {release} cannot be judged")
     installed = list(installed_distributions(environment.site_dirs))
-    with_torch = _left_to_torch(environment)
+    with_torch = comes_with_torch(environment.torch)
     found = [
         (distribution, files)
         for distribution in installed
@@ -115,36 +115,6 @@ def installed_distributions(site_dirs: Sequence[str]) -> Iterator[Distribution]:
                 seen.add(normalized(found.name))
                 held = tuple(text for text in found.requires if not _ELSEWHERE.search(text))
                 yield replace(found, requires=held)
-
-
-def cuda_extensions(distribution: Distribution, site_dirs: Sequence[str]) -> list[str]:
-    """The shared objects of a distribution that use torch or CUDA, sorted.
-
-    Without a RECORD of any, the source tree of an editable install is looked at, where
-    the metadata asks for torch. A damaged file counts with a package that asks for torch.
-    """
-    asks = torch_requirement(distribution.requires) is not None
-    files = [path for path in recorded_files(distribution) if path.endswith(".so")]
-    if not files and asks and (distribution.editable or distribution.record_path is None):
-        try:
-            with find_targets(distribution.name, site_dirs) as targets:
-                files = [target.path for target in targets]
-        except ForensicsError:
-            return []  # a package without any compiled extension
-    return sorted(
-        {path for path in files if os.path.isfile(path) and uses_torch_or_cuda(path, asks)}
-    )
-
-
-def _left_to_torch(environment: Environment) -> set[str]:
-    """The distributions that come and go with torch: those that its metadata pins."""
-    torch = environment.torch
-    names = {
-        normalized(text.partition(";")[0].partition("==")[0].strip())
-        for text in (torch.requires if torch else ())
-        if "==" in text.partition(";")[0]
-    }
-    return names | {"torch", "triton"}
 
 
 def _package(

@@ -15,6 +15,8 @@ from fa_forensics.facts.package import (
     recorded_files,
     torch_requirement,
 )
+from fa_forensics.facts.targets import find_targets, uses_torch_or_cuda
+from fa_forensics.facts.torch_install import Torch
 
 
 def torch_dependents(site_dirs: Sequence[str]) -> Iterator[Distribution]:
@@ -32,7 +34,7 @@ def torch_dependents(site_dirs: Sequence[str]) -> Iterator[Distribution]:
 
 def extensions_of(distribution: Distribution) -> list[str]:
     """The shared objects that a distribution's RECORD lists and that are there."""
-    return [path for path in recorded_files(distribution) if ".so" in path and os.path.isfile(path)]
+    return [path for path in recorded_files(distribution, ".so") if os.path.isfile(path)]
 
 
 def files_that_need(symbol: str, site_dirs: Sequence[str]) -> list[str]:
@@ -61,3 +63,32 @@ def _needs(path: str, name: bytes) -> bool:
         return any(s.name == name and s.shndx == 0 for s in dynamic.symbols())
     finally:
         dynamic.close()
+
+
+def cuda_extensions(distribution: Distribution, site_dirs: Sequence[str]) -> list[str]:
+    """The shared objects of a distribution that use torch or CUDA, sorted.
+
+    Without a RECORD of any, the source tree of an editable install is looked at, where
+    the metadata asks for torch. A damaged file counts with a package that asks for torch.
+    """
+    asks = torch_requirement(distribution.requires) is not None
+    files = [path for path in recorded_files(distribution, ".so") if path.endswith(".so")]
+    if not files and asks and (distribution.editable or distribution.record_path is None):
+        try:
+            with find_targets(distribution.name, site_dirs) as targets:
+                files = [target.path for target in targets]
+        except ForensicsError:
+            return []  # a package without any compiled extension
+    return sorted(
+        {path for path in files if os.path.isfile(path) and uses_torch_or_cuda(path, asks)}
+    )
+
+
+def comes_with_torch(torch: Torch | None) -> set[str]:
+    """The distributions that come and go with a torch, itself included: those that it pins."""
+    names = {
+        normalized(text.partition(";")[0].partition("==")[0].strip())
+        for text in (torch.requires if torch else ())
+        if "==" in text.partition(";")[0]
+    }
+    return names | {"torch", "triton"}

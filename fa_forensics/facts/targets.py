@@ -307,7 +307,7 @@ def _installed(name: str, site_dirs: Sequence[str]) -> Targets | None:
 
 
 def _of_distribution(name: str, package: Distribution, info: str, site: str) -> Targets:
-    recorded = [path for path in recorded_files(package) if path.endswith(".so")]
+    recorded = [path for path in recorded_files(package, ".so") if path.endswith(".so")]
     files = [path for path in recorded if os.path.exists(path)]
     notes = [f"{p} is listed in RECORD but is not there" for p in recorded if p not in files]
     if not files:
