@@ -11,9 +11,9 @@ from fa_forensics import __version__
 from fa_forensics.commands.atlas import atlas
 from fa_forensics.commands.explain import explain
 from fa_forensics.commands.upgrade import upgrade
+from fa_forensics.commands.why import why
 from fa_forensics.console import (
     COLOR,
-    FORMAT,
     PYTHON,
     discard_output,
     fail,
@@ -32,7 +32,7 @@ from fa_forensics.errors import (
 )
 
 if TYPE_CHECKING:
-    from fa_forensics.report import Report, WhyReport
+    from fa_forensics.report import Report
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -157,49 +157,10 @@ def _shown(report: Report, form: str, color: bool | None, verbose: bool, table: 
     return inspect_text(report, wants_color(color), verbose, width(), table)
 
 
-@main.command()
-@click.argument("symbols", nargs=-1, required=True, metavar="SYMBOL...")
-@PYTHON
-@click.option(
-    "--torch",
-    metavar="RELEASE",
-    help="Answer as if this torch release were there (2.9.1), without any environment.",
-)
-@FORMAT
-@COLOR
-def why(
-    symbols: tuple[str, ...],
-    python: str | None,
-    torch: str | None,
-    form: str,
-    color: bool | None,
-) -> None:
-    """Explain undefined symbols: whose they are, which releases export them, what to do.
-
-    SYMBOL is a name as the loader printed it, mangled or not, with or without its version.
-    """
-    from fa_forensics.why import explain
-
-    try:
-        report = explain(symbols, python, torch=torch)
-    except ForensicsError as error:
-        fail(error, form, "why")
-    if report.problem is not None:
-        warn(report.problem, "point at the environment that has torch: --python PATH")
-    if form == "json":
-        from fa_forensics.render.json import dumps, why_document
-
-        print_result(dumps(why_document(report)))
-    else:
-        from fa_forensics.render.terminal import why_text
-
-        print_result(why_text(report, wants_color(color), width()))
-    sys.exit(_why_exit_code(report))
-
-
 main.add_command(upgrade)
 main.add_command(explain)
 main.add_command(atlas)
+main.add_command(why)
 
 
 def exit_code(report: Report, fail_on: str) -> int:
@@ -218,10 +179,6 @@ def exit_code(report: Report, fail_on: str) -> int:
     if any(target.verdict == "inconclusive" for target in whole):
         return EXIT_INCONCLUSIVE
     return EXIT_OK
-
-
-def _why_exit_code(report: WhyReport) -> int:
-    return EXIT_OK if report.problem is None else EXIT_NOT_ANALYSED
 
 
 def entry() -> None:

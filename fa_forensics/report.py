@@ -261,7 +261,8 @@ class WhyReport:
     """One run of ``why``: the environment it was answered in and its answers.
 
     ``problem`` says what could not be looked up; it goes to stderr and makes the exit
-    code 3. ``torch`` is the one that was asked for, where no environment was looked at.
+    code 3. ``torch`` is the one that was asked for, where no environment was looked at;
+    ``note`` says by what a pasted text was judged that is not of this environment.
     """
 
     tool_version: str
@@ -269,3 +270,4 @@ class WhyReport:
     answers: tuple[Answer, ...]
     problem: str | None = None
     torch: JudgedTorch | None = None
+    note: str | None = None

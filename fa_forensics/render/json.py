@@ -57,6 +57,7 @@ def why_document(report: WhyReport) -> Document:
         "answers": [_answer(answer) for answer in report.answers],
         "problem": report.problem,
         "torch": None if report.torch is None else judged_torch(report.torch),
+        "note": report.note,
     }
 
 

@@ -97,6 +97,8 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
             f"torch {escape(report.torch.version)} as it was released ({escape(report.torch.note)})"
             "; nothing here was looked at"
         )
+    if report.note is not None:
+        place = report.note
     lines = flow(pieces(place), width, "", "  ")
     lines = [paint(line, "dim") for line in lines]
     for answer in report.answers:

@@ -35,7 +35,8 @@ class Place:
 
     ``environment`` and ``linker`` are None where nothing was looked at, for the reason in
     ``problem``; ``present`` is the torch to answer for, if there is one, and ``requested``
-    the same where it need not be here.
+    the same where it need not be here. ``machine_told`` is the machine of a text from
+    elsewhere.
     """
 
     environment: Environment | None
@@ -43,11 +44,12 @@ class Place:
     present: Present | None
     problem: str | None
     requested: RequestedTorch | None = None
+    machine_told: str = ""
 
     @property
     def machine(self) -> str:
         """The machine whose torch wheels count: the environment's, x86_64 where it has none."""
-        own = self.environment.machine if self.environment else ""
+        own = self.environment.machine if self.environment else self.machine_told
         return own if own in _MACHINES else _MACHINES[0]
 
     @property

@@ -1,0 +1,106 @@
+"""``fa-forensics why``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from fa_forensics.console import COLOR, FORMAT, PYTHON, fail, print_result, wants_color, warn, width
+from fa_forensics.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_NOT_ANALYSED,
+    EXIT_OK,
+    ForensicsError,
+    UsageError,
+)
+
+#: Longer texts are read up to here (bytes).
+_MOST = 64 << 20
+
+
+@click.command()
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@PYTHON
+@click.option(
+    "--torch",
+    metavar="RELEASE",
+    help="Answer as if this torch release were there (2.9.1), without any environment.",
+)
+@click.option(
+    "--here/--elsewhere",
+    "here",
+    default=None,
+    help="Whether the text is of this environment, or of another machine and judged by the "
+    "versions that it names. [default: guessed from the text, and said]",
+)
+@FORMAT
+@COLOR
+def why(
+    texts: tuple[str, ...],
+    python: str | None,
+    torch: str | None,
+    here: bool | None,
+    form: str,
+    color: bool | None,
+) -> None:
+    """Explain what you saw: a traceback, a log, a symbol; whose it is, what to do.
+
+    TEXT is an error or a log in quotes, the path of a file that holds it, or one or more
+    symbols as the loader printed them, mangled or not. Without TEXT, or with "-", standard
+    input is read. Exit code 4 where nothing in the text is recognised.
+    """
+    from fa_forensics.why import explain
+
+    where = None if here is None else "here" if here else "elsewhere"
+    try:
+        report = explain(_given(texts), python, torch=torch, where=where)
+    except ForensicsError as error:
+        fail(error, form, "why")
+    if report.problem is not None:
+        warn(report.problem, "point at the environment that has torch: --python PATH")
+    if form == "json":
+        from fa_forensics.render.json import dumps, why_document
+
+        print_result(dumps(why_document(report)))
+    else:
+        from fa_forensics.render.terminal import why_text
+
+        print_result(why_text(report, wants_color(color), width()))
+    if all(answer.kind == "unrecognised" for answer in report.answers):
+        sys.exit(EXIT_INCONCLUSIVE)
+    sys.exit(EXIT_OK if report.problem is None else EXIT_NOT_ANALYSED)
+
+
+def _given(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """What is to be explained: the arguments, the file that one names, or standard input.
+
+    Raises ``UsageError`` where there is nothing to read.
+    """
+    if texts in ((), ("-",)):
+        if sys.stdin is None or (not texts and sys.stdin.isatty()):
+            raise UsageError(
+                "there is no text to explain",
+                "paste it in quotes, name a file that holds it, or send it to standard input: "
+                "fa-forensics why < log.txt",
+            )
+        return (sys.stdin.buffer.read(_MOST).decode("utf-8", "replace"),)
+    if len(texts) == 1 and _names_file(texts[0]):
+        from fa_forensics.facts.files import read_bounded
+
+        try:
+            return (read_bounded(texts[0], _MOST).decode("utf-8", "replace"),)
+        except OSError as error:
+            raise UsageError(f"{texts[0]} cannot be read: {error.strerror}") from None
+    return texts
+
+
+def _names_file(text: str) -> bool:
+    """Whether one argument is the path of a file, not a text."""
+    if "\n" in text or len(text) > 4096:
+        return False
+    try:
+        return os.path.exists(text)
+    except ValueError:
+        return False

@@ -1,0 +1,105 @@
+"""A symbol that a text has cut off: what names of torch begin like that."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.demangle import demangle, qualified_name, readable
+from fa_forensics.facts.owner import is_torch, owner_of
+from fa_forensics.report import Answer, Overload
+from fa_forensics.why.seen import Seen
+
+#: Fewer characters say nothing.
+_SHORTEST = 8
+_SHOWN = 6
+
+
+def cut_answer(seen: Seen) -> Answer:
+    """The answer for a name without its end; the history of each name that begins so."""
+    text = seen.mention.symbol or ""
+    found = re.search(r"_?(_Z\w+)", text)
+    start = found[1] if found is not None else ""
+    if len(start) < _SHORTEST or seen.tables.atlas is None:
+        return seen.answer(
+            "unrecognised",
+            "FA899",
+            "The text names no symbol, or only the beginning of one; paste the whole name that "
+            'follows "undefined symbol:".',
+            symbol=text or None,
+            help=(seen.inspect_command(),),
+            confidence="low",
+        )
+    found_names = _starting(seen, start)
+    names = [name for name, _ in found_names]
+    owner = owner_of(start, None, demangle(names[0]) if names else _scope_of(start))
+    if not names:
+        return _nothing_begins_so(seen, start, owner)
+    rows = [
+        Overload(name, demangle(name), releases, interval_of(seen, releases))
+        for name, releases in found_names[:_SHOWN]
+    ]
+    scopes = {qualified_name(row.demangled) for row in rows}
+    which = readable(rows[0].demangled) if len(rows) == 1 else " or ".join(sorted(scopes)[:3])
+    cause = f"The name is cut off. Names of torch that begin so: {which}"
+    if len(rows) == 1:
+        cause += f" (torch {rows[0].interval})"
+    cause += "; which one is missing, only the whole name says."
+    return seen.answer(
+        "symbol-drift",
+        "FA201",
+        cause,
+        symbol=start,
+        demangled=rows[0].demangled if len(rows) == 1 else None,
+        owner=owner,
+        overloads=tuple(rows),
+        exported_by=rows[0].exported_by if len(rows) == 1 else (),
+        interval=rows[0].interval if len(rows) == 1 else "",
+        releases_looked_up=True,
+        help=(seen.inspect_command(),),
+        confidence="medium" if len(scopes) == 1 else "low",
+    )
+
+
+def interval_of(seen: Seen, releases: tuple[str, ...]) -> str:
+    """Releases as text."""
+    from fa_forensics.atlas.builds import interval_text
+
+    atlas = seen.tables.atlas
+    if atlas is None or not releases:
+        return ""
+    return interval_text(releases, atlas.releases(seen.place.machine))
+
+
+def _starting(seen: Seen, start: str) -> list[tuple[str, tuple[str, ...]]]:
+    atlas = seen.tables.atlas
+    if atlas is None:
+        return []
+    return atlas.starting_with(start, seen.place.machine, limit=_SHOWN + 1)
+
+
+def _scope_of(start: str) -> str:
+    """The readable scope in a cut-off name: ``_ZN3c104cuda9SetDev`` gives ``c10::cuda::``."""
+    body = re.sub(r"^_ZN?K?", "", start)
+    parts = []
+    while (found := re.match(r"(\d{1,3})", body)) is not None:
+        length = int(found[1])
+        part = body[found.end() : found.end() + length]
+        if len(part) < length:
+            break
+        parts.append(part)
+        body = body[found.end() + length :]
+    return "::".join([*parts, ""])
+
+
+def _nothing_begins_so(seen: Seen, start: str, owner: str) -> Answer:
+    kind, code = ("symbol-drift", "FA201") if is_torch(owner) else ("own-symbol", "FA205")
+    return seen.answer(
+        kind,
+        code,
+        "The name is cut off, and no name of a published torch begins so; paste the whole name.",
+        symbol=start,
+        owner=owner,
+        releases_looked_up=True,
+        help=(seen.inspect_command(),),
+        confidence="low",
+    )

@@ -1,0 +1,95 @@
+"""Signs of where a failing file comes from: a JIT cache, an egg, torch's own libraries."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+from fa_forensics.facts.owner import is_torch, owner_of_library
+from fa_forensics.report import Answer
+from fa_forensics.why.seen import Seen
+
+#: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
+_JIT = re.compile(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?[\w.+-]+)/[^/]+\.so\b")
+_EGG = re.compile(r"(?P<egg>\S+?\.egg)/")
+
+
+def with_signs(answer: Answer, seen: Seen) -> Answer:
+    """An answer with what the failing file's path shows of its origin."""
+    file = seen.mention.file or ""
+    if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
+        return _inside_torch(answer, seen, file)
+    jit = _JIT.search(file)
+    if jit is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+        return stale_jit(answer, jit["folder"])
+    egg = _EGG.search(file)
+    if egg is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+        return _egg(answer, seen, egg["egg"])
+    return answer
+
+
+def is_torch_file(path: str) -> bool:
+    """Whether a path is that of one of torch's own libraries."""
+    owner = owner_of_library(path.rsplit("/", 1)[-1])
+    return owner is not None and is_torch(owner)
+
+
+def jit_folder(path: str) -> str | None:
+    """The directory of torch's JIT cache that a file lies in; None for any other file."""
+    found = _JIT.search(path)
+    return None if found is None else found["folder"]
+
+
+def remove_folder(folder: str) -> str:
+    """The command that removes one directory; ``~`` stays what the shell expands."""
+    home = folder.startswith("~/")
+    quoted = shlex.quote(folder[2:] if home else folder)
+    return f"rm -r {'~/' if home else ''}{quoted}"
+
+
+def stale_jit(answer: Answer, folder: str) -> Answer:
+    """A build in torch's JIT cache: that directory is keyed by Python and CUDA, not by torch."""
+    note = (
+        f"The file is a JIT build in torch's cache ({folder}). That cache is kept by Python and "
+        "CUDA version only, so a build for another torch stays in it: remove that one directory, "
+        "and it is built again at the next start. Nothing needs to be reinstalled."
+    )
+    return replace(
+        answer,
+        help=(remove_folder(folder), *answer.help[-1:]),
+        notes=(note, *answer.notes),
+    )
+
+
+def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
+    note = (
+        f"The file lies in {egg.rsplit('/', 1)[-1]}, which setup.py install left behind for the "
+        "torch of that day; it goes before packages that pip installs. Uninstall it, then build "
+        "with the interpreter that runs it."
+    )
+    name = egg.rsplit("/", 1)[-1].split("-")[0].replace("_", "-")
+    command = f"{seen.pip} uninstall {shlex.quote(name)}"
+    return replace(answer, help=(command, *answer.help), notes=(note, *answer.notes))
+
+
+def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
+    """A library of torch that lacks a name of torch: two torches in one process."""
+    name = file.rsplit("/", 1)[-1]
+    cause = (
+        f"{name} is torch's own library and the missing name is torch's too, so libraries of two "
+        "torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a C++ "
+        "libtorch or an older install in the same directory."
+    )
+    return replace(
+        answer,
+        kind="wrong-torch",
+        code="FA607",
+        cause=f"{cause} {answer.cause}" if answer.exported_by else cause,
+        confidence="high" if not answer.provider else "medium",
+        help=(
+            f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
+            f"{seen.pip} list | grep -i torch",
+            *answer.help[-1:],
+        ),
+    )

@@ -1,0 +1,149 @@
+"""Whether a pasted text is of this environment, and what to judge it by where it is not."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from fa_forensics.errors import UsageError
+from fa_forensics.facts.files import absolute
+from fa_forensics.facts.paste import Paste
+from fa_forensics.facts.torch_install import release_of
+from fa_forensics.why.history import Present, is_published, order_key
+from fa_forensics.why.place import Place
+from fa_forensics.why.tables import Tables
+
+if TYPE_CHECKING:
+    from fa_forensics.atlas.requested import RequestedTorch
+
+HERE, ELSEWHERE = "here", "elsewhere"
+
+#: Versions of builds from source, those of NVIDIA's and AMD's containers included. They take the
+#: compiler's own std::string, which is cxx11 since GCC 5 (GLIBCXX_USE_CXX11_ABI in torch's
+#: CMakeLists.txt).
+_OWN_BUILD = re.compile(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$|\.nv\d")
+
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]*")
+
+
+def whereabouts(
+    paste: Paste, here: Place, tables: Tables, where: str | None
+) -> tuple[Place, bool, str | None]:
+    """(the place to judge in, whether that is not this environment, a sentence that says so).
+
+    ``where`` settles it; without it the text does: a failing file that is not on this
+    machine, or another torch than the one installed here.
+    """
+    reason = None
+    if where is None:
+        reason = _not_from_here(paste, here)
+        where = ELSEWHERE if reason else HERE
+    elif where == ELSEWHERE:
+        reason = "--elsewhere says that the text is of another machine"
+    if where == HERE:
+        return here, False, None
+    place = told_place(paste, tables, here)
+    here.close()
+    told = f"judged by {place.here}, as the text says" if place.present else "judged by the history"
+    return place, True, f"{reason}: {told}; --here judges by what is installed here."
+
+
+def _not_from_here(paste: Paste, here: Place) -> str | None:
+    """Why a text is not of this environment, half a sentence; None where it may well be."""
+    told = paste.versions.get("torch")
+    version = _VERSION.search(told) if told else None
+    if version is not None:
+        if here.present is None:
+            return f"the text names torch {version[0]}, and there is no torch here"
+        if not _same_torch(version[0], here.present.version):
+            return f"the text names torch {version[0]}, installed here is {here.present.text}"
+    files = [mention.file for mention in paste.mentions if mention.file]
+    if not files:
+        return None
+    file = files[0]
+    if _is_here(file, here):
+        return None
+    shown = file if len(file) < 120 else "..." + file[-100:]
+    return f"{shown} is not on this machine"
+
+
+def _same_torch(told: str, own: str) -> bool:
+    """Whether a text's torch can be this one: "2.4.0" is 2.4.0+cu121, "2.4.0+cpu" is not."""
+    if "+" in told and "+" in own:
+        return told == own
+    return told.partition("+")[0] == own.partition("+")[0]
+
+
+def _is_here(file: str, here: Place) -> bool:
+    """Whether a file is on this machine: at its path, or, where that is cut, by its name."""
+    elided = not file.startswith("/") or "..." in file
+    if not elided:
+        return os.path.lexists(file)
+    if "/" not in file and os.path.lexists(absolute(file)):
+        return True
+    name = file.rsplit("/", 1)[-1]
+    tail = re.split(r"(?:site|dist)-packages/|\.\.\./", file)[-1]
+    sites = here.environment.site_dirs if here.environment else ()
+    loaded = here.linker.process.objects if here.linker else ()
+    return any(os.path.lexists(os.path.join(site, tail)) for site in sites) or any(
+        os.path.basename(one.path) == name for one in loaded
+    )
+
+
+def told_place(paste: Paste, tables: Tables, here: Place) -> Place:
+    """The torch that a text names: by the table of releases, else by its number alone."""
+    told = paste.versions.get("torch")
+    match = _VERSION.search(told) if told else None
+    machine = paste.versions.get("machine", "")
+    if match is None:
+        return Place(None, None, None, None, machine_told=machine)
+    version = match[0].rstrip(".+-")
+    flavour = _told_flavour(paste, version)
+    requested = _requested(version, paste, tables, machine)
+    if requested is not None:
+        present = Present(
+            requested.version,
+            requested.release,
+            requested.flavour,
+            has_cuda=requested.cuda is not None,
+            installed=False,
+        )
+        return Place(None, None, present, None, requested, machine_told=machine)
+    present = Present(
+        version, release_of(version), flavour or "unknown", "+cpu" not in version, installed=False
+    )
+    return Place(None, None, present, None, machine_told=machine)
+
+
+def _told_flavour(paste: Paste, version: str) -> str | None:
+    """The std::string flavour of the text's torch: as it says, or as such builds have it."""
+    told = paste.versions.get("cxx11_abi")
+    if told in ("True", "False"):
+        return "cxx11" if told == "True" else "pre-cxx11"
+    if _OWN_BUILD.search(version):
+        return "cxx11"
+    if not is_published(version):
+        return None
+    if order_key(version) < (1, 12, 0, False):
+        return "pre-cxx11"
+    return "cxx11" if order_key(version) >= (2, 7, 0, False) else None
+
+
+def _requested(version: str, paste: Paste, tables: Tables, machine: str) -> RequestedTorch | None:
+    """The release of the table that a version names; None for what no table has."""
+    from fa_forensics.why.asked import requested_torch
+
+    if tables.atlas is None or not is_published(version):
+        return None
+    told = paste.versions.get("cxx11_abi")
+    suffix = ""
+    if told in ("True", "False"):
+        suffix = "+cxx11abi" if told == "True" else "-cxx11abi"
+    known = machine if machine in tables.atlas.machines() else "x86_64"
+    for text in (version + suffix, version.partition("+")[0] + suffix):
+        try:
+            return requested_torch(text, tables.atlas, known)
+        except UsageError:
+            continue
+    return None
