@@ -1,88 +1,113 @@
-"""Whether a wheel's tags are for an interpreter: PEP 425, and PEP 656 and 600 for platforms.
+"""Whether an interpreter takes a wheel's tags, as pip decides it, and where they do not fit.
 
-pip decides by the tags of the file's name; an installed distribution keeps them in WHEEL. The
-glibc that a platform tag promises to need is another question (``facts.wheel.Platform``).
+The rules: PEP 425 and PEP 600 (packaging.python.org, "Platform compatibility tags"); the tests
+compare them with the library ``packaging``, which pip itself uses.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import product
+from typing import NamedTuple
 
-from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.wheel import platform_of_tag
 
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """Why a tag is not for an interpreter: ``part`` is "python", "abi" or "platform"."""
-
-    tag: str
-    part: str
-    reason: str
+LibcVersion = tuple[int, int]
 
 
-def misfit(tags: Iterable[str], environment: Environment) -> Misfit | None:
-    """None if one of the tags is for the environment's interpreter, else why the best is not.
+class TagHost(NamedTuple):
+    """The interpreter and the machine that would install a wheel.
 
-    Each tag is ``python-abi-platform``, its parts perhaps several with dots between. Without
-    any tag nothing is known, and None is returned.
+    python is "3.11"; abiflags "t" for a free-threaded build; libc "glibc" or "musl" with its
+    version, None where that is not known (then no floor is held against a tag).
     """
-    first: Misfit | None = None
-    order = {"python": 0, "abi": 1, "platform": 2}
-    for text in tags:
-        for tag in _single_tags(text):
-            found = _one(tag, environment)
-            if found is None:
-                return None
-            if first is None or order[found.part] > order[first.part]:
-                first = found
-    return first
+
+    python: str
+    abiflags: str
+    implementation: str
+    machine: str
+    libc: str
+    libc_version: LibcVersion | None
+
+    @property
+    def tag(self) -> str:
+        """The interpreter's own tag: ``cp311``; ``cp313`` for a free-threaded 3.13 too."""
+        return ("cp" if self.implementation == "cpython" else "py") + self.python.replace(".", "")
 
 
-def _single_tags(text: str) -> list[str]:
-    parts = text.strip().split("-")
-    if len(parts) != 3:
-        return []
-    return ["-".join(chosen) for chosen in product(*(part.split(".") for part in parts))]
+def misfit(
+    host: TagHost,
+    python_tags: tuple[str, ...],
+    abi_tags: tuple[str, ...],
+    platform_tags: tuple[str, ...],
+) -> str | None:
+    """None where one combination of the tags fits, else what does not, in words.
+
+    Tags that are no tags of a wheel's file name (none at all) fit nothing.
+    """
+    if not (python_tags and abi_tags and platform_tags):
+        return "the file name carries no tags, so pip refuses it"
+    pairs = itertools.product(python_tags, abi_tags)
+    problems = [_python_misfit(host, python, abi) for python, abi in pairs]
+    if None not in problems:
+        return problems[0]
+    places = [_platform_misfit(host, tag) for tag in platform_tags]
+    return None if None in places else places[0]
 
 
-def _one(tag: str, environment: Environment) -> Misfit | None:
-    python, abi, platform = tag.split("-")
-    here = f"Python {environment.version_short}{environment.abiflags}"
-    have = _minor(environment.version_short)
-    known = re.fullmatch(r"(py|cp|pp)(\d)(\d*)", python)
-    if known is None or have is None:
-        return Misfit(tag, "python", f"{python} is not for {here}")
-    kind, wanted = known.group(1), (int(known.group(2)), _number(known.group(3)))
-    cpython = environment.implementation == "cpython"
-    if (kind == "cp" and not cpython) or (kind == "pp" and environment.implementation != "pypy"):
-        return Misfit(tag, "python", f"{python} is not for {environment.implementation}")
-    if wanted[0] != have[0] or (wanted[1] is not None and wanted[1] > have[1]):
-        return Misfit(tag, "python", f"{python} is not for {here}")
-    if kind != "py" and abi != "abi3" and abi != "none" and wanted[1] != have[1]:
-        return Misfit(tag, "python", f"{python} is not for {here}")
-    if abi == "abi3" and "t" in environment.abiflags:
-        return Misfit(tag, "abi", f"abi3 is not for the free-threaded {here}")
-    own = f"cp{have[0]}{have[1]}{environment.abiflags}"
-    if abi not in ("none", "abi3") and cpython and abi != own:
-        return Misfit(tag, "abi", f"{abi} is not {own}, the ABI of {here}")
-    place = platform_of_tag(platform)
-    if place.system not in ("any", "linux"):
-        return Misfit(tag, "platform", f"{platform} is not for Linux")
-    if place.machine is not None and place.machine != environment.machine:
-        return Misfit(tag, "platform", f"{platform} is not for {environment.machine}")
-    if place.libc is not None and "unknown" != environment.libc != place.libc:
-        return Misfit(tag, "platform", f"{platform} is not for {environment.libc}")
+def _python_misfit(host: TagHost, python: str, abi: str) -> str | None:
+    here = _here(host)
+    major, minor = (int(part) for part in host.python.split(".")[:2])
+    found = re.fullmatch(r"(cp|py|pp)(\d)(\d{0,3})", python)
+    if found is None:
+        return f"{python} is no Python that this program knows; here is {here}"
+    kind, wants_major, wants_minor = found[1], int(found[2]), int(found[3] or -1)
+    wanted = f"{wants_major}" + (f".{wants_minor}" if wants_minor >= 0 else "")
+    if wants_major != major:
+        return f"it is for Python {wanted}, here is {here}"
+    if kind == "py":
+        fits = abi == "none" and wants_minor <= minor
+        return None if fits else f"it is for {python}-{abi}, here is {here}"
+    if kind == "pp" or host.implementation != "cpython":
+        kind_text = "PyPy" if kind == "pp" else "CPython"
+        return f"it is for {kind_text} {wanted}, here is {here}"
+    if abi == "abi3":
+        if host.abiflags == "t":
+            return f"an abi3 wheel needs the ordinary build of Python, here is {here}"
+        fits = 2 <= wants_minor <= minor
+        return None if fits else f"it is for Python {wanted} and later, here is {here}"
+    if abi == "none":
+        fits = wants_minor <= minor if wants_minor >= 0 else True
+        return None if fits else f"it is for Python {wanted} and later, here is {here}"
+    if wants_minor != minor:
+        return f"it is for Python {wanted}, here is {here}"
+    if abi == host.tag + host.abiflags:
+        return None
+    return f"its ABI is {abi}, here is {here} ({host.tag}{host.abiflags})"
+
+
+def _here(host: TagHost) -> str:
+    free = " (free-threaded)" if host.abiflags == "t" else ""
+    name = "Python" if host.implementation == "cpython" else host.implementation
+    return f"{name} {host.python}{free}"
+
+
+def _platform_misfit(host: TagHost, tag: str) -> str | None:
+    platform = platform_of_tag(tag)
+    if platform.system == "any":
+        return None
+    if platform.system != "linux":
+        known = {"windows": "Windows", "macos": "macOS"}.get(platform.system)
+        return f"it is for {known or tag}, here is Linux"
+    if platform.machine != host.machine:
+        return f"it is for {platform.machine}, this Python is for {host.machine}"
+    if platform.libc is None or host.libc not in ("glibc", "musl"):
+        return None
+    if platform.libc != host.libc:
+        return f"it is for {platform.libc}, this Python runs on {host.libc}"
+    if platform.floor is None or host.libc_version is None:
+        return None
+    if platform.floor > host.libc_version:
+        floor, here = (".".join(map(str, v)) for v in (platform.floor, host.libc_version))
+        return f"it asks for {host.libc} {floor}, here is {here}"
     return None
-
-
-def _minor(short: str) -> tuple[int, int] | None:
-    found = re.fullmatch(r"(\d+)\.(\d+)", short)
-    return (int(found.group(1)), int(found.group(2))) if found else None
-
-
-def _number(digits: str) -> int | None:
-    return int(digits) if digits else None
