@@ -22,6 +22,7 @@ from fa_forensics.facts.package import headers
 if TYPE_CHECKING:
     import zipfile
     from collections.abc import Callable
+    from typing import IO
 
 #: Bounds on an archive: entries (torch's wheel has about 12,000) and unpacked bytes (the
 #: shared objects of its CUDA 12.8 wheel are 3.3 GB).
@@ -113,13 +114,14 @@ def machine_of_tag(tag: str) -> str | None:
     return platform_of_tag(tag).machine
 
 
-def open_wheel(path: str) -> Wheel:
+def open_wheel(path: str, stream: IO[bytes] | None = None) -> Wheel:
     """Read a wheel's name, tags, metadata and the list of its shared objects.
 
-    Raises ``UnreadableFile`` or ``BrokenWheel`` with one sentence.
+    ``stream`` is read in the place of the file, which then need not exist. Raises
+    ``UnreadableFile`` or ``BrokenWheel`` with one sentence.
     """
     name, version, build, python_tags, abi_tags, platform_tags = parse_file_name(path)
-    with _Archive(path) as archive:
+    with Archive(path, stream) as archive:
         info_files = archive.info_files()
         metadata = headers(archive.text(info_files.get("METADATA")))
         wheel = headers(archive.text(info_files.get("WHEEL")), whole=True)
@@ -171,31 +173,34 @@ def extract(wheel: Wheel, dest: str, members: Iterable[str] | None = None) -> di
     """
     chosen = tuple(members) if members is not None else wheel.shared_objects
     written: dict[str, str] = {}
-    with _Archive(wheel.path) as archive:
+    with Archive(wheel.path) as archive:
         archive.check_room(chosen, dest)
         for member in (*chosen, *wheel.info_files):
             written[member] = archive.unpack(member, dest)
     return {member: written[member] for member in chosen}
 
 
-class _Archive:
+class Archive:
     """An open zip file whose every failure is one of this program's errors."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, stream: IO[bytes] | None = None) -> None:
         import zipfile
 
         self.path = path
         try:
-            status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for its writer
-                raise UnreadableFile(f"cannot read {path}: not a regular file")
-            self.bytes = status.st_size
-            self.zip: zipfile.ZipFile = zipfile.ZipFile(path)
+            if stream is not None:
+                self.bytes = stream.seek(0, os.SEEK_END)
+            else:
+                status = os.stat(path)
+                if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for its writer
+                    raise UnreadableFile(f"cannot read {path}: not a regular file")
+                self.bytes = status.st_size
+            self.zip: zipfile.ZipFile = zipfile.ZipFile(stream or path)
         except OSError as error:
             raise UnreadableFile(f"cannot read {path}: {error.strerror or error}") from error
         except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError) as error:
             raise BrokenWheel(
-                f"{path} is no whole wheel (a zip archive): {_looks_like(path)}",
+                f"{path} is no whole wheel (a zip archive): {_looks_like(_start_of(path, stream))}",
                 "download it again and compare its size",
             ) from error
         self.members = {_plain_name(info.filename): info for info in self.zip.infolist()}
@@ -203,7 +208,7 @@ class _Archive:
             self.zip.close()
             raise BrokenWheel(f"{path} lists {len(self.members):,} files, more than is believed")
 
-    def __enter__(self) -> _Archive:
+    def __enter__(self) -> Archive:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -243,13 +248,7 @@ class _Archive:
 
     def check_room(self, members: Iterable[str], dest: str) -> None:
         """Refuse archives that unpack to more than is believed or than ``dest`` can hold."""
-        chosen = [self._member(member) for member in members]
-        total = sum(info.file_size for info in chosen)
-        if total > MAX_UNPACKED or sum(info.compress_size for info in chosen) > self.bytes:
-            raise BrokenWheel(
-                f"{self.path} declares {total:,} bytes of shared objects in a file of "
-                f"{self.bytes:,} bytes: not unpacked"
-            )
+        total = self.unpacked(members)
         space = os.statvfs(dest)
         free = space.f_bavail * space.f_frsize
         if total > free:
@@ -258,8 +257,19 @@ class _Archive:
                 "set TMPDIR to a directory with more room",
             )
 
-    def unpack(self, member: str, dest: str) -> str:
-        """Write one member below ``dest`` and return its path."""
+    def unpacked(self, members: Iterable[str]) -> int:
+        """The bytes that members unpack to. Raises ``BrokenWheel`` where that is not believed."""
+        chosen = [self._member(member) for member in members]
+        total = sum(info.file_size for info in chosen)
+        if total > MAX_UNPACKED or sum(info.compress_size for info in chosen) > self.bytes:
+            raise BrokenWheel(
+                f"{self.path} declares {total:,} bytes of shared objects in a file of "
+                f"{self.bytes:,} bytes: not unpacked"
+            )
+        return total
+
+    def place(self, member: str, dest: str) -> str:
+        """Where a member belongs below ``dest``. Raises ``BrokenWheel`` for one that may not."""
         info = self._member(member)
         parts = member.split("/")
         kind = stat.S_IFMT(info.external_attr >> 16)
@@ -267,11 +277,15 @@ class _Archive:
             raise BrokenWheel(f"{self.path} holds {member!r}, which would leave its directory")
         if kind not in (0, stat.S_IFREG):
             raise BrokenWheel(f"{self.path} holds {member!r}, which is a link or a device")
-        target = os.path.join(dest, *parts)
+        return os.path.join(dest, *parts)
+
+    def unpack(self, member: str, dest: str) -> str:
+        """Write one member below ``dest`` and return its path."""
+        target = self.place(member, dest)
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "xb") as output:
-                self._copy(member, output.write)
+                self.copy(member, output.write)
         except OSError as error:
             if error.errno is None:  # bz2 has no other word for damaged data
                 raise BrokenWheel(f"{self.path} is damaged: {member} ({error})") from error
@@ -295,14 +309,12 @@ class _Archive:
     def _read(self, member: str, limit: int) -> bytes:
         chunks: list[bytes] = []
         try:
-            self._copy(member, chunks.append, limit)
+            self.copy(member, chunks.append, limit)
         except OSError as error:  # an offset outside the file; writing is not at stake here
             raise BrokenWheel(f"{self.path} is damaged: cannot read {member}") from error
         return b"".join(chunks)
 
-    def _copy(
-        self, member: str, write: Callable[[bytes], object], limit: int | None = None
-    ) -> None:
+    def copy(self, member: str, write: Callable[[bytes], object], limit: int | None = None) -> None:
         """Feed a member to ``write`` in pieces: never more than declared, or than ``limit``."""
         import zipfile
         import zlib
@@ -343,8 +355,14 @@ def _plain_name(member: str) -> str:
     return "/".join(part for part in parts if part not in ("", ".")) or member
 
 
-def _looks_like(path: str) -> str:
-    start = read_bounded(path, 64)
+def _start_of(path: str, stream: IO[bytes] | None) -> bytes:
+    if stream is None:
+        return read_bounded(path, 64)
+    stream.seek(0)
+    return stream.read(64)
+
+
+def _looks_like(start: bytes) -> str:
     if not start:
         return "it is empty (0 bytes)"
     if start.startswith(b"PK"):

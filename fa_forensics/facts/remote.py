@@ -1,0 +1,234 @@
+"""A file on an HTTP server, read piece by piece: nothing of it is written to disk.
+
+Each read asks for what follows (``Range``, RFC 9110 section 14) on one connection and goes on
+reading it, so that a member of an archive costs its own size. Only http and https are followed.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from types import TracebackType
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from fa_forensics.errors import UnreadableFile, UsageError
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+    from urllib.request import OpenerDirector
+
+#: Seconds to wait for a connection, and for the next bytes of an answer.
+TIMEOUT_S = 30.0
+#: A larger file is not believed, and no more is read at once (bytes).
+MAX_FILE = 16 << 30
+MAX_READ = 64 << 20
+#: A step forwards that is read over rather than asked for anew (bytes).
+_SHORT_STEP = 1 << 16
+#: Broken transfers that are taken up again where they stopped.
+_TRIES = 3
+
+_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+
+
+def is_url(text: str) -> bool:
+    """Whether an argument is an address of the web."""
+    return re.match(r"https?://", text, re.IGNORECASE) is not None
+
+
+def file_name_of(url: str) -> str:
+    """The last part of an address's path, escapes resolved: a wheel's name keeps its "+"."""
+    return unquote(urlsplit(url).path.rpartition("/")[2])
+
+
+class RemoteFile(io.RawIOBase):
+    """A readable, seekable file at an address; a context manager.
+
+    ``size`` is in bytes; ``received`` counts those that came over the network. Raises
+    ``UnreadableFile`` with one sentence for all that goes wrong, ``UsageError`` for an address
+    that is none.
+    """
+
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+        super().__init__()
+        parts = urlsplit(url)
+        if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{url} is no address of the web (https://host/file.whl)")
+        self.url = url
+        self.shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        self.received = 0
+        self._timeout_s = timeout_s
+        self._at = 0  # where the reader is
+        self._answer: HTTPResponse | None = None
+        self._answer_at = 0  # where the open answer is
+        self._mark: str | None = None
+        self.size = 0
+        self._ask(0)
+
+    def __enter__(self) -> RemoteFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._hang_up()
+        super().close()
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """It can be read from any place."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place; nothing is asked of the server until the next read."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        if start + offset < 0:
+            raise OSError(22, "a place before the start of the file")
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to ``size`` bytes from here; all that is left for None or a negative number."""
+        left = max(0, self.size - self._at)
+        wanted = left if size is None or size < 0 else min(size, left)
+        if wanted > MAX_READ:
+            raise UnreadableFile(f"{self.shown} asks for {wanted:,} bytes at once: not believed")
+        pieces: list[bytes] = []
+        tries = 0
+        while wanted:
+            piece = self._piece(wanted)
+            if not piece:
+                tries += 1
+                self._hang_up()
+                if tries >= _TRIES:
+                    raise UnreadableFile(
+                        f"{self.shown} stopped at byte {self._at:,}, again and again"
+                    )
+                continue
+            pieces.append(piece)
+            self._at += len(piece)
+            wanted -= len(piece)
+        return b"".join(pieces)
+
+    def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]
+        """Fill a buffer, as far as the file goes."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _piece(self, wanted: int) -> bytes:
+        """Some bytes from where the reader is; nothing where the connection broke."""
+        step = self._at - self._answer_at
+        if self._answer is None or not 0 <= step <= _SHORT_STEP:
+            self._ask(self._at)
+            step = 0
+        assert self._answer is not None
+        try:
+            while step:
+                passed = self._answer.read(step)
+                if not passed:
+                    return b""
+                self._count(passed)
+                step -= len(passed)
+            piece = self._answer.read(wanted)
+        except OSError:  # a connection that was reset or timed out
+            return b""
+        except Exception as error:
+            if not _is_protocol_error(error):
+                raise
+            return b""
+        self._count(piece)
+        return piece
+
+    def _count(self, piece: bytes) -> None:
+        self._answer_at += len(piece)
+        self.received += len(piece)
+
+    def _ask(self, start: int) -> None:
+        """Open an answer that begins at a byte."""
+        self._hang_up()
+        answer = self._open(f"bytes={start}-")
+        found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        problem = None
+        if answer.status != 206 or found is None:
+            problem = "its server sends whole files only (no byte ranges)"
+        elif int(found[1]) != start:
+            problem = "its server sent other bytes than were asked for"
+        elif int(found[3]) > MAX_FILE:
+            problem = f"it is said to have {int(found[3]):,} bytes, which is not believed"
+        else:
+            mark = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
+            if self.size and (int(found[3]) != self.size or mark != self._mark):
+                problem = "it changed while it was being read"
+            self.size, self._mark = int(found[3]), mark
+        if problem is not None:
+            answer.close()
+            raise UnreadableFile(
+                f"cannot read {self.shown}: {problem}", "download the file and give its path"
+            )
+        self._answer, self._answer_at = answer, start
+
+    def _open(self, span: str) -> HTTPResponse:
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request
+
+        # Compressed on the way, the bytes of a range would be others.
+        headers = {"Range": span, "Accept-Encoding": "identity", "User-Agent": "fa-forensics"}
+        try:
+            answer: HTTPResponse = _opener().open(
+                Request(self.url, headers=headers), timeout=self._timeout_s
+            )
+        except HTTPError as error:
+            error.close()
+            answered = f"its server answers {error.code} {error.reason}"
+            if error.code == 416:
+                answered = "it is empty (0 bytes)"
+            raise UnreadableFile(f"cannot read {self.shown}: {answered}") from None
+        except (URLError, OSError, ValueError) as error:
+            reason: object = getattr(error, "reason", error)
+            if isinstance(reason, TimeoutError):
+                reason = f"no answer in {self._timeout_s:g} s"
+            raise UnreadableFile(f"cannot read {self.shown}: {reason}") from error
+        except Exception as error:
+            if not _is_protocol_error(error):
+                raise
+            raise UnreadableFile(f"cannot read {self.shown}: {error!r} is no HTTP") from error
+        return answer
+
+    def _hang_up(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
+
+def _is_protocol_error(error: Exception) -> bool:
+    from http.client import HTTPException
+
+    return isinstance(error, HTTPException)
+
+
+def _opener() -> OpenerDirector:
+    """An opener for http and https alone: a redirect to ftp: or file: is not followed."""
+    from urllib import request
+
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler, request.UnknownHandler, request.HTTPHandler, request.HTTPSHandler,
+        request.HTTPDefaultErrorHandler, request.HTTPRedirectHandler, request.HTTPErrorProcessor,
+    ):  # fmt: skip
+        opener.add_handler(handler())
+    return opener
