@@ -10,6 +10,11 @@ from fa_forensics.facts.demangle import (
 )
 from fa_forensics.facts.owner import libraries_of
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR
+from fa_forensics.why.from_history import (
+    also_other_flavour,
+    told_flavour,
+    without_torch,
+)
 from fa_forensics.why.history import (
     BETWEEN,
     INSIDE,
@@ -55,7 +60,10 @@ def judge_missing(question: Question, place: Place) -> Judgement:
     if history is None or not (history.alive or history.forms or history.kin or history.moved):
         return unknown_name(question, place)
     if present is None:
-        return _without_torch(question, history)
+        return without_torch(question, place, history, _line_words(history), _reach(history))
+    told = told_flavour(question, place, history)
+    if told is not None:
+        return told
     if "(" not in question.demangled and not history.symbol:
         return cut_off(question, place, history)
     stands = history.place(present)
@@ -70,9 +78,13 @@ def judge_missing(question: Question, place: Place) -> Judgement:
 
 def judge_present(question: Question, place: Place, library: str) -> Judgement:
     """A name of torch that is here, so that an error about it comes from elsewhere."""
+    history, present = question.history, place.present
+    if place.told is not None and not place.told.flavour and history is not None and present:
+        both = also_other_flavour(question, present, history)
+        if both is not None:
+            return both
     file = os.path.basename(library)
     cause = f"{file} in this environment exports it, so here it is not missing"
-    history, present = question.history, place.present
     if place.requested is not None:
         cause = f"{file} of {place.here} exports it"
     if history is not None and history.releases:
@@ -138,41 +150,6 @@ def _other_flavour(question: Question, place: Place, twin: str) -> Judgement:
             exports = who_exports(history, history.releases)
             notes.append(f"Of the wheels on PyPI, torch {exports} the file's spelling.")
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, tuple(notes))
-
-
-def _without_torch(question: Question, history: History) -> Judgement:
-    """No torch here: the history alone, and what it says of any torch that lacks the name."""
-    if not history.alive:
-        return never_exported(question, None, history)
-    exports = who_exports(history, history.releases or history.alive)
-    if history.twin is not None and history.twin.releases:
-        cause = (
-            f"torch {exports} it in this std::string flavour, "
-            f"torch {history.interval(history.twin.releases)} in the other one "
-            f"({readable(history.twin.demangled)}): the torch that lacks it has most likely the "
-            "other flavour."
-        )
-        if not history.releases:
-            cause = f"No wheel on PyPI exports it in this std::string flavour; {cause}"
-        return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
-    return Judgement(
-        "symbol-drift", "FA201", UNKNOWN,
-        f"{_who_lacks(history)}{_line_words(history)}.", _reach(history),
-    )  # fmt: skip
-
-
-def _who_lacks(history: History) -> str:
-    first, last = history.alive[0], history.alive[-1]
-    exports = who_exports(history, history.alive)
-    older = first != history.known[0]
-    newer = last != history.known[-1]
-    if older and newer:
-        return f"torch {exports} it: a torch that lacks it is older or newer than that"
-    if older:
-        return f"torch {exports} it: a torch that lacks it is older than {first}"
-    if newer:
-        return f"torch {exports} it: a torch that lacks it is newer than {last}"
-    return "every torch on record exports it: a torch that lacks it is not whole, or not on record"
 
 
 def _line_words(history: History, present: Present | None = None) -> str:

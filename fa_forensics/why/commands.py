@@ -16,7 +16,8 @@ _WHICH_TORCH = "-c 'import torch; print(torch.__version__, torch.__path__[0])'"
 
 def inspect_command(place: Place, needed_by: Sequence[str]) -> str:
     """Look at the file itself, which knows more than one of its symbols does."""
-    file = shlex.quote(needed_by[0]) if needed_by else "/path/to/the/failing.so"
+    whole = bool(needed_by) and "..." not in needed_by[0] and "/" in needed_by[0]
+    file = _quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
     python = f"--python {shlex.quote(place.python)} " if place.python else ""
     return f"fa-forensics inspect {python}{file}"
 
@@ -43,6 +44,8 @@ def install(place: Place, requirement: str) -> str:
 
 def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
     """(command, what it does): another build of the package that has the failing file."""
+    if needed_by and place.told is not None:
+        return _rebuild_there(place, needed_by[0])
     if not needed_by or place.environment is None or place.present is None:
         return None
     from fa_forensics.facts.package import find_distribution
@@ -54,6 +57,35 @@ def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
     row = row_of(found.name)
     command = rebuild_command(place.environment.python, found.name, found.version, row)
     return command, rebuild_does(found.name, row, f"torch {place.present.release}")
+
+
+def _rebuild_there(place: Place, file: str) -> tuple[str, str] | None:
+    """(command, what it does) for a file on another machine, by its name alone."""
+    from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+    from fa_forensics.why.seen import package_of
+
+    name = package_of(file)
+    if name is None:
+        return None
+    row = row_of(name)
+    there = place.present.text if place.present else "the torch that is there"
+    return rebuild_command("python", name, "", row), rebuild_does(name, row, there)
+
+
+def commands_by_history(
+    place: Place, history: History | None, needed_by: Sequence[str], direction: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, remarks) for another machine whose torch is not told."""
+    built = rebuild(place, needed_by)
+    commands = [which_torch(place)]
+    if built is not None:
+        commands.append(built[0])
+    releases = history.releases if history is not None else ()
+    if releases:
+        wanted = f">={releases[0]}" if direction == "file-newer" else f"=={releases[-1]}"
+        commands.append(install(place, f"torch{wanted}"))
+    remarks = ("Another build of the extension or another torch: one of the two is enough.",)
+    return (*commands, inspect_command(place, needed_by)), remarks if len(commands) > 2 else ()
 
 
 def torch_with_it(
@@ -113,7 +145,8 @@ def torch_commands(
     if built is not None:
         commands.append(built[0])
     release = None
-    if _another_release_helps(history, place.present, flavour):
+    own_build = place.told is not None and place.present and not place.present.published
+    if not own_build and _another_release_helps(history, place.present, flavour):
         release, remarks = torch_with_it(place, history, atlas)
     if release is not None:
         commands.append(install(place, f"torch=={release}"))
@@ -145,6 +178,11 @@ def _another_release_helps(history: History, present: Present | None, flavour: b
     if present is None:
         return True
     return present.release not in history.releases if flavour else history.place(present) != INSIDE
+
+
+def _quoted(path: str) -> str:
+    """A path for a shell; ``~/`` stays what the shell expands."""
+    return "~/" + shlex.quote(path[2:]) if path.startswith("~/") else shlex.quote(path)
 
 
 def _python(place: Place) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fa_forensics.atlas.builds import interval_text
@@ -93,7 +93,7 @@ class History:
     oldest first; ``forms`` are all signatures of the function in the order of their lives,
     ``line`` those that followed one another with the asked one among them. ``moved`` is a
     name of another scope that took its place, ``kin`` tells that torch's releases export
-    other members of the same class.
+    other members of the same class; ``pythons`` are those that each release has wheels for.
     """
 
     symbol: str
@@ -106,6 +106,7 @@ class History:
     line: tuple[Form, ...]
     moved: Named | None
     kin: bool
+    pythons: Mapping[str, tuple[str, ...]]
 
     def interval(self, releases: Sequence[str]) -> str:
         """Releases as text: "2.1.0" to "2.2.2", as people write it."""
@@ -123,7 +124,15 @@ class History:
             return INSIDE
         if own > keys[-1]:
             return TOO_NEW
-        return TOO_OLD if own < keys[0] else BETWEEN
+        if own < keys[0]:
+            return TOO_OLD
+        return INSIDE if self._within(own) else BETWEEN
+
+    def _within(self, own: tuple[int, int, int, bool]) -> bool:
+        """Whether the releases before and after a version both have the name."""
+        before = [r for r in self.known if order_key(r) < own]
+        after = [r for r in self.known if order_key(r) > own]
+        return bool(before and after) and before[-1] in self.alive and after[0] in self.alive
 
 
 def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
@@ -145,7 +154,8 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
     if not alive and not forms and name.startswith("_Z"):
         moved = _moved(demangled, atlas, machine)
         kin = _has_kin(demangled, atlas, machine)
-    return History(name, machine, known, releases, alive, twin, forms, line, moved, kin)
+    pythons = {build.release: tuple(build.pythons) for build in atlas.builds(machine)}
+    return History(name, machine, known, releases, alive, twin, forms, line, moved, kin, pythons)
 
 
 def _templates(

@@ -30,13 +30,22 @@ _MACHINES = ("x86_64", "aarch64")
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What a text from another machine says of it: "x86_64", Python "3.10", the flavour or not."""
+
+    machine: str = ""
+    python: str | None = None
+    flavour: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where the answers hold.
 
     ``environment`` and ``linker`` are None where nothing was looked at, for the reason in
     ``problem``; ``present`` is the torch to answer for, if there is one, and ``requested``
-    the same where it need not be here. ``machine_told`` is the machine of a text from
-    elsewhere.
+    the same where it need not be here. ``told`` is what a text from elsewhere says
+    of its machine; None for a place of our own.
     """
 
     environment: Environment | None
@@ -44,12 +53,13 @@ class Place:
     present: Present | None
     problem: str | None
     requested: RequestedTorch | None = None
-    machine_told: str = ""
+    told: Told | None = None
 
     @property
     def machine(self) -> str:
         """The machine whose torch wheels count: the environment's, x86_64 where it has none."""
-        own = self.environment.machine if self.environment else self.machine_told
+        told = self.told.machine if self.told else ""
+        own = self.environment.machine if self.environment else told
         return own if own in _MACHINES else _MACHINES[0]
 
     @property

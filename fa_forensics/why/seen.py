@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa_forensics.report import Answer
+from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
 
@@ -99,10 +100,8 @@ class Seen:
 
     def inspect_command(self) -> str:
         """Look at the failing file itself."""
-        file = self.mention.file or ""
-        plain = file if file and "..." not in file else "/path/to/the/failing.so"
-        python = "" if self.python == "python" else f"--python {self.python} "
-        return f"fa-forensics inspect {python}{shlex.quote(plain)}"
+        file = self.mention.file
+        return inspect_command(self.place, (file,) if file else ())
 
     def answer(self, kind: str, code: str, cause: str, **fields: Any) -> Answer:
         """An answer on this mention; ``fields`` are those of ``Answer``.

@@ -11,6 +11,7 @@ from fa_forensics.report import Answer, Overload
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
 from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (
+    commands_by_history,
     inspect_command,
     reinstall_torch,
     torch_commands,
@@ -164,6 +165,8 @@ def _help(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     history, present = question.history, place.present
     look = inspect_command(place, needed_by)
+    if present is None and place.told is not None:
+        return commands_by_history(place, history, needed_by, judgement.direction)
     if present is None:
         ask = "fa-forensics why --python /path/to/env/bin/python SYMBOL"
         if history is None or tables.atlas is None or not history.releases:

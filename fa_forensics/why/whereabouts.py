@@ -11,7 +11,7 @@ from fa_forensics.facts.files import absolute
 from fa_forensics.facts.paste import Paste
 from fa_forensics.facts.torch_install import release_of
 from fa_forensics.why.history import Present, is_published, order_key
-from fa_forensics.why.place import Place
+from fa_forensics.why.place import Place, Told
 from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ HERE, ELSEWHERE = "here", "elsewhere"
 #: compiler's own std::string, which is cxx11 since GCC 5 (GLIBCXX_USE_CXX11_ABI in torch's
 #: CMakeLists.txt).
 _OWN_BUILD = re.compile(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$|\.nv\d")
+
+#: The Python in a path: ``.cpython-310-``, ``/python3.10/``, ``torch_extensions/py310_cu121``.
+_PYTHON_TAG = re.compile(r"\.cpython-(\d{2,3})\D|/python(\d\.\d{1,2})/|/py(\d{2,3})_\w+/")
 
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]*")
 
@@ -43,7 +46,7 @@ def whereabouts(
         reason = "--elsewhere says that the text is of another machine"
     if where == HERE:
         return here, False, None
-    place = told_place(paste, tables, here)
+    place = told_place(paste, tables)
     here.close()
     told = f"judged by {place.here}, as the text says" if place.present else "judged by the history"
     return place, True, f"{reason}: {told}; --here judges by what is installed here."
@@ -91,16 +94,15 @@ def _is_here(file: str, here: Place) -> bool:
     )
 
 
-def told_place(paste: Paste, tables: Tables, here: Place) -> Place:
+def told_place(paste: Paste, tables: Tables) -> Place:
     """The torch that a text names: by the table of releases, else by its number alone."""
-    told = paste.versions.get("torch")
-    match = _VERSION.search(told) if told else None
-    machine = paste.versions.get("machine", "")
+    text = paste.versions.get("torch")
+    match = _VERSION.search(text) if text else None
+    told = Told(paste.versions.get("machine", ""), _python(paste), "cxx11_abi" in paste.versions)
     if match is None:
-        return Place(None, None, None, None, machine_told=machine)
+        return Place(None, None, None, None, told=told)
     version = match[0].rstrip(".+-")
-    flavour = _told_flavour(paste, version)
-    requested = _requested(version, paste, tables, machine)
+    requested = _requested(version, paste, tables, told.machine)
     if requested is not None:
         present = Present(
             requested.version,
@@ -109,11 +111,23 @@ def told_place(paste: Paste, tables: Tables, here: Place) -> Place:
             has_cuda=requested.cuda is not None,
             installed=False,
         )
-        return Place(None, None, present, None, requested, machine_told=machine)
-    present = Present(
-        version, release_of(version), flavour or "unknown", "+cpu" not in version, installed=False
-    )
-    return Place(None, None, present, None, machine_told=machine)
+        return Place(None, None, present, None, requested, told)
+    flavour = _told_flavour(paste, version) or "unknown"
+    present = Present(version, release_of(version), flavour, "+cpu" not in version, installed=False)
+    return Place(None, None, present, None, told=told)
+
+
+def _python(paste: Paste) -> str | None:
+    """The text's Python, "3.10": as it says, or as the failing file's name does."""
+    stated = re.match(r"(\d+\.\d+)", paste.versions.get("python", ""))
+    if stated is not None:
+        return stated[1]
+    for mention in paste.mentions:
+        found = _PYTHON_TAG.search(mention.file or "")
+        if found is not None:
+            digits = next(group for group in found.groups() if group)
+            return digits if "." in digits else f"{digits[0]}.{digits[1:]}"
+    return None
 
 
 def _told_flavour(paste: Paste, version: str) -> str | None:
