@@ -61,3 +61,7 @@ class BrokenWheel(ForensicsError):
 
 class AtlasDamaged(ForensicsError):
     """A shipped table of torch or CUDA releases is missing, cut short or altered."""
+
+
+class UnreadableReport(ForensicsError):
+    """A file that should be a report of this program is none, or one that cannot be used."""

@@ -23,10 +23,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "atlas": {"facts", "errors", "report"},
     "rules": {"resolve", "facts", "errors", "report"},
     "confirm": {"errors", "report"},
-    "render": {"errors", "report", "report_releases"},
+    "render": {"errors", "report", "report_releases", "report_compare"},
     "fitting": {"rules", "facts", "errors", "report"},
     "views": {"reading", "resolve", "facts", "errors", "report"},
     "reading": {"fitting", "rules", "facts", "errors", "report"},
+    "flooring": {"reading", "resolve", "facts", "errors", "report"},
     "placing": {"reading", "atlas", "resolve", "facts", "errors", "report"},
     "asked": {"placing", "atlas", "facts", "errors", "report"},
     "judge": {"atlas", "rules", "confirm", "resolve", "facts", "errors", "report"},
@@ -34,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipeline": {
         "asked",
         "placing",
+        "flooring",
         "fitting",
         "reading",
         "judge",
@@ -47,6 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report",
     },
     "report_releases": {"report"},
+    "report_compare": {"report"},
+    "compare": {"facts", "errors", "report", "report_compare"},
     "report_env": {"report"},
     "upgrade": {
         "pipeline",
@@ -63,6 +67,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": {"render", "errors"},
     "explained": {"facts", "errors"},
     "commands": {
+        "compare",
+        "report_compare",
         "explained",
         "console",
         "upgrade",
@@ -89,6 +95,7 @@ THIRD_PARTY = {
     "atlas/store.py": {"marisa_trie"},
     "cli.py": {"click"},
     "commands/atlas.py": {"click"},
+    "commands/compare.py": {"click"},
     "commands/explain.py": {"click"},
     "commands/upgrade.py": {"click"},
     "commands/why.py": {"click"},
@@ -97,6 +104,7 @@ THIRD_PARTY = {
     "facts/elf/facts.py": {"elftools"},
     "facts/fatbin/decompress.py": {"zstandard"},
     "facts/nvml.py": {"pynvml"},
+    "facts/stable_abi.py": {"abi3info"},
     "facts/fatbin/unpack.py": {"lz4", "zstandard"},
 }
 

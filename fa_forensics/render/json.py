@@ -36,6 +36,7 @@ _NO_RESULTS: dict[str, Document] = {
     "inspect": {"targets": []},
     "why": {"answers": []},
     "upgrade": {"packages": []},
+    "compare": {"differences": []},
     "atlas diff": {"difference": None},
     "atlas releases": {"releases": []},
     "explain": {"codes": []},
@@ -132,6 +133,7 @@ def _target(target: TargetReport) -> Document:
         "kernels": _object(target.kernels),
         "other_gpu_code": [_other_gpu_code(code) for code in target.other_gpu_code],
         "provenance": _object(target.provenance),
+        "floors": _object(target.floors),
         "cuobjdump": None
         if witness is None
         else {"status": witness.status, "path": witness.path, "detail": witness.detail},

@@ -1,0 +1,1 @@
+"""Report against report: only what differs, and whether it can change what is computed."""

@@ -1,0 +1,222 @@
+"""``compare`` as text: only what differs, by group, the gravest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fa_forensics.render.style import (
+    Paint,
+    counted,
+    escape,
+    file_name,
+    flow,
+    painter,
+    pieces,
+    sentence,
+)
+from fa_forensics.report_compare import (
+    CAN,
+    CANNOT,
+    EFFECTS,
+    GROUPS,
+    UNKNOWN,
+    CompareReport,
+    Difference,
+    Held,
+    Value,
+)
+
+TITLES = {
+    "torch": "torch",
+    "python": "Python",
+    "libraries": "CUDA and system libraries",
+    "extensions": "extension files",
+    "kernels": "kernels",
+    "driver": "driver",
+    "gpus": "GPUs",
+    "system": "system",
+    "toolkit": "CUDA toolkit",
+    "variables": "environment variables",
+    "packages": "packages",
+    "other": "other",
+}
+
+_MARKS = {CAN: "!!", UNKNOWN: " ?", CANNOT: "  "}
+_COLORS = {CAN: "red", UNKNOWN: "yellow", CANNOT: "dim"}
+_EFFECTS = {
+    CAN: "can change the numbers that are computed",
+    UNKNOWN: "of unknown effect on them",
+    CANNOT: "cannot change them",
+}
+
+#: What is shown unless verbose: subjects of a group, members of a set, names of reports,
+#: characters of a value.
+_SUBJECTS, _MEMBERS, _NAMES, _LONG = 24, 6, 4, 160
+
+#: Aspects that are told of a file that is another build; the rest follows from that.
+_TELLING = {"", "build-id", "verdict", "findings", "GPU code", "kernels", "state"}
+
+
+def compare_text(report: CompareReport, color: bool, verbose: bool, width: int) -> str:
+    """The whole report, with a line feed at its end."""
+    names = short_names([one.name for one in report.reports])
+    head = []
+    for one, name in zip(report.reports, names, strict=True):
+        head += sentence(f"{name} ({one.kind}): {one.about}", width, "compare: ", "         ")
+    blocks = [head, *difference_blocks(report, names, color, verbose, width)]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def difference_blocks(
+    report: CompareReport, names: Sequence[str], color: bool, verbose: bool, width: int
+) -> list[list[str]]:
+    """The groups, what could not be compared, and the summary."""
+    paint = painter(color)
+    blocks = []
+    for group in GROUPS:
+        found = [one for one in report.differences if one.group == group]
+        if found:
+            blocks.append(_group(group, found, names, paint, verbose, width))
+    blocks.append(_aside(report, names, verbose, width))
+    blocks.append(_summary(report, paint, width))
+    return blocks
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """The file names where these tell the reports apart, else the whole paths."""
+    short = [file_name(name) for name in names]
+    return [
+        escape(brief if short.count(brief) == 1 else name)
+        for brief, name in zip(short, names, strict=True)
+    ]
+
+
+def _group(
+    group: str,
+    found: Sequence[Difference],
+    names: Sequence[str],
+    paint: Paint,
+    verbose: bool,
+    width: int,
+) -> list[str]:
+    subjects: dict[str, list[Difference]] = {}
+    for one in found:
+        subjects.setdefault(one.subject, []).append(one)
+    ordered = sorted(subjects.values(), key=lambda rows: min(map(_rank, rows)))
+    shown = ordered if verbose else ordered[:_SUBJECTS]
+    lines = [paint(TITLES[group], "bold")]
+    reasons: set[str] = set()
+    for rows in shown:
+        lines += _subject(rows, names, paint, verbose, width, reasons)
+    if len(ordered) > len(shown):
+        lines.append(f"   ... and {len(ordered) - len(shown)} more (--verbose shows all)")
+    return lines
+
+
+def _rank(difference: Difference) -> int:
+    return EFFECTS.index(difference.effect)
+
+
+def _subject(
+    rows: Sequence[Difference],
+    names: Sequence[str],
+    paint: Paint,
+    verbose: bool,
+    width: int,
+    reasons: set[str],
+) -> list[str]:
+    worst = min(rows, key=_rank)
+    mark = paint(_MARKS[worst.effect], _COLORS[worst.effect])
+    lines = [f"{mark} {escape(rows[0].subject)}"]
+    rebuilt = not verbose and any(row.aspect == "build-id" for row in rows)
+    told = [row for row in rows if not rebuilt or row.aspect in _TELLING]
+    for row in told:
+        lines += _values(row, names, verbose, width)
+    rest = [row.aspect for row in rows if row not in told]
+    if rest:
+        lines += flow(pieces(escape(", ".join(rest))), width, "      also    ", "              ")
+    for row in sorted(told, key=_rank):
+        if row.reason in reasons or (row.effect != worst.effect and not verbose):
+            continue
+        reasons.add(row.reason)
+        source = f" [{row.source}]" if row.source else ""
+        lines += sentence(row.reason + source, width, "      = note: ", "              ")
+    return lines
+
+
+def _values(row: Difference, names: Sequence[str], verbose: bool, width: int) -> list[str]:
+    label = f"{row.aspect or 'value' if row.group == 'variables' else row.aspect or 'is'}"
+    common = _common(row.held)
+    lines = []
+    for at, held in enumerate(row.held):
+        first = f"      {label if not at else '':<12}  "
+        who = _who(held.reports, names, verbose)
+        text = _value(held.value, common, row.group == "variables", verbose)
+        lines += flow(pieces(escape(f"{who}: {text}")), width, first, " " * 20)
+    return lines
+
+
+def _common(held: Sequence[Held]) -> frozenset[str] | None:
+    """The members that all sets share; None where not all values are sets."""
+    sets = [frozenset(one.value) for one in held if isinstance(one.value, tuple)]
+    if len(sets) < len(held):
+        return None
+    return frozenset.intersection(*sets)
+
+
+def _who(reports: Sequence[int], names: Sequence[str], verbose: bool) -> str:
+    """The names of the reports that hold a value."""
+    shown = reports if verbose else reports[:_NAMES]
+    more = len(reports) - len(shown)
+    return ", ".join(names[at] for at in shown) + (f" and {more} more" if more else "")
+
+
+def _value(value: Value, common: frozenset[str] | None, variable: bool, verbose: bool) -> str:
+    if value is None:
+        return "not set" if variable else "absent"
+    if isinstance(value, str):
+        return value if verbose or len(value) <= _LONG else value[:_LONG] + "..."
+    own = [member for member in value if common is None or member not in common]
+    if common and not own and len(value) == len(common):
+        return f"only the {len(common)} that all have"
+    if common is not None and not own:
+        return "none" if not value else "the same in another order: " + ", ".join(value[:_MEMBERS])
+    shown = own if verbose else own[:_MEMBERS]
+    more = f" and {len(own) - len(shown)} more" if len(own) > len(shown) else ""
+    beside = f" (beside {len(common)} in common)" if common else ""
+    return ", ".join(shown) + more + beside
+
+
+def _aside(report: CompareReport, names: Sequence[str], verbose: bool, width: int) -> list[str]:
+    """What could not be compared, and the reports that could not be used."""
+    lines = []
+    for one in report.not_compared:
+        text = f"{one.subject} ({_who(one.reports, names, verbose)}): {one.reason}"
+        lines += sentence(text, width, "not compared: ", "              ")
+    for unread in report.unread:
+        lines += sentence(unread.message, width, "not compared: ", "              ")
+    return lines
+
+
+def _summary(report: CompareReport, paint: Paint, width: int) -> list[str]:
+    if len(report.reports) < 2:
+        return ["there are not two reports left to compare"]
+    same = f"{counted(report.same, 'fact')} {'is' if report.same == 1 else 'are'} the same"
+    if not report.differences:
+        looked = (
+            "nothing differs in what could be compared"
+            if report.not_compared
+            else ("nothing differs")
+        )
+        return [paint(f"{looked}; {same}", "bold")]
+    text = (
+        f"{counted(len(report.differences), 'difference')}: {_counts(report.differences)}; {same}"
+    )
+    return sentence(text, width, "", "   ")
+
+
+def _counts(differences: Iterable[Difference]) -> str:
+    found = [difference.effect for difference in differences]
+    return ", ".join(
+        f"{found.count(effect)} {_EFFECTS[effect]}" for effect in EFFECTS if effect in found
+    )
