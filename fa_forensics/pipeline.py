@@ -15,6 +15,7 @@ from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.targets import Target, Targets, find_targets
 from fa_forensics.fitting import GpuQuestion, Progress
+from fa_forensics.flooring import claim_of_wheel, floors_view, own_names_elsewhere, system_for
 from fa_forensics.judge import judge
 from fa_forensics.placing import ReleaseTable, place_files
 from fa_forensics.reading import FileFacts, read_file
@@ -145,7 +146,8 @@ class _Run:
         for target in found:
             try:
                 witness, as_package = self.options.cuobjdump, found.package is not None
-                file = read_file(target, self.environment, witness, as_package, self._gpus)
+                claim = claim_of_wheel(found.wheel)
+                file = read_file(target, self.environment, witness, as_package, self._gpus, claim)
             except ForensicsError as error:
                 self.add_unread(target, error)
                 continue
@@ -260,6 +262,7 @@ def _report(
         provenance=provenance_view(file, judged_in.torch),
         cuobjdump=file.cuobjdump,
         confirm=judgement.confirm,
+        floors=floors_view(file.floors, ctx.system),
         problem=problem,
         hint=_hint(ctx, environment) if problem is not None else None,
     )
@@ -329,6 +332,10 @@ def _context(
         releases=releases,
         asked=None if asked is None else asked.judged,
         fit=file.fitting.fit,
+        uses_torch_names=file.uses_torch_names,
+        defined_in=own_names_elsewhere(file, linked),
+        floors=file.floors,
+        system=system_for(file, linked, environment),
     )
 
 

@@ -16,6 +16,7 @@ from fa_forensics.facts.fatbin.images import DeviceCode, summary
 from fa_forensics.facts.fatbin.provenance import Toolkits, read_toolkits
 from fa_forensics.facts.fatbin.reader import read_device_code
 from fa_forensics.facts.flavour import Flavour, flavour_of
+from fa_forensics.facts.floors import Claim, Floors, claim_of_tags, read_floors
 from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
 from fa_forensics.facts.package import Distribution, find_distribution
 from fa_forensics.facts.targets import Target
@@ -57,7 +58,13 @@ class FileFacts:
     ptx_isas: tuple[str, ...]
     build_paths: tuple[str, ...]
     cuobjdump: Witness | None
+    floors: Floors
     skipped: tuple[Skipped, ...]
+
+    @property
+    def uses_torch_names(self) -> bool:
+        """Whether it takes a name of torch's libraries, or only lists them among its needs."""
+        return any(is_torch(owner) for _, owner in self.owners.values())
 
     @property
     def name(self) -> str:
@@ -71,16 +78,18 @@ def read_file(
     cuobjdump: str | None,
     as_package: bool,
     gpus: GpuQuestion | None = None,
+    claim: Claim | None = None,
 ) -> FileFacts:
     """Read everything that the file itself says.
 
     ``cuobjdump`` is the witness to ask: None for none, "" for the one that is found, or a
-    path. ``gpus`` is what is asked of its GPU code; None: nothing. Raises
+    path. ``gpus`` is what is asked of its GPU code; None: nothing. ``claim`` are the tags of
+    the wheel it lies in; None: those that its installed package recorded. Raises
     ``ForensicsError`` when the file cannot be read or is no ELF file.
     """
     dynamic = DynamicObject.open(target.path)
     try:
-        return _read_open(target, dynamic, environment, cuobjdump, as_package, gpus)
+        return _read_open(target, dynamic, environment, cuobjdump, as_package, gpus, claim)
     finally:
         dynamic.close()
 
@@ -92,6 +101,7 @@ def _read_open(
     cuobjdump: str | None,
     as_package: bool,
     gpus: GpuQuestion | None,
+    claim: Claim | None,
 ) -> FileFacts:
     elf = read_facts(dynamic)
     code = read_device_code(dynamic.image)
@@ -129,6 +139,7 @@ def _read_open(
         cuobjdump=None
         if witness is None
         else Witness(witness.status, witness.path, witness.detail),
+        floors=read_floors(elf, owners, claim or _recorded_claim(distribution)),
         skipped=(
             *(() if dynamic.image.supported else (_ONLY_64_BIT,)),
             *(Skipped("toolkit", problem) for problem in toolkits.problems),
@@ -138,6 +149,13 @@ def _read_open(
 
 
 _ONLY_64_BIT = Skipped("gpu", "GPU code is read from 64-bit little-endian files only")
+
+
+def _recorded_claim(distribution: Distribution | None) -> Claim | None:
+    """The tags that an installed package's WHEEL file records."""
+    if distribution is None:
+        return None
+    return claim_of_tags(distribution.wheel_tags, distribution.metadata_path)
 
 
 def _owners(elf: ElfFacts) -> dict[int, tuple[str, str]]:

@@ -174,7 +174,8 @@ class TargetReport:
     goes to stderr and makes the exit code 3. ``torch`` is set when it was judged against
     a torch that was asked for, ``releases`` where the table of releases could be asked.
     ``coverage``, ``kernels`` and ``provenance`` are the objects of the JSON contract: where
-    the GPU code runs, its kernels where they were asked for, and what built the file.
+    the GPU code runs, its kernels where they were asked for, and what built the file;
+    ``floors`` is what it needs at least of the system and of Python.
     """
 
     path: str
@@ -202,6 +203,7 @@ class TargetReport:
     confirm: Confirm = field(default_factory=lambda: Confirm("not-run", "not asked"))
     problem: str | None = None
     hint: str | None = None
+    floors: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from fa_forensics.render.floors import floor_rows
 from fa_forensics.render.gpu import gpu_rows
 from fa_forensics.render.releases import release_rows
 from fa_forensics.render.style import (
@@ -93,6 +94,7 @@ def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
         quiet = not (verbose or target.findings)
         rows += [("needs", parts) for parts in _library_groups(elf, quiet)]
         rows.append(("undefined", _undefined_parts(target)))
+        rows += floor_rows(target, verbose)
         rows += gpu_rows(target, verbose)
     if target.cuobjdump is not None:
         rows.append(("cuobjdump", _witness_parts(target, target.cuobjdump)))

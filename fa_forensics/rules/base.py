@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.elf.facts import ElfFacts
@@ -15,6 +15,8 @@ from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.resolution import Library, Resolution
 
 if TYPE_CHECKING:
+    from fa_forensics.facts.floors import Floors
+    from fa_forensics.resolve.system import SystemHere
     from fa_forensics.rules.gpu_fit import FitFacts
 
 #: Ranks order findings by what stops the load first: the loader maps all libraries, then
@@ -49,6 +51,9 @@ class Context:
     ``as_package``: the siblings were loaded first, as the file's package does it. ``asked``
     is the torch that --torch named; ``environment.torch`` then stands for that one.
     ``fit`` is the GPUs that it is judged for, None where its GPU code was not asked about.
+    ``uses_torch`` is true also of a file that only lists torch's libraries; ``uses_torch_names``
+    of one that takes a name of them. ``defined_in`` maps names that are missing to another file
+    of the same package that defines them. ``system`` is what the system's libraries define here.
     """
 
     name: str
@@ -68,6 +73,10 @@ class Context:
     releases: ReleaseFacts | None = None
     asked: JudgedTorch | None = None
     fit: FitFacts | None = None
+    uses_torch_names: bool = True
+    defined_in: Mapping[str, str] = field(default_factory=dict)
+    floors: Floors | None = None
+    system: SystemHere | None = None
 
     @property
     def python_command(self) -> str:

@@ -19,6 +19,7 @@ from fa_forensics.facts.elf.image import (
     EM_X86_64,
     PF_X,
     PT_GNU_STACK,
+    PT_LOAD,
     PT_NOTE,
     PT_TLS,
     ElfImage,
@@ -39,7 +40,8 @@ class ElfFacts:
     """What one ELF file says of itself. Sizes are in bytes; symbols are in table order.
 
     ``expected_size`` is what all its headers speak of, ``loaded_size`` what the loader maps.
-    ``refusal`` is the loader's text where it refuses the file by its headers alone.
+    ``refusal`` is the loader's text where it refuses the file by its headers alone. ``segments``
+    are (offset, address, alignment) of what the loader maps.
     """
 
     path: str
@@ -68,6 +70,7 @@ class ElfFacts:
     versions_needed: tuple[tuple[str, str, bool], ...]
     problems: tuple[str, ...]
     refusal: str | None = None
+    segments: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def cut_short(self) -> bool:
@@ -143,6 +146,7 @@ def read_facts(dynamic: DynamicObject) -> ElfFacts:
         versions_needed=tuple(sorted(set(dynamic.verneed.values()))),
         problems=tuple(dict.fromkeys(image.problems)),
         refusal=loader_refusal(dynamic) if image.supported else None,
+        segments=tuple((s.offset, s.address, s.align) for s in image.segments if s.type == PT_LOAD),
     )
 
 

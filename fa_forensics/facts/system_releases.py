@@ -1,0 +1,150 @@
+"""Which glibc, which GCC and which distribution bring a symbol version.
+
+Tables: ``data/glibc_releases.json``, ``data/gcc_releases.json`` and ``data/distributions.json``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+
+#: The families of symbol versions that the system's libraries define.
+GLIBC, GLIBCXX, CXXABI, GCC = "GLIBC", "GLIBCXX", "CXXABI", "GCC"
+FAMILIES = (GLIBC, GLIBCXX, CXXABI, GCC)
+
+Number = tuple[int, ...]
+_NUMBER = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
+
+
+class SystemRelease(NamedTuple):
+    """A release of a distribution and the newest symbol versions of its libraries."""
+
+    family: str
+    release: str
+    glibc: str
+    newest: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """``Ubuntu 22.04``."""
+        return f"{self.family} {self.release}"
+
+
+def number(text: str) -> Number:
+    """``2.34`` → (2, 34); () for what is no plain version number."""
+    return tuple(map(int, text.split("."))) if _NUMBER.fullmatch(text) else ()
+
+
+def family_of(version: str) -> str | None:
+    """``GLIBCXX_3.4.30`` → ``GLIBCXX``; None where no system library has such versions."""
+    family = version.partition("_")[0]
+    return family if family in FAMILIES else None
+
+
+def version_number(version: str) -> Number:
+    """``GLIBC_2.34`` → (2, 34), ``GLIBC_ABI_DT_RELR`` → (2, 36); () where it is not known."""
+    family, _, rest = version.partition("_")
+    marker = _glibc()["markers"].get(rest) if family == GLIBC else None
+    return number(marker or rest)
+
+
+def newest(versions: Iterable[str], family: str) -> str | None:
+    """The newest version of one family: a name as it stands in the file, or None.
+
+    Of two names for one release, the plain one: GLIBC_2.36 before GLIBC_ABI_DT_RELR.
+    """
+    of_family = [v for v in versions if v.startswith(family + "_") and version_number(v)]
+    return max(of_family, key=lambda v: (version_number(v), v[len(family) + 1].isdigit()),
+               default=None)  # fmt: skip
+
+
+def gcc_of(version: str) -> str | None:
+    """The GCC release that brought a version of libstdc++ or libgcc_s: ``12.1``, or None."""
+    family, _, rest = version.partition("_")
+    release = _gcc().get(family, {}).get(rest)
+    return None if release is None else release.removesuffix(".0")
+
+
+def distributions() -> tuple[SystemRelease, ...]:
+    """The releases of distributions that are known; the older of a family first."""
+    return _distributions()
+
+
+def oldest_systems(versions: Iterable[str]) -> tuple[str, ...]:
+    """The first known release of each family that brings all versions; those unknown do not count.
+
+    Empty where no version is known, and where no known release brings them all.
+    """
+    wanted = [(f, n) for v in versions if (f := family_of(v)) and (n := version_number(v))]
+    found: dict[str, str] = {}
+    for row in _distributions() if wanted else ():
+        if all(number(row.glibc if f == GLIBC else row.newest[f]) >= n for f, n in wanted):
+            found.setdefault(row.family, row.name)
+    return tuple(found.values())
+
+
+def brings(version: str) -> str | None:
+    """What first brings a version, in words, or None where that is not known.
+
+    ``glibc 2.38 (Ubuntu 24.04, Debian 13, RHEL 10, ...)``, ``the libstdc++ of GCC 12.1 (...)``.
+    """
+    family, wanted = family_of(version), version_number(version)
+    if family is None or not wanted:
+        return None
+    if family == GLIBC:
+        text = "glibc " + ".".join(map(str, wanted))
+    else:
+        release = gcc_of(version)
+        if release is None:
+            return None
+        text = f"the {'libgcc' if family == GCC else 'libstdc++'} of GCC {release}"
+    systems = oldest_systems([version])
+    return f"{text} ({', '.join(systems)})" if systems else text
+
+
+def refuses_executable_stack(glibc: str) -> bool:
+    """Whether dlopen of this glibc ("2.41") refuses a file that asks for such a stack."""
+    return number(glibc) >= number(_glibc()["executable_stack"]["refused_since"])
+
+
+def asks_for_executable_stack(flagged: bool | None, machine: str) -> bool:
+    """Whether the loader takes a file to ask for one: by its header, or for want of it.
+
+    ``flagged`` is what PT_GNU_STACK says, None where the file has no such header.
+    """
+    if flagged is None:
+        return machine in _glibc()["default_stack"]["executable"]
+    return flagged
+
+
+def _load(name: str) -> Any:
+    import json
+
+    with open(os.path.join(_DATA, name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+@lru_cache(maxsize=1)
+def _glibc() -> Any:
+    return _load("glibc_releases.json")
+
+
+@lru_cache(maxsize=1)
+def _gcc() -> Any:
+    return _load("gcc_releases.json")
+
+
+@lru_cache(maxsize=1)
+def _distributions() -> tuple[SystemRelease, ...]:
+    rows = _load("distributions.json")["distributions"]
+    return tuple(
+        SystemRelease(
+            row["family"], row["release"], row["glibc"], {f: row[f] for f in FAMILIES[1:]}
+        )
+        for row in rows
+    )

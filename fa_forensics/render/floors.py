@@ -1,0 +1,103 @@
+"""What a file needs at least of the system, as the ``floors`` row of its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fa_forensics.render.style import counted, escape, mappings, natural_key, pieces
+from fa_forensics.report import TargetReport
+
+_LIBSTDCXX = ("GLIBCXX", "CXXABI")
+
+
+def floor_rows(target: TargetReport, verbose: bool) -> list[tuple[str, list[str]]]:
+    """The row, and with ``verbose`` one for each version, its library and what is here."""
+    view = target.floors
+    if view is None:
+        return []
+    versions = mappings(view, "versions")
+    sentences = [*_needs(view, versions), *_manylinux(view), *_python(view)]
+    rows: list[tuple[str, list[str]]] = []
+    for sentence in sentences:
+        if sentence:
+            rows.append(("floors", pieces(sentence)))
+    if verbose:
+        rows += [("floor", pieces(_detail(entry))) for entry in versions]
+    return rows
+
+
+def _needs(view: Mapping[str, object], versions: Sequence[Mapping[str, object]]) -> list[str]:
+    """``glibc 2.14, libstdc++ of GCC 5.1: Ubuntu 18.04, Debian 11, RHEL 8 or newer``."""
+    parts = [_glibc(entry) for entry in versions if entry.get("family") == "GLIBC"]
+    parts += _libstdcxx(view, [e for e in versions if e.get("family") in _LIBSTDCXX])
+    if not parts:
+        return []
+    systems = [escape(name) for name in _strings(view, "systems")]
+    where = f": {', '.join(systems)} or newer" if systems else ""
+    return [", ".join(parts) + where]
+
+
+def _glibc(entry: Mapping[str, object]) -> str:
+    release, here = entry.get("release"), entry.get("here")
+    text = f"glibc {escape(str(release))}" if release else escape(str(entry.get("needs")))
+    if isinstance(here, str):
+        text += f" (here {escape(here.partition('_')[2])})"
+    return text
+
+
+def _libstdcxx(view: Mapping[str, object], entries: Sequence[Mapping[str, object]]) -> list[str]:
+    releases = [e for e in entries if isinstance(e.get("release"), str)]
+    parts = []
+    if releases:
+        newest = max(releases, key=lambda e: natural_key(str(e["release"])))
+        parts.append(f"libstdc++ of GCC {escape(str(newest['release']))}")
+    unversioned = view.get("unversioned")
+    if isinstance(unversioned, Mapping) and isinstance(unversioned.get("needs"), str):
+        release = unversioned.get("release")
+        name = f"GCC {escape(str(release))}" if release else escape(str(unversioned["needs"]))
+        parts.append(f"{name} for names without a version")
+    return parts
+
+
+def _manylinux(view: Mapping[str, object]) -> list[str]:
+    satisfied, claimed = view.get("manylinux"), view.get("claimed")
+    if not isinstance(satisfied, Mapping):
+        return []
+    tag = str(satisfied.get("tag"))
+    text = f"{escape(tag)} by its symbol versions"
+    barred = _strings(satisfied, "names_forbidden")
+    if barred:
+        text += f", but for {counted(len(barred), 'name')} that the policy bars"
+    if isinstance(claimed, Mapping):
+        tags = [escape(name) for name in _strings(claimed, "platform_tags")]
+        if tags and tag not in tags:
+            text += f"; its wheel is tagged {', '.join(tags)}"
+    return [text]
+
+
+def _python(view: Mapping[str, object]) -> list[str]:
+    stable = view.get("stable_abi")
+    if not isinstance(stable, Mapping):
+        return []
+    outside = _strings(stable, "outside")
+    python = stable.get("python")
+    text = f"Python {escape(str(python))} or newer" if python else "no name of Python"
+    if outside:
+        return [f"Python's stable ABI: not kept to ({counted(len(outside), 'name')} outside it)"]
+    return [f"Python's stable ABI: {text}"]
+
+
+def _detail(entry: Mapping[str, object]) -> str:
+    text = f"{escape(str(entry.get('needs')))} of {escape(str(entry.get('library')))}"
+    if isinstance(entry.get("brought_by"), str):
+        text += f", brought by {escape(str(entry['brought_by']))}"
+    if isinstance(entry.get("here"), str):
+        text += f"; here {escape(str(entry['here']))} in {escape(str(entry.get('path')))}"
+    return text
+
+
+def _strings(mapping: Mapping[str, object], key: str) -> list[str]:
+    value = mapping.get(key)
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [item for item in value if isinstance(item, str)]
