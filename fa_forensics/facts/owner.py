@@ -89,6 +89,11 @@ def is_cuda(owner: str) -> bool:
     return is_cuda_library(owner) or any(r["owner"] == owner and r.get("cuda") for r in _rows())
 
 
+def is_rocm(owner: str) -> bool:
+    """Whether an owner is a library of ROCm."""
+    return any(row["owner"] == owner and row.get("rocm") for row in _rows())
+
+
 def _row_of(name: str, version: str | None, demangled: str) -> Mapping[str, object] | None:
     mangled = name.startswith("_Z")
     scope = qualified_name(demangled) if mangled else ""

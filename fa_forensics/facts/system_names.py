@@ -1,0 +1,35 @@
+"""Since when the NVIDIA driver and libstdc++ have a name: two tables of names by version."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
+
+
+def driver_since(name: str) -> str | None:
+    """The CUDA version ("12.0") whose driver first exports a function; None for unknown names."""
+    return _table("cuda_driver_api.json").get(name)
+
+
+def libstdcxx_since(name: str) -> str | None:
+    """The symbol version ("GLIBCXX_3.4.26") of a libstdc++ name.
+
+    None for names that are older than GLIBCXX_3.4.21, newer than the table, or none of
+    libstdc++.
+    """
+    version = _table("libstdcxx_names.json").get(name)
+    if version is None and re.match(r"_ZN?[KVT]*[ISV]*NSt7__cxx11|_ZNK?St7__cxx11", name):
+        version = "3.4.21"
+    return None if version is None else f"GLIBCXX_{version}"
+
+
+@lru_cache(maxsize=2)
+def _table(file: str) -> Mapping[str, str]:
+    with open(os.path.join(_DATA, file), encoding="utf-8") as opened:
+        since: dict[str, list[str]] = json.load(opened)["since"]
+    return {name: version for version, names in since.items() for name in names}
