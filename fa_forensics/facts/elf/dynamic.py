@@ -315,6 +315,30 @@ class DynamicObject:
                 only = only or Definition(index, bind, kind, named)
         return only if visible_versions == 1 else None
 
+    def span_of(self, name: bytes, hashed: int) -> tuple[int, int] | None:
+        """(address, bytes) of what an exported name names, or None where it is not defined."""
+        found = self.lookup(name, hashed)
+        if found is None or self._symtab is None:
+            return None
+        row = _SYM.unpack_from(self.image.data, self._symtab + found.index * _SYM.size)
+        return row[4], row[5]
+
+    def undefined(self) -> Iterator[tuple[bytes, int, str | None, str | None]]:
+        """(name, bind, version, version's file) of each undefined symbol, in table order.
+
+        Cheaper than ``symbols``: of 90,000 rows only the undefined ones are taken apart.
+        """
+        if self._symtab is None:
+            return
+        raw = self.image.read(self._symtab, self.symbol_count() * _SYM.size)
+        rows = _SYM.iter_unpack(raw[: len(raw) - len(raw) % _SYM.size])
+        versions = self._raw_versions(len(raw) // _SYM.size)
+        for index, (name, info, _other, shndx, _value, _size) in enumerate(rows):
+            if shndx == SHN_UNDEF and name:
+                number = versions[index] if index < len(versions) else 0
+                version, file = self._version_of(number & VERSION_MASK, shndx)
+                yield self.string_bytes(name), info >> 4, version, file
+
     def _definition_at(self, index: int, name: bytes) -> tuple[int, int] | None:
         """(bind, type) of a symbol that defines and exports exactly this name."""
         assert self._symtab is not None
