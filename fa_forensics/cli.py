@@ -12,6 +12,7 @@ from fa_forensics.commands.atlas import atlas
 from fa_forensics.commands.compare import compare
 from fa_forensics.commands.explain import explain
 from fa_forensics.commands.upgrade import upgrade
+from fa_forensics.commands.wheels import wheels
 from fa_forensics.commands.why import why
 from fa_forensics.console import (
     COLOR,
@@ -163,6 +164,7 @@ main.add_command(compare)
 main.add_command(explain)
 main.add_command(atlas)
 main.add_command(why)
+main.add_command(wheels)
 
 
 def exit_code(report: Report, fail_on: str) -> int:

@@ -1,0 +1,182 @@
+"""``wheels`` as text: the wheel to take and how, or what speaks against a given one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fa_forensics.render.style import (
+    Paint,
+    counted,
+    escape,
+    flow,
+    painter,
+    pieces,
+    sentence,
+    size_text,
+)
+from fa_forensics.render.terminal import finding_lines
+from fa_forensics.report import TargetReport
+from fa_forensics.report_env import COULD_NOT_LOOK, OK, WRONG
+from fa_forensics.report_wheels import (
+    DOES_NOT_FIT,
+    FITS,
+    Candidate,
+    JudgedWheel,
+    Way,
+    WheelQuery,
+    WheelsReport,
+)
+
+#: Releases that are listed besides the one to take, unless all are asked for.
+_SHOWN = 6
+
+_MARKS = {OK: ("ok", "green"), WRONG: ("!!", "red"), COULD_NOT_LOOK: ("??", "yellow")}
+
+
+def wheels_text(
+    report: WheelsReport, color: bool, verbose: bool, everything: bool, width: int
+) -> str:
+    """The whole report, with a line feed at its end."""
+    paint = painter(color)
+    blocks: list[list[str]] = []
+    if report.query is not None:
+        blocks += _query(report.query, paint, verbose, everything, width)
+    for wheel in report.wheels:
+        blocks += _judged(wheel, paint, verbose, width)
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _query(
+    query: WheelQuery, paint: Paint, verbose: bool, everything: bool, width: int
+) -> Iterator[list[str]]:
+    yield _wanted(query.wanted, width)
+    yield _answer(query, paint, width)
+    yield _others(query, everything, width)
+    for finding in query.findings:
+        nothing = TargetReport(query.package, None, "", "")
+        yield finding_lines(finding, nothing, paint, verbose, width)
+    if query.ways and query.best is not None:
+        yield ["The other ways:"]
+    for number, way in enumerate(query.ways, 1):
+        yield _way(way, number if len(query.ways) > 1 else None, paint, width)
+    notes = [*query.notes, *query.unknown]
+    yield [line for note in notes for line in sentence(note, width, "note: ", "      ")]
+
+
+def _wanted(wanted: Mapping[str, object], width: int) -> list[str]:
+    """What the wheel must be for, in one sentence."""
+    cuda = wanted.get("cuda")
+    parts = [
+        f"torch {wanted.get('torch_version') or wanted.get('torch')}",
+        f"Python {wanted.get('python')}",
+        f"CUDA {cuda}" if cuda else ("no CUDA" if cuda == "" else "CUDA unknown"),
+        str(wanted.get("cxx11_abi") or "flavour unknown"),
+        str(wanted.get("platform")),
+    ]
+    if wanted.get("glibc"):
+        parts.append(f"glibc {wanted['glibc']}")
+    return sentence(", ".join(parts), width, "looking for: ", "             ")
+
+
+def _answer(query: WheelQuery, paint: Paint, width: int) -> list[str]:
+    best = query.best
+    if best is None:
+        if not query.candidates:
+            return []
+        text = (
+            f"{counted(len(query.candidates), 'wheel')} may fit, but which of them does cannot be "
+            "told"
+        )
+        lines = sentence(text, width, "?? ", "   ")
+        return [paint("??", "yellow") + lines[0][2:], *lines[1:]]
+    mark, style = ("!!", "red") if best.cautions else ("ok", "green")
+    text = f"flash-attn {best.release} ({best.date}), built on torch {best.torch_built}, "
+    text += f"CUDA {best.cuda_built}"
+    lines = sentence(text, width, f"{mark} ", "   ")
+    lines[0] = paint(mark, style) + lines[0][len(mark) :]
+    lines.append(f"   {escape(best.file_name)}")
+    for caution in best.cautions:
+        lines += sentence(f"but {caution}", width, "   ", "   ")
+    lines.append(f"   {paint('= help:', 'cyan')} {escape(best.command)}")
+    text = (
+        "The release's workflow was set to build it; the page can lack a file whose build failed."
+    )
+    lines += sentence(f"{text} Table of {query.as_of}.", width, "   = note: ", "           ")
+    return lines
+
+
+def _others(query: WheelQuery, everything: bool, width: int) -> list[str]:
+    """The other wheels that fit, newest first: one line each."""
+    rows = [one for one in query.candidates if one is not query.best]
+    if not everything:
+        newest: dict[str, Candidate] = {}
+        for one in rows:
+            flavour = "" if query.best is not None else one.cxx11_abi
+            newest.setdefault(one.release + flavour, one)
+        if query.best is not None:
+            newest.pop(query.best.release, None)
+        shown = list(newest.values())[:_SHOWN]
+    else:
+        shown = rows
+    if not shown:
+        return []
+    lines = ["also:" if query.best is not None else "candidates:"]
+    for one in shown:
+        caution = f"  ({one.cautions[0]})" if one.cautions else ""
+        lines += flow(pieces(escape(one.file_name + caution)), width, "   ", "     ")
+    if len(rows) > len(shown):
+        lines.append(f"   ... {counted(len(rows) - len(shown), 'more file')} (--all lists them)")
+    return lines
+
+
+def _way(way: Way, number: int | None, paint: Paint, width: int) -> list[str]:
+    first = f"{number}. " if number is not None else ""
+    lines = sentence(way.text, width, first, " " * len(first))
+    for note in way.notes:
+        lines += sentence(note, width, "   = note: ", "           ")
+    lines += [f"   {paint('= help:', 'cyan')} {escape(command)}" for command in way.help]
+    return lines
+
+
+def _judged(wheel: JudgedWheel, paint: Paint, verbose: bool, width: int) -> Iterator[list[str]]:
+    mark, style = {FITS: ("ok", "green"), DOES_NOT_FIT: ("!!", "red")}.get(
+        wheel.verdict, ("??", "yellow")
+    )
+    lines = [escape(wheel.given)]
+    head = sentence(wheel.headline, width, f"{mark} ", "   ")
+    lines += [paint(mark, style) + head[0][len(mark) :], *head[1:]]
+    if wheel.size is not None:
+        read = f", {size_text(wheel.received)} of it fetched" if wheel.received is not None else ""
+        lines.append(
+            f"   {escape(wheel.name)} {escape(wheel.version)}, {size_text(wheel.size)}{read}"
+        )
+    yield lines
+    yield _checks(wheel, paint, width)
+    for check in wheel.checks:
+        if check.finding is not None:
+            target = TargetReport(wheel.given, None, "", "")
+            yield finding_lines(check.finding, target, paint, verbose, width)
+    yield from _inside(wheel.targets, paint, verbose, width)
+    yield [f"   {paint('= help:', 'cyan')} {escape(command)}" for command in wheel.help]
+
+
+def _checks(wheel: JudgedWheel, paint: Paint, width: int) -> list[str]:
+    """Each question in one line: its state, what was asked, the answer."""
+    column = max((len(check.subject) for check in wheel.checks), default=0)
+    lines: list[str] = []
+    for check in wheel.checks:
+        mark, style = _MARKS.get(check.state, ("--", "dim"))
+        first = f"{mark} {check.subject:<{column}}  "
+        rows = sentence(check.text, width, first, " " * len(first))
+        lines += [paint(mark, style) + rows[0][2:], *rows[1:]]
+    return lines
+
+
+def _inside(
+    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int
+) -> Iterator[list[str]]:
+    """What ``inspect`` finds in its extensions: errors and warnings; the rest when asked for."""
+    for target in targets:
+        for finding in target.findings:
+            if verbose or finding.severity != "note":
+                yield finding_lines(finding, target, paint, verbose, width)

@@ -1,0 +1,227 @@
+"""A wheel that was given, judged before it is installed: its name, its metadata, its content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from fa_forensics.errors import ForensicsError
+from fa_forensics.facts.package import build_tags
+from fa_forensics.facts.remote import file_name_of, is_url
+from fa_forensics.facts.targets import Targets, find_targets
+from fa_forensics.facts.wheel import Wheel, open_wheel, parse_file_name
+from fa_forensics.facts.wheel_matrix import build_of
+from fa_forensics.pipeline import Options, inspect_found
+from fa_forensics.report import FAILS, INCONCLUSIVE, NO_GPU_CODE, TargetReport
+from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, WRONG
+from fa_forensics.report_wheels import (
+    ADDRESS,
+    CANNOT_SAY,
+    DOES_NOT_FIT,
+    FILE,
+    FITS,
+    NAME,
+    Candidate,
+    Check,
+    JudgedWheel,
+)
+from fa_forensics.rules.wheels import Place, WheelClaims, content_checks, label_checks
+from fa_forensics.wheels.query import candidate
+from fa_forensics.wheels.situation import Situation
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What was read of a wheel: its metadata, its extensions, or why not."""
+
+    wheel: Wheel | None = None
+    targets: tuple[TargetReport, ...] = ()
+    checks: tuple[Check, ...] = ()
+    size: int | None = None
+    received: int | None = None
+    problem: ForensicsError | None = None
+
+
+def judge_given(
+    given: str, situation: Situation, content: bool | None, timeout_s: float
+) -> JudgedWheel:
+    """Judge one wheel. What cannot be read becomes its ``problem``; nothing is raised for it."""
+    place = Place(
+        situation.host, situation.torch, situation.cuda, situation.flavour, situation.glibc
+    )
+    if is_url(given):
+        kind, file_name = ADDRESS, file_name_of(given)
+        read = _from_address(given, situation, place, content, timeout_s)
+    elif os.path.lexists(given) or "/" in given:
+        kind, file_name = FILE, os.path.basename(given)
+        read = _from_file(given, situation, content)
+    else:
+        kind, file_name = NAME, given
+        said = "only its name was given, so what is in it could not be looked at"
+        read = _Content(checks=(Check("content", COULD_NOT_LOOK, said),))
+    claims = _claims(file_name, read.wheel)
+    checks = list(label_checks(claims, place))
+    checks += content_checks(claims, place, read.targets)
+    checks += [_content_line(target) for target in read.targets]
+    checks += read.checks
+    verdict, headline = _verdict(checks, read, kind)
+    official = candidate(claims.official, situation) if claims.official is not None else None
+    return JudgedWheel(
+        given=given,
+        kind=kind,
+        name=claims.name,
+        version=claims.version,
+        verdict=verdict,
+        headline=headline,
+        checks=tuple(checks),
+        targets=read.targets,
+        official=official,
+        size=read.size,
+        received=read.received,
+        help=_help(kind, verdict, official, situation),
+        problem=read.problem.message if read.problem is not None else None,
+        hint=read.problem.hint if read.problem is not None else None,
+    )
+
+
+def _claims(file_name: str, wheel: Wheel | None) -> WheelClaims:
+    name, version, _build, python_tags, abi_tags, platform_tags = parse_file_name(file_name)
+    return WheelClaims(
+        name=name,
+        version=version,
+        python_tags=python_tags,
+        abi_tags=abi_tags,
+        platform_tags=platform_tags,
+        labels=build_tags(version),
+        official=build_of(file_name),
+        metadata_tags=wheel.wheel_tags if wheel is not None else None,
+        requires_python=wheel.requires_python if wheel is not None else None,
+        metadata_version=wheel.version if wheel is not None else None,
+    )
+
+
+def _from_file(path: str, situation: Situation, content: bool | None) -> _Content:
+    try:
+        wheel = open_wheel(path)
+        size = os.path.getsize(path)
+    except ForensicsError as error:
+        return _Content(problem=error)
+    if content is False:
+        return _Content(wheel, checks=(_unread("it was not asked for"),), size=size)
+    if not wheel.extensions:
+        return _Content(wheel, checks=(_no_extension(wheel),), size=size)
+    try:
+        with find_targets(path, situation.environment.site_dirs) as targets:
+            return _Content(wheel, *_inspected(path, targets, situation), size=size)
+    except ForensicsError as error:
+        return _Content(wheel, size=size, problem=error)
+
+
+def _from_address(
+    url: str, situation: Situation, place: Place, content: bool | None, timeout_s: float
+) -> _Content:
+    from fa_forensics.facts.remote_wheel import RemoteWheel
+
+    refused = any(
+        check.finding is not None and check.finding.code == "FA840"
+        for check in label_checks(_claims(file_name_of(url), None), place)
+    )
+    with ExitStack() as stack:
+        try:
+            remote = stack.enter_context(RemoteWheel(url, timeout_s))
+        except ForensicsError as error:
+            return _Content(problem=error)
+        read = _Content(remote.wheel, size=remote.size, received=remote.received)
+        if content is False:
+            return replace(read, checks=(_unread("it was not asked for"),))
+        if not remote.wheel.extensions:
+            return replace(read, checks=(_no_extension(remote.wheel),))
+        if content is None and refused:
+            said = "its tags rule it out already (--content reads it all the same)"
+            return replace(read, checks=(_unread(said),))
+        try:
+            targets = stack.enter_context(remote.targets())
+            reports, checks = _inspected(remote.shown, targets, situation)
+        except ForensicsError as error:
+            return replace(read, received=remote.received, problem=error)
+        return replace(read, targets=reports, checks=checks, received=remote.received)
+
+
+def _inspected(
+    name: str, targets: Targets, situation: Situation
+) -> tuple[tuple[TargetReport, ...], tuple[Check, ...]]:
+    """Its extensions judged as ``inspect`` does, never loaded."""
+    gpus = tuple(gpu.name for gpu in situation.gpus.gpus) if _named(situation) else ()
+    options = Options(confirm=False, torch=situation.requests, gpu=gpus)
+    report = inspect_found([(name, targets)], situation.environment, options)
+    notes = tuple(Check("content", NOTE, note) for note in targets.notes)
+    return report.targets, notes
+
+
+def _named(situation: Situation) -> bool:
+    return situation.gpus.source == "option"
+
+
+def _unread(reason: str) -> Check:
+    return Check("content", COULD_NOT_LOOK, f"what is in it was not read: {reason}")
+
+
+def _no_extension(wheel: Wheel) -> Check:
+    if wheel.foreign:
+        return Check("content", NOTE, f"it holds libraries of another system ({wheel.foreign[0]})")
+    return Check("content", NOTE, "it holds no extension, so that it links with any torch")
+
+
+def _content_line(target: TargetReport) -> Check:
+    """One extension in one line: what ``inspect`` says of it."""
+    name = (target.member or target.path).rpartition("/")[2]
+    text = f"{name}: {target.headline}"
+    if target.verdict in (FAILS, NO_GPU_CODE):
+        return Check("content", WRONG, text)
+    if target.verdict == INCONCLUSIVE:
+        return Check("content", COULD_NOT_LOOK, text)
+    errors = any(finding.severity == "error" for finding in target.findings)
+    return Check("content", WRONG if errors else OK, text)
+
+
+def _verdict(checks: Sequence[Check], read: _Content, kind: str) -> tuple[str, str]:
+    """The verdict and one sentence. What is inside outweighs a label that is only a word."""
+    if read.problem is not None and read.wheel is None:
+        return CANNOT_SAY, read.problem.message
+    errors = [c for c in checks if c.finding is not None and c.finding.severity == "error"]
+    if read.targets:
+        # The labels' claims are settled by the content, which was read.
+        errors = [c for c in errors if c.finding is None or c.finding.code not in _SETTLED]
+    wrong = errors or [
+        check for check in checks if check.subject == "content" and check.state == WRONG
+    ]
+    if wrong:
+        return DOES_NOT_FIT, f"it does not fit here: {wrong[0].text}"
+    unsure = [check for check in checks if check.state == COULD_NOT_LOOK]
+    if read.problem is not None:
+        return CANNOT_SAY, read.problem.message
+    if not read.targets and unsure:
+        only = "nothing in its name speaks against it" if kind == NAME else unsure[0].text
+        return CANNOT_SAY, f"{only}; {unsure[-1].text}" if kind == NAME else only
+    if any(check.subject == "content" for check in unsure):
+        return CANNOT_SAY, next(c.text for c in unsure if c.subject == "content")
+    warnings = sum(check.state == WRONG for check in checks)
+    told = f", with {warnings} caution{'s' if warnings > 1 else ''}" if warnings else ""
+    return FITS, f"it fits this environment{told}"
+
+
+#: Findings about labels that the content settles.
+_SETTLED = frozenset(("FA841", "FA843"))
+
+
+def _help(
+    kind: str, verdict: str, official: Candidate | None, situation: Situation
+) -> tuple[str, ...]:
+    """What to type next: read what was not read, or find the wheel that does fit."""
+    if kind == NAME and official is not None and verdict == CANNOT_SAY:
+        return (f'fa-forensics wheels --python {situation.command} "{official.url}"',)
+    if verdict == DOES_NOT_FIT and official is not None:
+        return (f"fa-forensics wheels --python {situation.command}",)
+    return ()
