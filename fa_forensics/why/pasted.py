@@ -19,9 +19,30 @@ MOST_ANSWERS = 5
 
 def answerers() -> Mapping[str, Answerer]:
     """Who answers what: a module's table for each of its words in ``Mention.what``."""
-    from fa_forensics.why import library_text, symbol_text
+    from fa_forensics.why import (
+        api_change,
+        banner_text,
+        build_text,
+        driver_text,
+        file_text,
+        gpu_text,
+        library_text,
+        python_text,
+        symbol_text,
+    )
 
-    return {**symbol_text.ANSWERERS, **library_text.ANSWERERS}
+    modules = (
+        api_change,
+        banner_text,
+        build_text,
+        driver_text,
+        file_text,
+        gpu_text,
+        python_text,
+        symbol_text,
+        library_text,
+    )
+    return {what: answerer for module in modules for what, answerer in module.ANSWERERS.items()}
 
 
 def paste_answers(

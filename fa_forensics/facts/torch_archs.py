@@ -1,0 +1,56 @@
+"""Which GPUs torch's own wheels hold code for: ``data/torch_archs.json``."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any
+
+_TABLE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "torch_archs.json"
+)
+
+
+@lru_cache(maxsize=1)
+def _rows() -> list[dict[str, Any]]:
+    import json
+
+    with open(_TABLE, encoding="utf-8") as file:
+        rows: list[dict[str, Any]] = json.load(file)["rows"]
+    return rows
+
+
+def torch_archs(release: str, cuda: str) -> tuple[str, ...] | None:
+    """The code in the wheels of a release for a CUDA version, such as ``sm_80``, ``compute_120``.
+
+    ``release`` is any text that begins with one ("2.7.0.dev20250310"). None where the pair is
+    not in the table, as for a build of somebody's own.
+    """
+    minor = ".".join(release.split(".")[:2])
+    short = ".".join(cuda.split(".")[:2])
+    for row in _rows():
+        if minor in row["torch"]:
+            return _names(row["cuda"].get(short))
+    return None
+
+
+def torch_minors() -> tuple[str, ...]:
+    """The minor releases of the table, oldest first."""
+    return tuple(minor for row in _rows() for minor in row["torch"])
+
+
+def cuda_of_minor(minor: str) -> tuple[str, ...]:
+    """The CUDA versions that a minor release has wheels for."""
+    return next((tuple(row["cuda"]) for row in _rows() if minor in row["torch"]), ())
+
+
+def _names(values: list[str] | None) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    names: list[str] = []
+    for value in values:
+        number = value.partition("+")[0].replace(".", "")
+        names.append(f"sm_{number}")
+        if value.endswith("+PTX"):
+            names.append(f"compute_{number}")
+    return tuple(names)

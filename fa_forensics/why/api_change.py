@@ -1,0 +1,249 @@
+"""Answers about Python interfaces that changed: parameters, names, arguments of a compiled module.
+
+What FlashAttention's releases have is in ``data/flash_attn_api.json``; of other packages only
+the sort of failure is known.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.flash_limits import parameter_since, parameters, release_key
+from fa_forensics.facts.flash_names import (
+    Span,
+    is_in,
+    known_releases,
+    module_spans,
+    modules_with,
+    name_spans,
+    renamed,
+)
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import package_in, version_of
+from fa_forensics.why.seen import Answerer, Seen
+
+KIND, CODE, MIXED = "api-change", "FA881", "FA882"
+FLASH = "flash-attn"
+
+
+def unexpected_keyword(seen: Seen) -> Answer:
+    """``f() got an unexpected keyword argument 'x'``."""
+    function = seen.mention.detail.get("function", "").rpartition(".")[2]
+    parameter = seen.mention.detail.get("parameter", "")
+    since = parameter_since(function, parameter)
+    if since is None:
+        return _keyword_of_others(seen, function, parameter)
+    version = version_of(seen, FLASH)
+    cause = f"{function} of flash-attn has {parameter} since {since}"
+    direction, confidence = "none", "high"
+    helps = [f'{seen.pip} install --no-build-isolation "flash-attn>={since}"']
+    if version is None:
+        cause += ": the flash-attn that was called is older than that."
+        helps.insert(0, f"{seen.pip} show flash-attn")
+    elif _older(version, since):
+        cause += f"; flash-attn {version} is older: what calls it was written for {since} or later."
+    else:
+        cause += (
+            f", and flash-attn {version} has it: another copy of flash-attn was called than that "
+            "one."
+        )
+        confidence, helps = "medium", [_where(seen, "flash_attn")]
+    # An environment of its own says which copy is imported, whatever pip knows.
+    helps.append(_where(seen, "flash_attn"))
+    return seen.answer(
+        KIND, CODE, cause, owner=FLASH, direction=direction, confidence=confidence,
+        help=tuple(dict.fromkeys(helps)),
+        notes=(
+            "No import is broken: torch and the compiled module play no part.",
+            "The other way out is a release of the caller that was written for the installed "
+            "flash-attn.",
+        ),
+    )  # fmt: skip
+
+
+def _keyword_of_others(seen: Seen, function: str, parameter: str) -> Answer:
+    package = package_in(seen)
+    called = f"{function}()" if function else "the function"
+    first, last = known_releases()
+    if name_spans(function, "flash_attn.flash_attn_interface"):
+        cause = (
+            f"No flash-attn from {first} to {last} has the parameter "
+            f"{parameter or 'that was passed'} in {function}: the caller was written for another "
+            "package (FlashAttention 3 or 4, a fork) or for a later release."
+        )
+        version = version_of(seen, FLASH)
+        if version is not None and (have := parameters(version, function)):
+            cause += f" flash-attn {version} has {', '.join(p.partition('=')[0] for p in have)}."
+        return seen.answer(
+            KIND, CODE, cause, owner=FLASH, direction="none", confidence="medium",
+            help=(f"{seen.pip} show flash-attn", _where(seen, "flash_attn")),
+        )  # fmt: skip
+    cause = (
+        f"{called} exists, but not with the parameter {parameter or 'that was passed'}: its caller "
+        "was written for another release of the package that defines it. Which of the two is the "
+        "older one, the text does not say."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=package, direction="none", confidence="medium",
+        help=(f"{seen.pip} show {package}",) if package else (f"{seen.pip} check",),
+        notes=("No compiled file is at fault: a missing symbol would have stopped the import.",),
+    )  # fmt: skip
+
+
+def missing_attribute(seen: Seen) -> Answer:
+    """``cannot import name 'f' from 'm'``, ``module 'm' has no attribute 'f'``."""
+    detail = seen.mention.detail
+    name = detail.get("name", "") or detail.get("attribute", "") or detail.get("function", "")
+    module = detail.get("module", "")
+    if "circular import" in seen.mention.line or "unknown location" in seen.mention.line:
+        return _shadowed(seen, name, module)
+    if _is_flash(module, seen):
+        spans = _spans(name, module)
+        if spans:
+            return _flash_name(seen, name, module, spans)
+    package = package_in(seen) or (module.split(".")[0].replace("_", "-") if module else None)
+    where = f"{module} " if module else "the module "
+    cause = (
+        f"{where}is there but has no {name or 'such name'}: its caller was written for another "
+        "release of it, or another file of that name is imported in its place."
+    )
+    helps = [f"{seen.pip} show {package}"] if package else []
+    if module:
+        helps.append(_where(seen, module.split(".")[0]))
+    return seen.answer(
+        KIND, CODE, cause[0].upper() + cause[1:], owner=package, direction="none",
+        confidence="medium", help=tuple(helps),
+        notes=("The command that prints a path shows which file is imported.",) if module else (),
+    )  # fmt: skip
+
+
+def _is_flash(module: str, seen: Seen) -> bool:
+    return module.split(".")[0] == "flash_attn" or (not module and package_in(seen) == FLASH)
+
+
+def _spans(name: str, module: str) -> tuple[Span, ...]:
+    """The releases that have a name where it was looked for; else anywhere in flash_attn."""
+    return name_spans(name, module) or name_spans(name)
+
+
+def _flash_name(seen: Seen, name: str, module: str, spans: tuple[Span, ...]) -> Answer:
+    """A name, or a whole module, that some releases of flash-attn have and others have not."""
+    version = version_of(seen, FLASH)
+    first, last = spans[0], spans[-1]
+    known_first, _known_last = known_releases()
+    since = "" if first.since == known_first else f" since {first.since}"
+    have = f"flash-attn {version}" if version else "the flash-attn that is imported"
+    notes: list[str] = []
+    if version is not None and is_in(spans, version) and first.since != version:
+        return _shadowed(seen, name, module or "flash_attn")
+    where = f" in {module}" if name_spans(name, module) and module.count(".") else ""
+    newer = version is None and first.since != known_first
+    if last.before is not None and (version is None or not _older(version, last.before)):
+        cause = (
+            f"flash-attn had {name}{where}{since} and has it no more from {last.before} on: the "
+            f"caller was written for an older release than {have}."
+        )
+        if (other := renamed(name)) is not None:
+            notes.append(f"{other} took its place in {last.before}, with the same arguments.")
+        helps = [f'{seen.pip} install "flash-attn<{last.before}"']
+        notes.append(
+            "The way out is a release of the caller for the installed flash-attn; an older "
+            "flash-attn is the other one, where the GPU and torch still allow it."
+        )
+        newer = False
+    elif version is not None or newer:
+        cause = (
+            f"flash-attn has {name}{where} since {first.since}; {have} is older: the caller was "
+        )
+        cause += "written for a newer one."
+        helps = [f'{seen.pip} install --no-build-isolation "flash-attn>={first.since}"']
+    else:
+        return _shadowed(seen, name, module or "flash_attn")
+    elsewhere = [other for other in modules_with(name) if other != module]
+    if module and elsewhere and not name_spans(name, module):
+        notes.append(f"It stands in {elsewhere[0]}, not in {module}.")
+    return seen.answer(
+        KIND, CODE, cause, owner=FLASH, direction="none", confidence="high",
+        help=(f"{seen.pip} show flash-attn", *helps, _where(seen, "flash_attn")),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _shadowed(seen: Seen, name: str, module: str) -> Answer:
+    """The module that is imported is not the package: a directory or a script of that name."""
+    top = module.split(".")[0] or "the module"
+    cause = (
+        f"{top} is imported from another place than the installed package, or only half of it is "
+        f"there, so that it has no {name or 'such name'}: a directory or a file named {top} in the "
+        "working directory comes before the installed package, and an interrupted installation "
+        "leaves a directory without its files."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=package_in(seen), direction="none", confidence="medium",
+        help=(_where(seen, top),) if module else (),
+    )  # fmt: skip
+
+
+def pybind_arguments(seen: Seen) -> Answer:
+    """``f(): incompatible function arguments``: Python files and compiled module do not match."""
+    function = seen.mention.detail.get("function", "")
+    package = package_in(seen)
+    called = f"{function}()" if function else "a function"
+    cause = (
+        f"The compiled module has {called} with other parameters than its caller passes: the "
+        "package's Python files and its compiled module are of different releases, or the caller "
+        "of the compiled module was written for another release."
+    )
+    top = _top_of(package)
+    helps = []
+    if top:
+        helps.append(_where(seen, top))
+    if package:
+        version = version_of(seen, package)
+        pinned = f"{package}=={version.split('+')[0]}" if version else package
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {pinned}")
+    else:
+        helps.append(f"{seen.pip} check")
+    return seen.answer(
+        KIND, MIXED, cause, owner=package, direction="none",
+        confidence="high" if package else "medium", help=tuple(helps),
+        notes=(
+            "A source tree in the working directory comes before the installed package: then its "
+            "Python files meet the installed compiled module.",
+            "An argument of a wrong type says the same: compare the list of types in the message "
+            "with what was passed.",
+        ),
+    )  # fmt: skip
+
+
+def _top_of(package: str | None) -> str | None:
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    return str(row["import"]).split(".")[0] if row else None
+
+
+def _where(seen: Seen, module: str) -> str:
+    if not re.fullmatch(r"\w+", module):
+        return f"{seen.pip} check"
+    return (
+        f"{seen.python} -c 'import importlib.util; print(importlib.util.find_spec(\"{module}\"))'"
+    )
+
+
+def _older(version: str, release: str) -> bool:
+    mine, other = release_key(version), release_key(release)
+    return mine is not None and other is not None and mine < other
+
+
+def missing_submodule(seen: Seen, module: str) -> Answer | None:
+    """A module of flash_attn that another release has; None where no release on record does."""
+    spans = module_spans(module)
+    return _flash_name(seen, module, "", spans) if spans else None
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "unexpected-keyword": unexpected_keyword,
+    "missing-attribute": missing_attribute,
+    "pybind-arguments": pybind_arguments,
+}

@@ -1,0 +1,279 @@
+"""Answers to messages that hide the loader's own error, to crashes without one, and to Windows."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import package_in, version_of
+from fa_forensics.why.commands import inspect_command
+from fa_forensics.why.seen import Answerer, Seen
+
+BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
+
+_TORCH = re.compile(
+    r"(?P<built>\d+\.\d+[\w.+]*)\s+with\s+CUDA\s+(?:\d+|None)\s+"
+    r"\(you have (?P<have>[\w.+]+)\)"
+)
+_PYTHON = re.compile(r"Python\s+(?P<built>[\d.]+)\s+\(you have (?P<have>[\d.]+)\)")
+_VARIANT = re.compile(
+    r"torch(?P<digits>\d{2,3})-(?P<flavour>cxx11|cxx98)-(?P<kind>cu\d+|rocm\d+|cpu|xpu\d*)"
+)
+
+
+def xformers(seen: Seen) -> Answer:
+    """``xFormers can't load C++/CUDA extensions. xFormers was built for: ...``."""
+    detail, text = seen.mention.detail, " ".join((seen.mention.line, *seen.mention.detail.values()))
+    torch, python = _TORCH.search(text), _PYTHON.search(text)
+    built = detail.get("built_torch") or (torch["built"] if torch else None)
+    have = detail.get("torch") or (torch["have"] if torch else None) or seen.torch
+    notes = [
+        "What really failed is hidden: the loader's message comes with the variable of the first "
+        "command.",
+    ]
+    if python is not None and _minor(python["built"]) == _minor(python["have"]):
+        notes.append("Python's patch release plays no part: only the minor version counts.")
+    helps = [
+        f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info",
+        _look(seen, "xformers"),
+    ]
+    direction, code, confidence = "unknown", BANNER, "high"
+    if built and have and "+cpu" in have and "+cpu" not in built:
+        cause = (
+            f"xformers was built for torch {built}, and torch {have} is a build without CUDA: a "
+            "later installation replaced torch. Its release is not what is wrong."
+        )
+        code = "FA601"
+        helps.insert(0, _cuda_torch(seen, built))
+    elif built and have and _release(built) != _release(have):
+        cause = f"xformers was built for torch {built}, and torch {have} is here."
+        direction = _direction(built, have)
+        helps.insert(0, f'{seen.pip} install "torch=={_release(built)}"')
+        notes.append("An xformers release for the torch that is here is the other way out.")
+    elif built and have and built != have:
+        cause = (
+            f"xformers was built for torch {built}, and torch {have} is here: one release, but "
+            "builds for other CUDA versions."
+        )
+        confidence = "medium"
+    else:
+        cause = (
+            "xformers could not load its compiled part, and the banner does not say why: the "
+            "versions in it agree, or are not all there. That it was only a warning does not make "
+            "it harmless: the fast kernels are missing."
+        )
+        confidence = "low"
+    return seen.answer(
+        "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
+        help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _cuda_torch(seen: Seen, built: str) -> str:
+    return f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={_release(built)}"'
+
+
+def kernels_variant(seen: Seen) -> Answer:
+    """``Cannot find a build variant for this system in kernels-community/...``."""
+    text = " ".join((seen.mention.line, *seen.mention.detail.values()))
+    variants = sorted(
+        {(int(f["digits"][0]), int(f["digits"][1:])) for f in _VARIANT.finditer(text)}
+    )
+    have = seen.torch
+    stated = re.search(r"environment Torch version \((\d+\.\d+)\)", text)
+    have = stated[1] if stated else have
+    cause = "The repository of kernels has no file that was built for this system"
+    if variants and have:
+        shown = ", ".join(f"{major}.{minor}" for major, minor in variants[:8])
+        cause += f": its variants are for torch {shown}, torch {have} is here"
+    elif have:
+        cause += f" (torch {have})"
+    cause += "."
+    direction = "unknown"
+    own = re.match(r"(\d+)\.(\d+)", have or "")
+    if variants and own is not None:
+        mine = (int(own[1]), int(own[2]))
+        direction = "file-older" if mine > variants[-1] else "unknown"
+        direction = "file-newer" if mine < variants[0] else direction
+    torches: tuple[str, ...] = ()
+    if variants:
+        major, minor = variants[-1]
+        torches = (f'{seen.pip} install "torch=={major}.{minor}.*"',)
+    return seen.answer(
+        "symbol-drift", NO_FILE, cause, owner=seen.mention.detail.get("repository") or "kernels",
+        direction=direction, confidence="high",
+        help=(
+            f"{seen.pip} install --upgrade kernels",
+            *torches,
+        ),
+        notes=(
+            "A variant's name has torch's minor release, the flavour, the CUDA version and the "
+            "machine; each must be that of the environment.",
+            "Variants that use torch's stable interface alone (names with aoti_torch_ and torch_) "
+            "are not bound to one torch, only to a minimum: take a revision that has those, where "
+            "the repository has one.",
+        ),
+    )  # fmt: skip
+
+
+def stop_iteration(seen: Seen) -> Answer:
+    """``StopIteration`` where a package looks for its own .so: it globbed and found none."""
+    package = package_in(seen) or seen.mention.detail.get("package")
+    name = package or "the package"
+    version = version_of(seen, package) if package else None
+    pinned = f"{package}[pytorch]" if package == "transformer-engine" else (package or "PACKAGE")
+    if version:
+        pinned += f"=={version}"
+    cause = (
+        f"{name} looked for its own compiled library among its files and found none: the Python "
+        "files are there, the compiled part is not. No library failed to load."
+    )
+    notes = ["Packages that come in several parts need them all in one release."]
+    helps = [f"{seen.pip} list"]
+    if package == "transformer-engine":
+        notes.append(
+            "transformer_engine, transformer_engine_cu12 (or _cu13) and transformer_engine_torch "
+            "are such parts: the last one is compiled on the machine."
+        )
+        helps.append(
+            f"{seen.pip} uninstall -y transformer_engine transformer_engine_cu12 "
+            "transformer_engine_cu13 transformer_engine_torch"
+        )
+    helps.append(f'{seen.pip} install --no-build-isolation "{pinned}"')
+    return seen.answer(
+        "damaged-file", "FA880", cause, owner=package, direction="none",
+        confidence="high" if package else "medium", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def wrapped(seen: Seen) -> Answer:
+    """A wrapper's message that leaves the symbol out: the file it names is the real owner."""
+    package = package_in(seen)
+    file = seen.mention.file or ""
+    name = file.rpartition("/")[2] or "a compiled module"
+    cause = (
+        f"The failing file is {name}"
+        + (f" of {package}" if package else "")
+        + "; the library that reports it only imported it. The text leaves out what was missing: "
+        "most often torch was replaced after that package was built, by installing another one."
+    )
+    helps = [inspect_command(seen.place, ())]
+    if package:
+        helps = [
+            _look(seen, package),
+            f"{seen.pip} uninstall {package}",
+        ]
+    return seen.answer(
+        "wrong-torch", BANNER, cause, owner=package, direction="unknown", confidence="medium",
+        help=tuple(helps),
+        notes=(
+            'Paste the whole line that contains "undefined symbol": with the symbol the answer can '
+            "say which torch it was built for.",
+            "Where an image brought torch, hold pip to that with a constraints file (pip -c).",
+        ),
+    )  # fmt: skip
+
+
+def crash(seen: Seen) -> Answer:
+    """``Aborted (core dumped)``, ``Segmentation fault``: no symbol is missing."""
+    package = package_in(seen)
+    torch = seen.torch
+    what = "aborted" if re.search(r"abort|SIGABRT", seen.mention.line, re.IGNORECASE) else "crashed"
+    name = package or "an extension"
+    cause = (
+        f"The process {what} without the loader naming anything missing. A build for another torch "
+        "minor release fits: every name is found, and the classes are laid out otherwise. So does "
+        "a fault of its own in the program. The first command tells which build "
+        f"{name if package else 'the extension'} is."
+    )
+    notes = [
+        "That all symbols are found does not mean that a file fits: names stay where layouts "
+        "change.",
+        "The second command says in which import or call it happens.",
+    ]
+    if torch is not None and _is_preview(torch):
+        notes.append(
+            f"torch {torch} is a build between releases: extensions for releases seldom fit."
+        )
+    module = _import_name(package)
+    return seen.answer(
+        "symbol-drift", "FA303", cause, owner=package, direction="unknown", confidence="low",
+        help=(
+            _look(seen, package or "/path/to/the/extension.so"),
+            f"{seen.python} -X faulthandler -c 'import torch, {module}'"
+            if module
+            else f"{seen.python} -X faulthandler SCRIPT.py",
+        ),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def windows(seen: Seen) -> Answer:
+    """``DLL load failed``: a Windows library, which this tool does not read."""
+    line = seen.mention.line
+    cause = (
+        "This is a Windows message: a .pyd or .dll did not load. This tool reads Linux libraries "
+        "(ELF) alone and cannot look into that file."
+    )
+    if re.search(r"procedure|WinError 127|程序|プロシージャ", line):
+        cause += (
+            ' "The specified procedure could not be found" means that a library is there without a '
+            "name that is needed: what is an undefined symbol on Linux, so most often a build for "
+            "another torch."
+        )
+    elif re.search(r"module could not be found|WinError 126|找不到指定的模块", line):
+        cause += (
+            ' "The specified module could not be found" means that a library that the file needs '
+            "is missing, seldom the file itself."
+        )
+    elif "not a valid Win32" in line or "WinError 193" in line:
+        cause += " The file is for another architecture, or damaged."
+    return seen.answer(
+        "windows", WINDOWS, cause, owner=package_in(seen), direction="unknown", confidence="high",
+        help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.__file__)\"",),
+        notes=("A wheel for Windows is named for its torch and CUDA: compare with that line.",),
+    )  # fmt: skip
+
+
+def _import_name(package: str | None) -> str | None:
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    return str(row["import"]) if row else None
+
+
+def _look(seen: Seen, target: str) -> str:
+    import shlex
+
+    python = "" if seen.python == "python" else f"--python {seen.python} "
+    return f"fa-forensics inspect {python}{shlex.quote(target)}"
+
+
+def _release(version: str) -> str:
+    return version.partition("+")[0]
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _direction(built: str, have: str) -> str:
+    from fa_forensics.why.history import order_key
+
+    one, other = order_key(_release(built)), order_key(_release(have))
+    return "file-newer" if one > other else "file-older"
+
+
+def _is_preview(version: str) -> bool:
+    return bool(re.search(r"dev\d|\da0|nightly|\+git", version))
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "xformers-banner": xformers,
+    "kernels-variant": kernels_variant,
+    "stop-iteration-so": stop_iteration,
+    "wrapper": wrapped,
+    "segfault": crash,
+    "abort": crash,
+    "windows": windows,
+}

@@ -1,0 +1,270 @@
+"""Answers about builds: another torch or toolkit than at run time, a compiler that stopped.
+
+The code of a build failure is the build's own (FA883 to FA885, FA887); the kind says what is
+to be put right: a library that the linker does not find is a missing library here too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import jobs_of, package_in
+from fa_forensics.why.seen import Answerer, Seen
+
+ENVIRONMENT = "wrong-torch"
+COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"
+
+_NOT_FOUND = re.compile(r"cannot find -l:?(?P<library>[\w.+-]+)")
+_HEADER = re.compile(r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh)):? ?: No such file")
+
+#: Which library a -lNAME means, and whose development files bring it.
+_CUDA_NAMES = ("cuda", "cudart", "curand", "cublas", "cusparse", "cusolver", "cufft", "nvrtc")
+
+
+def jit_build_failed(seen: Seen) -> Answer:
+    """``ninja: build stopped``, ``Error building extension``, ``ld: cannot find -lcurand``."""
+    line, detail = seen.mention.line, seen.mention.detail
+    found = _NOT_FOUND.search(line)
+    library = seen.mention.library or detail.get("library") or (found["library"] if found else "")
+    if library:
+        return _library(seen, library.removeprefix("lib").split(".so")[0])
+    header = _HEADER.search(line)
+    if header is not None or detail.get("header"):
+        return _header(seen, detail.get("header") or (header["header"] if header else ""))
+    if "ninja" in line.lower() and re.search(r"required|not found|No such file", line):
+        return _no_ninja(seen)
+    cause = (
+        "A compiler run failed, so that the extension was never built; the messages after it only "
+        'say that the file is missing. The first line with "error:" above this one has the '
+        "reason."
+    )
+    return seen.answer(
+        ENVIRONMENT, COMPILE, cause, owner=package_in(seen), direction="none", confidence="medium",
+        help=_again(seen), notes=_ranks_note(),
+    )  # fmt: skip
+
+
+def _library(seen: Seen, library: str) -> Answer:
+    """The linker does not find a library: the extension was never made."""
+    file = f"lib{library}.so"
+    cause = (
+        f"The linker found no {file} while the extension was built, so that the extension's own "
+        "file was never made: that it cannot be opened afterwards only follows from this."
+    )
+    notes = list(_ranks_note())
+    helps = [f"find / -name '{file}*' -not -path '/proc/*' 2>/dev/null"]
+    if library in _CUDA_NAMES:
+        where = "the NVIDIA driver" if library == "cuda" else "the CUDA toolkit"
+        notes.append(
+            f"{file} (without a number) comes with the development files of {where}; the pip "
+            "wheels bring the numbered library alone. Where the toolkit is there, CUDA_HOME must name it."
+        )
+    return seen.answer(
+        "missing-library", COMPILE, cause, owner=file, direction="none", confidence="high",
+        help=(*helps, *_again(seen)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _header(seen: Seen, header: str) -> Answer:
+    name = header.rpartition("/")[2]
+    cause = f"The compiler found no {name} while the extension was built, so it was never made."
+    notes = []
+    if name == "Python.h":
+        notes.append("It comes with Python's development files (python3-dev, python3-devel).")
+    elif re.match(r"cuda|cublas|cusparse|cusolver|curand|nvrtc|cutlass|nv", name):
+        notes.append(
+            "It comes with the CUDA toolkit (not with torch's wheels); CUDA_HOME must name it. "
+            "Headers of cutlass come with the package's git submodules."
+        )
+    return seen.answer(
+        ENVIRONMENT, COMPILE, cause, owner=package_in(seen), direction="none", confidence="high",
+        help=(f"find / -name {name} -not -path '/proc/*' 2>/dev/null", "nvcc --version"),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _no_ninja(seen: Seen) -> Answer:
+    return seen.answer(
+        ENVIRONMENT, COMPILE,
+        "The build needs the program ninja, which is not found.",
+        owner="ninja", direction="none", confidence="high",
+        help=(f"{seen.pip} install ninja", "ninja --version"),
+    )  # fmt: skip
+
+
+def _ranks_note() -> tuple[str, ...]:
+    return (
+        "With several ranks one of them builds and the others wait: its message is the cause, and "
+        "may stand far above. Half-made files stay in ~/.cache/torch_extensions; remove the "
+        "directory of this extension there before the next try.",
+    )
+
+
+def _again(seen: Seen) -> tuple[str, ...]:
+    """Build once more, alone and in plain sight."""
+    file = seen.mention.file or ""
+    found = re.search(r"(\S*torch_extensions/[\w.-]+/[\w.-]+)", file)
+    if found is not None and "..." not in found[1]:
+        return (f"rm -r {found[1]}",)
+    return ()
+
+
+def cuda_mismatch(seen: Seen) -> Answer:
+    """``The detected CUDA version (X) mismatches the version used to compile PyTorch (Y)``."""
+    detail, line = seen.mention.detail, seen.mention.line
+    numbers = re.findall(r"\((\d{1,2}\.\d{1,2})\)", line)
+    toolkit = detail.get("cuda") or (numbers[0] if numbers else None) or seen.versions.get("cuda")
+    torch = detail.get("torch_cuda") or (numbers[1] if len(numbers) > 1 else None)
+    torch = torch or seen.torch_cuda
+    cause = "The nvcc that was found is of another CUDA major version than torch was built with"
+    if toolkit and torch:
+        cause = f"The nvcc that was found is CUDA {toolkit}, torch was built with CUDA {torch}"
+    cause += (
+        ": torch's build helper refuses that, for the two runtimes would meet in one process. "
+        "Within one major version any toolkit will do."
+    )
+    major = torch.split(".")[0] if torch else "12"
+    path = f"/usr/local/cuda-{torch}" if torch else f"/usr/local/cuda-{major}"
+    return seen.answer(
+        ENVIRONMENT, MIXED, cause, owner="nvcc", direction="none", confidence="high",
+        help=(
+            "nvcc --version; ls -d /usr/local/cuda*",
+            f"CUDA_HOME={path} {seen.pip} install --no-build-isolation PACKAGE",
+        ),
+        notes=(
+            "CUDA_HOME decides which nvcc is taken, before PATH. The other way out is a torch built "
+            "for the toolkit's major version. nvidia-smi's CUDA version is the driver's and plays no "
+            "part in this.",
+        ),
+    )  # fmt: skip
+
+
+def isolation(seen: Seen) -> Answer:
+    """A pip log in which the build took a torch of its own."""
+    built, running = seen.versions.get("build_torch"), seen.torch
+    built = seen.mention.detail.get("torch") or seen.mention.version or built
+    package = package_in(seen)
+    cause = "pip built the extension in an environment of its own"
+    if built:
+        cause += f", into which it fetched torch {built}"
+    if running:
+        cause += f"; the torch that runs is {running}"
+    cause += (
+        ". The extension is compiled for the torch of the build, and its import fails with "
+        "undefined symbols, even where a try block hides them behind another message."
+    )
+    direction = _direction(built, running)
+    name = package or "PACKAGE"
+    return seen.answer(
+        ENVIRONMENT, MIXED, cause, owner=package, direction=direction,
+        confidence="high" if built else "medium",
+        help=(
+            f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
+            f"{name}",
+        ),
+        notes=("--no-build-isolation compiles with the torch that is installed.",),
+    )  # fmt: skip
+
+
+def _direction(built: str | None, running: str | None) -> str:
+    from fa_forensics.why.history import order_key
+
+    if not built or not running:
+        return "unknown"
+    one, other = order_key(_plain(built)), order_key(_plain(running))
+    if one == other:
+        return "none"
+    return "file-newer" if one > other else "file-older"
+
+
+def _plain(version: str) -> str:
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return found[0] if found else "0"
+
+
+def torch_missing_in_build(seen: Seen) -> Answer:
+    """``No module named 'torch'`` while pip builds a package."""
+    package = package_in(seen) or seen.mention.detail.get("package")
+    name = package or "PACKAGE"
+    cause = (
+        f"{name if package else 'The package'} asks for torch when it is built, and pip builds in "
+        "an environment of its own that has none: that torch is installed does not reach there."
+    )
+    environment = ""
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    if row is not None and row.get("environment"):
+        jobs = jobs_of(seen)
+        environment = str(row["environment"]) + " "
+        if jobs is not None:
+            environment = re.sub(r"MAX_JOBS=\d+", f"MAX_JOBS={jobs}", environment)
+    return seen.answer(
+        ENVIRONMENT, MIXED, cause, owner=package, direction="none", confidence="high",
+        help=(
+            f"{seen.pip} install torch packaging ninja wheel setuptools",
+            f"{environment}{seen.pip} install --no-build-isolation {name}",
+        ),
+        notes=("torch must be installed first, with the same pip.",),
+    )  # fmt: skip
+
+
+def out_of_memory(seen: Seen) -> Answer:
+    """``Killed`` while nvcc runs: each job of flash-attn takes several gigabytes."""
+    from fa_forensics.facts.flash_limits import build_costs
+
+    package = package_in(seen)
+    memory = build_costs()[0] >> 30
+    jobs = jobs_of(seen)
+    value = jobs if jobs is not None else 2
+    name = package or "PACKAGE"
+    cause = (
+        "The kernel ended a compiler run for lack of memory: too many ran at once. One job of "
+        f"flash-attn takes up to {memory} GB."
+    )
+    return seen.answer(
+        ENVIRONMENT, MEMORY, cause, owner=package, direction="none", confidence="medium",
+        help=(f"MAX_JOBS={value} {seen.pip} install --no-build-isolation {name}",),
+        notes=(
+            f"Choose MAX_JOBS so that {memory} GB are free for each job; in a container its own "
+            "limit counts. dmesg shows which process the kernel ended.",
+        ),
+    )  # fmt: skip
+
+
+def wheel_not_supported(seen: Seen) -> Answer:
+    """``... is not a supported wheel on this platform``: pip refuses the file by its name."""
+    file = seen.mention.file or seen.mention.library or ""
+    name = file.rpartition("/")[2] or "The wheel"
+    tags = re.search(
+        r"-(?P<python>(?:cp|py|pp)[\w.]+)-(?P<abi>[\w]+)-(?P<platform>[\w.]+)\.whl", name
+    )
+    cause = f"pip refuses {name} by the tags in its name"
+    if tags is not None:
+        python = seen.python_version
+        cause += f": it is for {_python_words(tags['python'])} on {tags['platform']}"
+        if python:
+            cause += f", and this is Python {'.'.join(python.split('.')[:2])}"
+    cause += ". Renaming it changes the name, not the code inside."
+    return seen.answer(
+        "python-abi", NO_FILE, cause, owner=package_in(seen), direction="none", confidence="high",
+        help=(f"{seen.pip} debug --verbose",
+              f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'"),
+        notes=("The first command lists the tags that this pip accepts, the best first.",),
+    )  # fmt: skip
+
+
+def _python_words(tag: str) -> str:
+    found = re.fullmatch(r"cp(\d)(\d+)", tag)
+    return f"Python {found[1]}.{found[2]}" if found else tag
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "jit-build-failed": jit_build_failed,
+    "build-cuda-mismatch": cuda_mismatch,
+    "build-isolation": isolation,
+    "torch-missing-in-build": torch_missing_in_build,
+    "out-of-memory-build": out_of_memory,
+    "wheel-not-supported": wheel_not_supported,
+}

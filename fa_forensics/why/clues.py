@@ -1,0 +1,244 @@
+"""What a text and this machine tell about GPU, driver and package, for answers without a symbol."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fa_forensics.errors import UsageError
+from fa_forensics.facts.drivers import CudaVersion, Driver, driver_table
+from fa_forensics.facts.gpus import Capability, Gpu, capability_text, parse_gpu
+from fa_forensics.facts.package import (
+    Distribution,
+    info_directories,
+    info_name,
+    normalized,
+    read_distribution,
+)
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.flash_limits import Limits
+    from fa_forensics.why.seen import Seen
+
+_NUMBER = re.compile(r"(?<![\d.])(\d{1,2})\.(\d)(?![\d.])")
+_INDEX = re.compile(r"^\s*(?:GPU|CUDA device|device)?\s*#?\d{1,2}\s*[:=]\s*", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+#: Words in a traceback that name FlashAttention's third generation.
+_HOPPER = re.compile(r"\bhopper[/.]|flash_attn_3|flashattn_hopper|FlashAttention-?3|\bFA3\b")
+
+
+def gpus_of(seen: Seen) -> tuple[Gpu, ...]:
+    """The GPU that the text names; without one, and where it is about here, this machine's."""
+    detail, versions = seen.mention.detail, seen.versions
+    texts = (
+        detail.get("gpu"),
+        detail.get("capability"),
+        versions.get("capability"),
+        versions.get("gpu"),
+    )
+    for text in texts:
+        gpu = named_gpu(text) if text else None
+        if gpu is not None:
+            return (gpu,)
+    if seen.elsewhere:
+        return ()
+    from fa_forensics.facts.nvml import read_machine
+
+    return read_machine().gpus
+
+
+def named_gpu(text: str) -> Gpu | None:
+    """The GPU of a name or a capability as logs write it; None for what is not known."""
+    words = _INDEX.sub("", text).strip()
+    for candidate in (words, words.split(",")[0], words.split("(")[0], words.split(";")[0]):
+        try:
+            found = parse_gpu(candidate) if candidate.strip() else ()
+        except UsageError:
+            continue
+        if len(found) == 1:
+            return found[0]
+    number = _NUMBER.search(words)
+    if number is not None:
+        try:
+            return parse_gpu(number[0])[0]
+        except UsageError:
+            return None
+    return None
+
+
+def called(gpu: Gpu) -> str:
+    """A GPU in a sentence."""
+    number = capability_text(gpu.capability)
+    named = re.sub(r"\W|sm", "", gpu.name.lower()) != number.replace(".", "")
+    return f"{gpu.name} (compute capability {number})" if named else f"compute capability {number}"
+
+
+def driver_of(seen: Seen) -> Driver | None:
+    """The driver that the text names, else this machine's where the text is about here."""
+    version = seen.versions.get("driver")
+    stated = cuda_version(
+        seen.mention.detail.get("driver_cuda") or seen.versions.get("driver_cuda")
+    )
+    if version is not None or stated is not None:
+        return Driver(version, stated or _cuda_of_driver(version))
+    if seen.elsewhere:
+        return None
+    from fa_forensics.facts.nvml import read_machine
+
+    return read_machine().driver
+
+
+def cuda_version(text: str | None) -> CudaVersion | None:
+    """``12.4`` or ``12.4.1`` → (12, 4); ``12040``, as the driver counts, too."""
+    if text is None:
+        return None
+    found = re.match(r"\s*(\d{1,2})\.(\d{1,2})(?!\d)", text)
+    if found is not None:
+        return int(found[1]), int(found[2])
+    number = re.match(r"\s*(\d{4,5})(?!\d)", text)
+    if number is None:
+        return None
+    return int(number[1]) // 1000, int(number[1]) % 1000 // 10
+
+
+def _cuda_of_driver(version: str | None) -> CudaVersion | None:
+    """The CUDA version of a driver, by its branch; None before the first one on record."""
+    if version is None:
+        return None
+    mine = _numbers(version)
+    known = [
+        (cuda, _numbers(first))
+        for cuda, first in driver_table().releases.items()
+        if first is not None
+    ]
+    fitting = [cuda for cuda, first in known if first <= mine]
+    return max(fitting, default=None) if mine else None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,6}", version)[:4])
+
+
+def words_of(seen: Seen) -> str:
+    """The mention's own words: its line, its file and what it says beside."""
+    mention = seen.mention
+    return "\n".join((mention.line, mention.file or "", *mention.detail.values()))
+
+
+def package_in(seen: Seen) -> str | None:
+    """The distribution that a mention is about: by its file, else by the words of its line."""
+    if seen.package is not None:
+        return seen.package
+    from fa_forensics.rules.remedy import known_packages
+
+    found: tuple[int, str] | None = None
+    text = words_of(seen)
+    tokens = set(_WORD.findall(text))
+    for row in known_packages():
+        top = str(row["import"]).split(".")[0]
+        for token in tokens:
+            own = token == top or token.startswith(f"{top}_") or token in row["modules"]  # type: ignore[operator]
+            if own and (found is None or len(top) > found[0]):
+                found = (len(top), str(row["distribution"]))
+    if found is None and re.search(r"flash[-_ ]?attention", text, re.IGNORECASE):
+        return "flash-attn"
+    return found[1] if found is not None else None
+
+
+def version_of(seen: Seen, package: str) -> str | None:
+    """The version of a package: as the text says, else as it is installed here."""
+    told = seen.versions.get(f"pkg:{normalized(package)}") or seen.versions.get(f"pkg:{package}")
+    if told is not None:
+        return told
+    found = installed(seen, package)
+    return found.version if found is not None else None
+
+
+def installed(seen: Seen, package: str) -> Distribution | None:
+    """A package as it is installed in the environment to judge by; None elsewhere."""
+    if seen.elsewhere or seen.place.environment is None:
+        return None
+    for site in seen.place.environment.site_dirs:
+        for info in info_directories(site):
+            if info_name(info) == normalized(package):
+                return read_distribution(info)
+    return None
+
+
+def distribution_of(seen: Seen, package: str | None) -> Distribution | None:
+    """A package for commands: the installed one, else one with the version that the text names."""
+    if package is None:
+        return None
+    here = installed(seen, package)
+    told = version_of(seen, package)
+    if here is not None and told in (None, here.version):
+        return here
+    return Distribution(package, told or "", (), None, (), None, None, "", None)
+
+
+def flash_rows(seen: Seen, package: str | None) -> Sequence[Limits]:
+    """The rows of FlashAttention's limits that a mention can be about; none for other packages."""
+    from fa_forensics.facts.flash_limits import all_limits, limits_of
+
+    text = words_of(seen)
+    if package is None and not re.search(r"flash|hopper", text, re.IGNORECASE):
+        return ()
+    if _HOPPER.search(text) or (package and normalized(package) in ("flash-attn-3", "fa3-fwd")):
+        return tuple(row for row in all_limits() if row.id == "fa3")
+    if package is None or not limits_of(package, None, None):
+        return ()
+    module = seen.module or None
+    rows = limits_of(package, version_of(seen, package), module)
+    if not rows:
+        rows = limits_of(package, version_of(seen, package), None)
+    if version_of(seen, package) is None:
+        # Without a release: the generation that everybody has.
+        rows = tuple(row for row in rows if row.id != "fa1") or rows
+    return rows
+
+
+def raw_python(seen: Seen) -> str:
+    """The interpreter for functions that quote it themselves."""
+    if seen.elsewhere or seen.place.python is None:
+        return "python"
+    return seen.place.python
+
+
+def jobs_of(seen: Seen) -> int | None:
+    """MAX_JOBS for this machine; None for another one."""
+    if seen.elsewhere:
+        return None
+    from fa_forensics.facts.build_machine import jobs, read_build_machine
+
+    return jobs(read_build_machine())
+
+
+def inspect_for(seen: Seen, gpus: Sequence[Gpu], package: str | None) -> str:
+    """Look at the code in the failing file, for the GPU in question."""
+    file = seen.mention.file or ""
+    named = file if file and "..." not in file and not seen.elsewhere else ""
+    return _inspect(seen, named or package or "/path/to/the/extension.so", gpus)
+
+
+def _inspect(seen: Seen, target: str, gpus: Sequence[Gpu]) -> str:
+    import shlex
+
+    words = ["fa-forensics", "inspect"]
+    if not seen.elsewhere and seen.place.python is not None:
+        words += ["--python", seen.place.python]
+    for gpu in gpus[:1]:
+        words += ["--gpu", capability_text(gpu.capability)]
+    return " ".join(shlex.quote(word) for word in [*words, target])
+
+
+def capability_words(capability: Capability) -> str:
+    """``compute capability 12.0``."""
+    return f"compute capability {capability_text(capability)}"
+
+
+def base(path: str | None) -> str:
+    """The file's own name."""
+    return os.path.basename(path or "")

@@ -1,0 +1,151 @@
+"""Answers about the NVIDIA driver: too old for the code, for the runtime, or for an image."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.drivers import (
+    CudaVersion,
+    Driver,
+    cuda_text,
+    driver_needed,
+    driver_table,
+)
+from fa_forensics.facts.gpus import capability_text
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import (
+    called,
+    cuda_version,
+    driver_of,
+    gpus_of,
+    inspect_for,
+    package_in,
+    version_of,
+)
+from fa_forensics.why.seen import Answerer, Seen
+
+KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
+
+_SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
+
+
+def too_old(seen: Seen) -> Answer:
+    """``The NVIDIA driver on your system is too old``, ``driver version is insufficient``."""
+    driver, wanted = driver_of(seen), _cuda_of_code(seen)
+    cause = "The NVIDIA driver of this machine is older than the CUDA runtime that was started"
+    notes = []
+    if driver is not None and driver.cuda is not None:
+        cause += f": it supports CUDA {cuda_text(driver.cuda)}"
+        if driver.version:
+            cause += f" (driver {driver.version})"
+    if wanted is not None:
+        floor = driver_table().floors.get(wanted[0])
+        since = f", which runs from driver {floor} on" if floor else ""
+        cause += f"; torch here brings CUDA {cuda_text(wanted)}{since}"
+    cause += "."
+    notes.append(
+        "Two ways out: a newer driver, or a torch built for a CUDA major version that this driver "
+        "supports. The CUDA toolkit of the system plays no part: torch's wheels bring their own "
+        "runtime."
+    )
+    notes.append(
+        "A driver that was updated without a reboot, or a container with its own copy of the "
+        "driver's libraries, says the same."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=OWNER, direction="none",
+        confidence="high" if driver is not None else "medium",
+        help=(_SMI, *_older_torch(seen, driver)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _cuda_of_code(seen: Seen) -> CudaVersion | None:
+    """The CUDA version of the code: torch's, else the toolkit that the text names."""
+    return cuda_version(seen.torch_cuda or seen.versions.get("cuda"))
+
+
+def _older_torch(seen: Seen, driver: Driver | None) -> tuple[str, ...]:
+    """The newest release whose wheel on the index this driver can serve."""
+    atlas = seen.tables.atlas
+    if driver is None or driver.cuda is None or atlas is None:
+        return ()
+    mine = driver.cuda[0]
+    builds = [b for b in atlas.builds(seen.place.machine) if b.cuda is not None]
+    fitting = [b.release for b in builds if b.cuda_major is not None and b.cuda_major <= mine]
+    return (f'{seen.pip} install "torch=={fitting[-1]}"',) if fitting else ()
+
+
+def unsupported_toolchain(seen: Seen) -> Answer:
+    """``the provided PTX was compiled with an unsupported toolchain``."""
+    driver, gpus = driver_of(seen), gpus_of(seen)[:1]
+    made = cuda_version(seen.mention.detail.get("cuda") or seen.versions.get("cuda"))
+    made = made or cuda_version(seen.torch_cuda)
+    cause = (
+        "The code has no machine code for this GPU, only PTX, and that was made by a newer CUDA "
+        "than the driver can compile"
+    )
+    if driver is not None and driver.cuda is not None:
+        cause += f": the driver supports CUDA {cuda_text(driver.cuda)}"
+        if made is not None and made > driver.cuda:
+            cause += f", CUDA {cuda_text(made)} takes {driver_needed(made)}"
+    cause += "."
+    notes = [
+        "Minor version compatibility does not cover PTX: a driver of the same CUDA major version "
+        "is not enough.",
+        "Two ways out: a newer driver, or a build that holds machine code for this GPU, so that "
+        "the driver has nothing to compile.",
+    ]
+    if gpus:
+        notes.append(f"The GPU: {called(gpus[0])}.")
+    helps = [_SMI, inspect_for(seen, gpus, package_in(seen))]
+    if gpus:
+        number = capability_text(gpus[0].capability)
+        notes.append(f'For a build of one\'s own: TORCH_CUDA_ARCH_LIST="{number}".')
+    return seen.answer(
+        KIND, CODE, cause, owner=OWNER, direction="none", confidence="high",
+        help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def image_invalid(seen: Seen) -> Answer:
+    """``device kernel image is invalid``: an image was found, and the driver cannot read it."""
+    driver, package = driver_of(seen), package_in(seen)
+    table = driver_table()
+    zstd = cuda_text(table.zstd)
+    cause = (
+        "Code for this GPU was found, and the driver cannot read it: that is another failure than "
+        '"no kernel image".'
+    )
+    if driver is not None and driver.cuda is not None and driver.cuda < table.zstd:
+        which = f"Driver {driver.version}" if driver.version else "The driver"
+        cause += (
+            f" {which} supports CUDA {cuda_text(driver.cuda)}; code that "
+            f"a newer CUDA made or compressed (zstd, from CUDA {zstd} on) is beyond it."
+        )
+    elif driver is not None and driver.cuda is not None:
+        cause += (
+            " Either the code was made by a newer CUDA than the driver's "
+            f"({cuda_text(driver.cuda)}), or the file is damaged."
+        )
+    else:
+        cause += (
+            " Either the code was made or compressed by a newer CUDA than the driver knows, or the "
+            "file is damaged."
+        )
+    version = version_of(seen, package) if package else None
+    what = f"{package}{' ' + version if version else ''}" if package else "the package"
+    return seen.answer(
+        KIND, CODE, cause, owner=OWNER, direction="none", confidence="medium",
+        help=(inspect_for(seen, gpus_of(seen)[:1], package), _SMI),
+        notes=(
+            "The first command says which CUDA made the code, how it is compressed, and whether a "
+            "container in it is damaged; the second which driver is there.",
+            f"Two ways out: a newer driver, or a release of {what} that was built with an older "
+            "CUDA.",
+        ),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "driver-too-old": too_old,
+    "unsupported-toolchain": unsupported_toolchain,
+    "image-invalid": image_invalid,
+}

@@ -1,0 +1,209 @@
+"""Answers about the Python side: a compiled module that is not found, and pybind11's crash."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import distribution_of, installed, jobs_of, raw_python, version_of
+from fa_forensics.why.seen import Answerer, Seen
+
+ABSENT, OTHER_PYTHON = "FA880", "FA401"
+
+#: The tag in an extension's file name: PEP 3149.
+_TAG = re.compile(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
+#: Files of one directory that are looked at.
+_MOST = 5_000
+
+
+def no_module(seen: Seen) -> Answer:
+    """``No module named 'flash_attn_2_cuda'``: a compiled module that Python does not find."""
+    module = seen.mention.detail.get("module") or seen.mention.symbol or ""
+    if module.startswith("flash_attn."):
+        from fa_forensics.why.api_change import missing_submodule
+
+        answer = missing_submodule(seen, module)
+        if answer is not None:
+            return answer
+    row = _row(module)
+    package = str(row["distribution"]) if row else module.split(".")[0].replace("_", "-")
+    compiled = module.split(".")[-1] in (row["modules"] if row else ()) or "._C" in module  # type: ignore[operator]
+    if not compiled and "." not in module:
+        return _not_installed(seen, module, package, row)
+    files = _files(seen, module)
+    if files:
+        return _other_tag(seen, module, package, row, files)
+    return _absent(seen, module, package, row)
+
+
+def _row(module: str) -> Mapping[str, object] | None:
+    """What is known of the package that has a module, by the module or its own import name."""
+    from fa_forensics.rules.remedy import known_packages
+
+    top, last = module.split(".")[0], module.split(".")[-1]
+    for row in known_packages():
+        if last in row["modules"] or top in row["modules"]:  # type: ignore[operator]
+            return row
+    return next((r for r in known_packages() if str(r["import"]).split(".")[0] == top), None)
+
+
+def _not_installed(
+    seen: Seen, module: str, package: str, row: Mapping[str, object] | None
+) -> Answer:
+    """The package itself is not there; no compiled file comes into it."""
+    cause = (
+        f"No package that is imported as {module or 'that'} is installed for the Python that ran: "
+        "it is not installed, or for another Python."
+    )
+    return seen.answer(
+        "python-abi", ABSENT, cause, owner=package if row else None, direction="none",
+        confidence="high" if row else "medium",
+        help=(
+            f"{seen.python} -c 'import sys; print(sys.executable, sys.path)'",
+            *((_rebuild(seen, package, row),) if row else (f"{seen.pip} list",)),
+        ),
+    )  # fmt: skip
+
+
+def _absent(seen: Seen, module: str, package: str, row: Mapping[str, object] | None) -> Answer:
+    """Python files of the package ask for its compiled module, which is not found."""
+    version = version_of(seen, package)
+    name = f"{package} {version}" if version else package
+    last = module.split(".")[-1]
+    here = not seen.elsewhere and seen.place.environment is not None
+    cause = f"The Python files of {name} are there, its compiled module {last} is not found"
+    python = seen.python_version
+    if here and installed(seen, package) is not None:
+        cause += (
+            f": no file {last}.*.so is in this environment. The installation left the compiled "
+            "part out."
+        )
+    else:
+        of = f" than {python}" if python else ""
+        cause += (
+            f". Two causes fit: the build left it out (or a source tree without a build is "
+            f"imported), or it is there for another Python{of}, whose tag in the file name this "
+            "one does not look for. The first command tells them apart."
+        )
+    notes = [
+        "No file: the package was installed without compiling (FLASH_ATTENTION_SKIP_CUDA_BUILD, an "
+        "interrupted build, the source directory as working directory). A file with another "
+        "cpython tag: it was built by, or renamed for, another Python.",
+    ]
+    if package == "torch":
+        notes.append(
+            "A wheel that was renamed to pass pip's check has the other Python's tag inside."
+        )
+    find = (
+        f"{seen.python} -c 'import sys, glob; print(sys.version); "
+        f'[print(f) for p in sys.path for f in glob.glob(p + "/**/{last}*.so", recursive=True)]\''
+    )
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=package, direction="none",
+        confidence="high" if here else "medium",
+        help=(find, _rebuild(seen, package, row)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _other_tag(
+    seen: Seen,
+    module: str,
+    package: str,
+    row: Mapping[str, object] | None,
+    files: Sequence[str],
+) -> Answer:
+    """Here is the module, under a name that this Python does not look for."""
+    shown = os.path.basename(files[0])
+    cause = (
+        f"{files[0]} is here, but Python {seen.python_version} does not look for a file of that "
+        f"name: the tag in {shown} is another Python's."
+    )
+    return seen.answer(
+        "python-abi", OTHER_PYTHON, cause, owner=package, direction="none", confidence="high",
+        help=(_rebuild(seen, package, row), f"fa-forensics inspect {_quoted(files[0])}"),
+        notes=("Renaming the file does not help: it was compiled for that other Python.",),
+    )  # fmt: skip
+
+
+def _files(seen: Seen, module: str) -> list[str]:
+    """Files of this environment that hold the module under another Python's tag."""
+    environment = None if seen.elsewhere else seen.place.environment
+    if environment is None:
+        return []
+    *folders, last = module.split(".")
+    own = f"cpython-{environment.version_short.replace('.', '')}{environment.abiflags}"
+    found = []
+    for site in environment.site_dirs:
+        directory = os.path.join(site, *folders)
+        try:
+            names = sorted(os.listdir(directory))[:_MOST]
+        except OSError:
+            continue
+        for name in names:
+            tagged = _TAG.match(name)
+            other = tagged is not None and not tagged["tag"].startswith((own, "abi3"))
+            if tagged is not None and tagged["module"] == last and other:
+                found.append(os.path.join(directory, name))
+    return found
+
+
+def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
+    from fa_forensics.rules.remedy import rebuild_command
+
+    if package == "torch":
+        return f"{seen.pip} install --force-reinstall --no-cache-dir torch"
+    known = distribution_of(seen, package)
+    values = dict(row) if row is not None else None
+    if values is not None and (jobs := jobs_of(seen)) is not None and values.get("environment"):
+        words = str(values["environment"]).split()
+        values["environment"] = " ".join(
+            f"MAX_JOBS={jobs}" if word.startswith("MAX_JOBS=") else word for word in words
+        )
+    version = known.version if known else ""
+    return rebuild_command(raw_python(seen), package, version, values)
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)
+
+
+def pybind_crash(seen: Seen) -> Answer:
+    """A crash while pybind11 registers a module's types: two builds of its internals."""
+    cause = (
+        "The process died while pybind11 set a module up, with every symbol found: a module that "
+        "uses torch's registered classes shares pybind11's internals with torch, and that goes "
+        "wrong where the two were compiled by other compilers, flavours or pybind11 releases."
+    )
+    return seen.answer(
+        "python-abi", "FA888", cause, owner=seen.package, direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; print([(k, v) for k, v in vars(torch._C).items() "
+            "if \"PYBIND11\" in k])'",
+            seen.inspect_command(),
+        ),
+        notes=(
+            "The first command prints torch's side of the key, where it states one; the same "
+            "values belong into the extension's compiler flags, where torch's build helper puts "
+            "them.",
+            *_key_note(seen),
+        ),
+    )  # fmt: skip
+
+
+def _key_note(seen: Seen) -> tuple[str, ...]:
+    """The key by which a release of torch shares pybind11's internals."""
+    torch, atlas = seen.torch, seen.tables.atlas
+    build = atlas.build(torch.split("+")[0], seen.place.machine) if torch and atlas else None
+    if build is None or build.pybind11 is None:
+        return ()
+    return (f"The key in the wheel of torch {build.release}: {build.pybind11}.",)
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "no-module": no_module,
+    "pybind11-crash": pybind_crash,
+}
