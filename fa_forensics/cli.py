@@ -10,6 +10,7 @@ import click
 from fa_forensics import __version__
 from fa_forensics.commands.atlas import atlas
 from fa_forensics.commands.compare import compare
+from fa_forensics.commands.env import env
 from fa_forensics.commands.explain import explain
 from fa_forensics.commands.upgrade import upgrade
 from fa_forensics.commands.wheels import wheels
@@ -161,6 +162,7 @@ def _shown(report: Report, form: str, color: bool | None, verbose: bool, table: 
 
 main.add_command(upgrade)
 main.add_command(compare)
+main.add_command(env)
 main.add_command(explain)
 main.add_command(atlas)
 main.add_command(why)

@@ -7,6 +7,7 @@ library's ``importlib.metadata`` costs 30 ms to import. Formats: packaging.pytho
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -151,6 +152,16 @@ def find_distribution(path: str, site_dirs: Sequence[str]) -> Distribution | Non
                     if found:
                         return found
     return _unpacked_beside(whole)
+
+
+def origin_url(distribution: Distribution) -> str | None:
+    """The URL that a distribution was installed from, where its direct_url.json names one."""
+    try:
+        data = json.loads(distribution.direct_url or "{}")
+    except (ValueError, RecursionError):
+        return None
+    url = data.get("url") if isinstance(data, dict) else None
+    return url if isinstance(url, str) else None
 
 
 def recorded_files(distribution: Distribution, part: str = "") -> list[str]:

@@ -199,7 +199,7 @@ def _check_readable(path: str) -> None:
 
 
 def _in_directory(directory: str) -> Targets:
-    files, notes = _shared_objects_below(directory)
+    files, notes = shared_objects_below(directory)
     chosen = [path for path in files if concerns(path)]
     if not chosen:
         others = f"; {len(files)} other shared objects lie there" if files else ""
@@ -211,7 +211,7 @@ def _in_directory(directory: str) -> Targets:
                    notes=notes + _too_many(len(chosen), directory))  # fmt: skip
 
 
-def _shared_objects_below(directory: str) -> tuple[list[str], list[str]]:
+def shared_objects_below(directory: str) -> tuple[list[str], list[str]]:
     """(files named *.so below a directory, sorted; notes). Each directory is seen once."""
     found: list[str] = []
     notes: list[str] = []
@@ -341,7 +341,7 @@ def _module_files(site: str, name: str) -> list[str]:
     """Shared objects of an importable name: ``xformers``, ``xformers._C``, ``awq_ext``."""
     base = os.path.join(site, *name.replace("-", "_").split("."))
     if os.path.isdir(base):
-        return _shared_objects_below(base)[0]
+        return shared_objects_below(base)[0]
     directory, stem = os.path.split(base)
     try:
         names = sorted(os.listdir(directory))
@@ -361,7 +361,7 @@ def _editable_files(site: str, tops: Sequence[str]) -> list[str]:
     for top in tops:
         place = mapping.get(top.replace("-", "_"))
         if place and os.path.isdir(place):
-            files += _shared_objects_below(place)[0]
+            files += shared_objects_below(place)[0]
         elif place and os.path.isfile(place) and place.endswith(".so"):
             files.append(place)
     return files

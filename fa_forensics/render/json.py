@@ -40,6 +40,7 @@ _NO_RESULTS: dict[str, Document] = {
     "atlas diff": {"difference": None},
     "atlas releases": {"releases": []},
     "explain": {"codes": []},
+    "env": {"lines": []},
     "wheels": {"query": None, "wheels": []},
 }
 

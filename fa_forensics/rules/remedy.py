@@ -52,6 +52,13 @@ def row_of(distribution: str) -> dict[str, object] | None:
     return None
 
 
+def import_names() -> tuple[str, ...]:
+    """The top-level names that the packages of the table are imported by, and their modules."""
+    names = [str(row["import"]).partition(".")[0] for row in _packages()]
+    modules = [str(name) for row in _packages() for name in row["modules"]]  # type: ignore[attr-defined]
+    return tuple(dict.fromkeys([*names, *modules]))
+
+
 def distribution_name(ctx: Context) -> str | None:
     """The name to give to pip, or None when the file's package is not known."""
     if ctx.distribution is not None:
@@ -245,6 +252,11 @@ def rebuild_command(python: str, name: str, version: str, row: dict[str, object]
     if row is None or not row["source_build"]:
         return f"{quoted} -m pip install --upgrade --no-cache-dir {name}"
     environment = f"{row['environment']} " if row.get("environment") else ""
+    if row.get("requirement"):
+        return (
+            f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "
+            f"--force-reinstall --no-deps {row['requirement']}"
+        )
     return (
         f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "
         f"--force-reinstall --no-deps --no-binary {name} {_pinned(name, version)}"

@@ -1,0 +1,1 @@
+"""The Python package layer of ``env``: what is installed, by whom, whole or not, what wins."""

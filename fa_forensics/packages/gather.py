@@ -1,0 +1,171 @@
+"""All that is to be known of one package, and what lies among the packages and is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from fa_forensics.facts.conda import CondaPackage
+from fa_forensics.facts.dependents import cuda_extensions
+from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.files import absolute
+from fa_forensics.facts.installed import Installed, unowned
+from fa_forensics.facts.module_copies import Copy, copies_of
+from fa_forensics.facts.package import Distribution, editable_mapping, origin_url
+from fa_forensics.facts.package_state import PackageState, Stray, extra_files
+from fa_forensics.facts.record import RecordCheck, check_files
+from fa_forensics.facts.targets import shared_objects_below, uses_torch_or_cuda
+from fa_forensics.facts.wheel_tags import TagHost, misfit
+from fa_forensics.rules.remedy import import_names, row_of
+
+
+def package_state(
+    item: Installed,
+    installed: Sequence[Installed],
+    conda: Sequence[CondaPackage],
+    environment: Environment,
+    hashes: bool,
+) -> PackageState:
+    """Everything about one project, whose metadata that counts is ``item``.
+
+    ``hashes`` has every file read that its RECORD lists.
+    """
+    distribution = item.distribution
+    assert distribution is not None
+    extensions = tuple(cuda_extensions(distribution, environment.site_dirs))
+    names = _import_names(item, extensions)
+    copies = tuple(
+        copies_of(name, environment.site_dirs, environment.site_origins, environment.version_short)
+        for name in names
+    )
+    same_site = [other for other in installed if other.site == item.site]
+    records = [other.record for other in same_site if other.record is not None]
+    tops = [name for name in names if os.path.isdir(os.path.join(item.site, name))]
+    row = row_of(item.name)
+    hip = environment.torch is not None and environment.torch.hip is not None
+    return PackageState(
+        name=distribution.name,
+        installed=tuple(other for other in installed if other.name == item.name),
+        copies=copies,
+        extensions=extensions,
+        check=_check(item, hashes),
+        leftovers=extra_files(tops, item.site, records) if item.record is not None else (),
+        expects_extension=bool(row and row["modules"]) and not hip and not distribution.editable,
+        tags_misfit=_misfit(distribution, environment),
+        conda=next((package for package in conda if package.project == item.name), None),
+        source_gone=_lost_source(distribution, names),
+        in_current_directory=_here(names, copies),
+        python=environment.python,
+    )
+
+
+def _import_names(item: Installed, extensions: Sequence[str]) -> list[str]:
+    """The names to look for on sys.path: the package's own and its extension modules'."""
+    own = item.name.replace("-", "_")
+    row = row_of(item.name)
+    tops = item.top_names
+    names = {own, *([str(row["import"]).partition(".")[0]] if row else [])} & tops
+    for path in extensions:
+        relative = os.path.relpath(path, item.site)
+        names.add(relative.split(os.sep)[0].split(".")[0])
+    names = {name for name in names if name.isidentifier()}
+    return sorted(names, key=lambda name: (name != own, name))
+
+
+def _check(item: Installed, hashes: bool) -> RecordCheck | None:
+    if item.record is None:
+        return None
+    return check_files(item.record, sources=True, everything=hashes)
+
+
+def tag_host(environment: Environment) -> TagHost:
+    """The interpreter as wheel tags are held against; no glibc version is asked of it."""
+    return TagHost(
+        environment.version_short,
+        environment.abiflags,
+        environment.implementation,
+        environment.machine,
+        environment.libc,
+        None,
+    )
+
+
+def _misfit(distribution: Distribution, environment: Environment) -> str | None:
+    """Why none of a wheel's tags is for this interpreter, None if one is or none is known."""
+    host = tag_host(environment)
+    reasons = []
+    for tag in distribution.wheel_tags:
+        parts = [tuple(part.split(".")) for part in tag.split("-")]
+        if len(parts) != 3:
+            continue
+        reason = misfit(host, *parts)
+        if reason is None:
+            return None
+        reasons.append(reason)
+    return reasons[0] if reasons else None
+
+
+def _lost_source(distribution: Distribution, names: Sequence[str]) -> str | None:
+    """The directory that an editable install points to, if it does not exist."""
+    if not distribution.editable:
+        return None
+    site = os.path.dirname(os.path.dirname(distribution.metadata_path))
+    mapping = editable_mapping(site)
+    for name in names or [distribution.name.replace("-", "_")]:
+        target = mapping.get(name)
+        if target is not None and not os.path.lexists(target):
+            return target
+    source = _direct_path(distribution)
+    return source if source is not None and not os.path.isdir(source) else None
+
+
+def _direct_path(distribution: Distribution) -> str | None:
+    """The local directory of direct_url.json."""
+    url = origin_url(distribution)
+    if url is None or not url.startswith("file://"):
+        return None
+
+    return unquote(url.removeprefix("file://"))
+
+
+def _here(names: Sequence[str], copies: Sequence[Sequence[Copy]]) -> str | None:
+    """A package of one of the names in the current directory that is not the installed one."""
+    for name, found in zip(names, copies, strict=True):
+        place = absolute(name)
+        if not os.path.isfile(os.path.join(place, "__init__.py")):
+            continue
+        if os.path.realpath(place) not in {os.path.realpath(copy.path) for copy in found}:
+            return place
+    return None
+
+
+def strays(
+    installed: Sequence[Installed], states: Sequence[PackageState], environment: Environment
+) -> list[Stray]:
+    """Packages and modules among the packages that no metadata owns and that use torch or CUDA.
+
+    In directories that PYTHONPATH or a .pth file adds only names of the table of packages are
+    looked for: these can be anybody's source tree.
+    """
+    known = set(import_names())
+    found = []
+    mapped = {
+        os.path.realpath(path)
+        for site in environment.site_dirs
+        for path in editable_mapping(site).values()
+    }
+    claimed = {os.path.realpath(c.path) for s in states for copies in s.copies for c in copies}
+    torch = environment.torch.path if environment.torch else None
+    for site, origin in zip(environment.site_dirs, environment.site_origins, strict=False):
+        for path in unowned(site, installed):
+            name = os.path.basename(path).split(".")[0]
+            if path == torch or os.path.realpath(path) in mapped | claimed:
+                continue
+            if not origin.endswith("site-packages") and origin != "user site" and name not in known:
+                continue
+            files = shared_objects_below(path)[0] if os.path.isdir(path) else [path]
+            files = [file for file in files if uses_torch_or_cuda(file, name in known)]
+            if files or name in known:
+                found.append(Stray(path, site, tuple(files)))
+    return found

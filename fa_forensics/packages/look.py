@@ -1,0 +1,76 @@
+"""The layer put together: every distribution looked at, CUDA extension packages closely."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fa_forensics.facts.conda import conda_packages
+from fa_forensics.facts.dependents import comes_with_torch, cuda_extensions
+from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.installed import Installed, read_installed
+from fa_forensics.facts.package import Distribution, normalized
+from fa_forensics.packages.caches import cache_lines
+from fa_forensics.packages.gather import package_state, strays
+from fa_forensics.packages.lines import other_lines, package_lines, path_lines, stray_line
+from fa_forensics.report_env import Line
+from fa_forensics.rules.remedy import row_of
+
+#: (name, distribution or None, paths of extension files) of what is inspected.
+Extensions = list[tuple[str, Distribution | None, list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The lines of the layer, and the extension files that the next layer inspects."""
+
+    lines: tuple[Line, ...]
+    extensions: Extensions
+
+
+def look_at_packages(
+    environment: Environment, environ: Mapping[str, str], hashes: bool = False
+) -> Seen:
+    """Look at every installed distribution, at CUDA extension packages closely.
+
+    ``hashes`` reads every file that a RECORD lists; without it the Python sources of
+    extension packages and what was written after the installation.
+    """
+    installed = read_installed(environment.site_dirs)
+    conda, conda_problem = conda_packages(environment.prefix)
+    lines: list[Line] = []
+    extensions: Extensions = []
+    states = []
+    for item in _extension_projects(installed, environment):
+        state = package_state(item, installed, conda, environment, hashes)
+        states.append(state)
+        lines += package_lines(state)
+        distribution = item.distribution
+        extensions.append((state.name, distribution, list(state.extensions)))
+    for stray in strays(installed, states, environment):
+        lines.append(stray_line(stray))
+        extensions.append((os.path.basename(stray.path), None, list(stray.extensions)))
+    known = {normalized(state.name) for state in states}
+    lines += other_lines(installed, known, environment, hashes)
+    lines += path_lines(environment, conda_problem)
+    lines += cache_lines(environment, environ, known)
+    return Seen(tuple(lines), extensions)
+
+
+def _extension_projects(
+    installed: Sequence[Installed], environment: Environment
+) -> list[Installed]:
+    """The first metadata of each project with files that use torch or CUDA.
+
+    Also of each that should have some: those of the table of packages.
+    """
+    with_torch = comes_with_torch(environment.torch)
+    chosen: dict[str, Installed] = {}
+    for item in installed:
+        if item.name in with_torch or item.name in chosen or item.distribution is None:
+            continue
+        known = row_of(item.name) is not None
+        if known or cuda_extensions(item.distribution, environment.site_dirs):
+            chosen[item.name] = item
+    return list(chosen.values())
