@@ -22,6 +22,13 @@ def inspect_command(place: Place, needed_by: Sequence[str]) -> str:
     return f"fa-forensics inspect {python}{file}"
 
 
+def needed_libraries(needed_by: Sequence[str], only: str = "") -> str:
+    """The libraries that a file names, or with ``only`` the copy of one that it would load."""
+    whole = bool(needed_by) and "..." not in needed_by[0] and "/" in needed_by[0]
+    file = _quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
+    return f"ldd {file} | grep {only}" if only else f"readelf -d {file} | grep NEEDED"
+
+
 def which_torch(place: Place) -> str:
     """Ask the interpreter which torch it loads."""
     return f"{_python(place)} {_WHICH_TORCH}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +13,12 @@ from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer
 from fa_forensics.resolve.process import LoadedObject
-from fa_forensics.why.commands import inspect_command, install, without_path
+from fa_forensics.why.commands import (
+    inspect_command,
+    install,
+    needed_libraries,
+    without_path,
+)
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.other import another_major, provided
@@ -104,6 +110,8 @@ def _judge(
         return _without_history(title, place, loaded, history)
     having = _of_this_cuda(history, wheel, place)
     first, last = having[0], having[-1]
+    if wheel is None and not loaded and _in_all(history, first.distribution):
+        return _not_linked(title, history, place)
     since = f"{history.soname} has it since {first.distribution} {first.version}"
     if wheel is None and loaded:
         cause = f"{since}; {loaded[0].path} (found by {loaded[0].found_by}) is older than that."
@@ -124,6 +132,23 @@ def _judge(
     }.get(direction, "one that lacks it")
     cause = f"{since}; {wheel.text} is {words}."
     return Judgement(KIND, CODE, direction, cause)
+
+
+def _in_all(history: CudaHistory, distribution: str) -> bool:
+    """Whether every version on record of one line of wheels has the name."""
+    known = [row for row in history.known if row.distribution == distribution]
+    return len(known) > 1 and history.of(distribution) == known
+
+
+def _not_linked(title: str, history: CudaHistory, place: Place) -> Judgement:
+    """A name that no version lacks: the library itself is not there for the file."""
+    flag = re.sub(r"^lib(.+?)\.so.*", r"-l\1", history.soname)
+    cause = (
+        f"Every {history.soname} on record exports it, so no version is too old: {title} is not "
+        f"loaded. The file does not list it among the libraries it needs (it was linked without "
+        f"{flag}) and counted on something else, often torch, to bring it along."
+    )
+    return Judgement(KIND, "FA210", NONE, cause, (), "high" if place.linker else "medium")
 
 
 def _of_this_cuda(
@@ -216,6 +241,8 @@ def _help(
     look = inspect_command(place, needed_by)
     if history is None or not history.having or judgement.kind != KIND:
         return (look,)
+    if judgement.code == "FA210":
+        return (needed_libraries(needed_by), look)
     if wheel is not None and history.has(wheel):
         return (without_path(place), look)
     commands = list(_wheel_command(place, history, wheel))

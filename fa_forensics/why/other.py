@@ -6,12 +6,13 @@ import os
 from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import mentions_cxx11
-from fa_forensics.facts.owner import OWN, PYTHON, is_cuda, title_of
+from fa_forensics.facts.owner import OWN, PYTHON, is_cuda, is_rocm, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement
+from fa_forensics.why.known import judge_known
 from fa_forensics.why.place import Place, other_soname
 from fa_forensics.why.spelling import could_be_spelt
 from fa_forensics.why.tables import Tables
@@ -25,7 +26,7 @@ _KINDS = {
     OWN: ("own-symbol", "FA205"),
     "cuda-driver": ("gpu-driver", "FA209"),
     "nvml": ("gpu-driver", "FA209"),
-    "hip": ("rocm", "FA204"),
+    "libc": ("glibc", "FA203"),
     "libstdc++": ("libstdcxx", "FA203"),
 }
 
@@ -45,10 +46,15 @@ def other_answer(
 
         return cuda_answer(symbol, name, owner, provider, place, tables, needed_by)
     commands: tuple[str, ...] = ()
+    known = None
+    if provider is None and name and not _known_here(owner, place):
+        known = judge_known(symbol, name, owner, place, needed_by)
     if owner == OWN and provider is None and name:
         from fa_forensics.why.own import judge_own
 
         judgement, commands = judge_own(symbol, name, place, needed_by)
+    elif known is not None:
+        judgement, commands = known
     else:
         judgement = _judge(symbol, owner, provider, place)
     return Answer(
@@ -67,9 +73,17 @@ def other_answer(
     )
 
 
+def _known_here(owner: str, place: Place) -> bool:
+    """Whether a copy of the owner's library is here to judge by."""
+    return owner != "cuda-driver" and bool(place.loaded_of(owner))
+
+
 def _judge(symbol: SymbolText, owner: str, provider: str | None, place: Place) -> Judgement:
     kind, code, direction = _kind(symbol, owner, provider)
     title = title_of(owner)
+    if place.told is not None and owner != OWN:
+        cause = f"It belongs to {title}, which is missing there or is another release."
+        return Judgement(kind, code, direction, cause, (), "medium")
     if not place.looked(owner):
         cause = f"It belongs to {title}; who exports it could not be looked up here."
         return Judgement(kind, code, direction, cause, (), "medium")
@@ -130,5 +144,7 @@ def _kind(symbol: SymbolText, owner: str, provider: str | None) -> tuple[str, st
     for prefix, kind in _VERSION_KINDS:
         if symbol.version and symbol.version.startswith(prefix):
             return kind, "FA203", NEWER if provider is None else NONE
+    if is_rocm(owner):
+        return "rocm", "FA204", UNKNOWN
     kind, code = _KINDS.get(owner, ("versioned-symbol", "FA204"))
     return kind, code, UNKNOWN

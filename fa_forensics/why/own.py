@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fa_forensics.errors import ForensicsError
-from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
+from fa_forensics.facts.demangle import (
+    mentions_cxx11,
+    mentions_old_string,
+    qualified_name,
+    readable,
+)
 from fa_forensics.facts.dependents import extensions_of
 from fa_forensics.facts.elf.dynamic import DynamicObject, gnu_hash
 from fa_forensics.facts.package import find_distribution
@@ -43,11 +48,70 @@ def judge_own(
             f"std::string flavour ({readable(near.demangled)}): the two were not built alike."
         )
         return Judgement("cxx11-abi", "FA301", FLAVOUR, cause), ()
+    known = known_sibling(name, symbol.demangled)
+    if known is not None and not _two_flavours(symbol):
+        return _in_known_sibling(known, place, needed_by)
+    if _two_flavours(symbol):
+        return _flavour_or_missing(symbol, known), ()
     cause = (
         "No known library owns such a name: it is the extension's own, or one of a library "
-        "of its package. A source file was left out of the build, or that library is missing."
+        "of its package. A source file was left out of the build (often one that is compiled for "
+        "some GPU architectures only), or that library is missing."
     )
     return Judgement(KIND, CODE, UNKNOWN, cause, _flavour_note(symbol)), ()
+
+
+def known_sibling(name: str, demangled: str) -> tuple[Mapping[str, object], str] | None:
+    """(package, library) that is known to export such a name; None for all others."""
+    from fa_forensics.rules.remedy import known_packages
+
+    scope = qualified_name(demangled) if name.startswith("_Z") else ""
+    for row in known_packages():
+        for sibling in row.get("siblings", ()):  # type: ignore[attr-defined]
+            if name.startswith(tuple(sibling["names"])) or (
+                scope and scope.startswith(tuple(sibling["scopes"]))
+            ):
+                return row, str(sibling["library"])
+    return None
+
+
+def _in_known_sibling(
+    known: tuple[Mapping[str, object], str], place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    row, library = known
+    package = str(row["import"]).split(".")[0]
+    cause = (
+        f"It belongs to {library} of the same package ({row['distribution']}), which the package "
+        "loads before its extension: whoever imports the inner module alone does without. Nothing "
+        "was left out of the build."
+    )
+    python = shlex.quote(place.python) if place.python else "python"
+    command = f"{python} -c 'import {package}; import {row['import']}'"
+    return Judgement(KIND, "FA207", NONE, cause), (command,)
+
+
+def _two_flavours(symbol: SymbolText) -> bool:
+    """Whether an own name may be in a library of the other std::string flavour.
+
+    One that takes torch's types is compiled with torch's flags, like the file that needs it.
+    """
+    text = symbol.demangled
+    if any(scope in text for scope in ("at::", "c10::", "torch::")):
+        return False
+    return mentions_old_string(text)
+
+
+def _flavour_or_missing(
+    symbol: SymbolText, known: tuple[Mapping[str, object], str] | None
+) -> Judgement:
+    library = known[1] if known is not None else "a library of the package that has no torch in it"
+    cause = (
+        f"The name carries a std::string in the pre-cxx11 flavour and none of torch's types. Most "
+        f"likely {library} exports the same function in the cxx11 flavour: the compiler's own "
+        "flavour there, and that of a pre-cxx11 torch in the file that needs it. Build both with "
+        "one flavour. If no library of the package has it in either, it was left out of the build."
+    )
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
 
 
 def _no_device_link(file: str) -> Judgement:

@@ -31,11 +31,16 @@ _MACHINES = ("x86_64", "aarch64")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a text from another machine says of it: "x86_64", Python "3.10", the flavour or not."""
+    """What a text from another machine says of it.
+
+    Its machine ("x86_64"), Python ("3.10") and the CUDA version that its driver supports;
+    ``flavour`` tells whether the text names the std::string flavour of torch.
+    """
 
     machine: str = ""
     python: str | None = None
     flavour: bool = False
+    driver_cuda: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import UsageError
+from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.paste import Paste
 from fa_forensics.facts.torch_install import release_of
@@ -98,7 +99,12 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     """The torch that a text names: by the table of releases, else by its number alone."""
     text = paste.versions.get("torch")
     match = _VERSION.search(text) if text else None
-    told = Told(paste.versions.get("machine", ""), _python(paste), "cxx11_abi" in paste.versions)
+    told = Told(
+        paste.versions.get("machine", ""),
+        _python(paste),
+        "cxx11_abi" in paste.versions,
+        _driver_cuda(paste),
+    )
     if match is None:
         return Place(None, None, None, None, told=told)
     version = match[0].rstrip(".+-")
@@ -115,6 +121,24 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     flavour = _told_flavour(paste, version) or "unknown"
     present = Present(version, release_of(version), flavour, "+cpu" not in version, installed=False)
     return Place(None, None, present, None, told=told)
+
+
+def _driver_cuda(paste: Paste) -> tuple[int, int] | None:
+    """The CUDA version that the text's driver supports: as it says, or by the driver's own."""
+    stated = re.match(r"(\d{1,2})\.(\d{1,2})", paste.versions.get("driver_cuda", ""))
+    if stated is not None:
+        return int(stated[1]), int(stated[2])
+    driver = re.match(r"\d{3}(?:\.\d{1,4})*", paste.versions.get("driver", ""))
+    if driver is None:
+        return None
+    own = order(driver[0])
+    known = [(cuda, order(first)) for cuda, first in driver_table().releases.items() if first]
+    return max((cuda for cuda, first in known if first <= own), default=None)
+
+
+def order(version: str) -> tuple[int, ...]:
+    """What drivers' versions compare by."""
+    return tuple(int(part) for part in version.split("."))
 
 
 def _python(paste: Paste) -> str | None:

@@ -1,0 +1,154 @@
+"""What is known of a library without looking at a copy of it: the driver, libstdc++, ROCm, MKL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.facts.drivers import driver_table, parse_cuda
+from fa_forensics.facts.owner import is_rocm, title_of
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.facts.system_names import driver_since, libstdcxx_since
+from fa_forensics.facts.system_releases import brings, gcc_of
+from fa_forensics.why.commands import needed_libraries
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
+from fa_forensics.why.place import Place
+
+_SMI = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
+_FINITE = re.compile(r"__\w+_finite")
+
+Known = tuple[Judgement, tuple[str, ...]]
+
+
+def judge_known(
+    symbol: SymbolText, name: str, owner: str, place: Place, needed_by: Sequence[str]
+) -> Known | None:
+    """(judgement, commands) on a name that nothing here exports; None where nothing is known."""
+    if owner == "cuda-driver":
+        return _driver(name, place, needed_by)
+    if owner == "libstdc++":
+        return libstdcxx(symbol, name, needed_by)
+    if is_rocm(owner):
+        return _rocm(owner, needed_by)
+    if owner == "mkl":
+        return _mkl(name)
+    if owner == "libc" and _FINITE.fullmatch(name):
+        return _finite(name)
+    return None
+
+
+def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
+    """A function of libcuda.so.1: the driver is older, or the file is not linked with it."""
+    since = driver_since(name)
+    if since is None:
+        return None
+    first = driver_table().driver_for(parse_cuda(since))
+    cause = f"{name} is a function of the NVIDIA driver (libcuda.so.1) since CUDA {since}"
+    cause += f" (driver {first})" if first else ""
+    told = place.told.driver_cuda if place.told else None
+    commands = (_SMI, needed_libraries(needed_by))
+    if told is not None and told < parse_cuda(since):
+        cause += f"; the driver there supports CUDA {told[0]}.{told[1]} only: it is too old."
+        return Judgement("gpu-driver", "FA209", NEWER, cause), commands
+    unlinked = (
+        "the file does not list libcuda.so.1 among the libraries it needs, because it was linked "
+        "without -lcuda (libraries=['cuda'] in setup.py)"
+    )
+    if told is not None:
+        cause += f"; the driver there supports CUDA {told[0]}.{told[1]} and has it: {unlinked}."
+        return Judgement("gpu-driver", "FA209", NONE, cause, (), "high"), commands[1:]
+    cause += (
+        f". Two causes fit: the driver is older than that, or {unlinked}. The first command says "
+        "which driver there is, the second whether the file names the library."
+    )
+    notes = (
+        "Names that begin with cu and a capital are the driver's, those with cuda the CUDA "
+        "runtime's: no toolkit or wheel brings libcuda.so.1.",
+    )
+    return Judgement("gpu-driver", "FA209", UNKNOWN, cause, notes, "medium"), commands
+
+
+def libstdcxx(symbol: SymbolText, name: str, needed_by: Sequence[str]) -> Known:
+    """A name of the C++ library: the copy that is loaded is older than the compiler was."""
+    version = symbol.version or libstdcxx_since(name)
+    cause = "It is the C++ library's (libstdc++.so.6), not torch's"
+    gcc = gcc_of(version) if version else None
+    if version and gcc:
+        cause += f", and came with {version}, {brings(version)}"
+    cause += (
+        ": the libstdc++.so.6 that is loaded is older than the compiler that built the file. In a "
+        "conda environment its own copy goes before the system's."
+    )
+    notes = []
+    if mentions_cxx11(name, symbol.demangled):
+        notes.append(
+            "The __cxx11 in it is the C++ library's own; torch's std::string flavour plays no part."
+        )
+    if "filesystem" in symbol.demangled:
+        notes.append(
+            "GCC 8 had std::filesystem in a library of its own (-lstdc++fs), which the build may "
+            "have left out."
+        )
+    commands = libstdcxx_commands(version, needed_by)
+    return Judgement("libstdcxx", "FA203", NEWER, cause, tuple(notes)), commands
+
+
+def libstdcxx_commands(version: str | None, needed_by: Sequence[str]) -> tuple[str, ...]:
+    """Which copy is taken, and a newer one where conda brings it."""
+    gcc = gcc_of(version) if version else None
+    wanted = f'"libstdcxx-ng>={gcc}"' if gcc else "libstdcxx-ng"
+    file = needed_libraries(needed_by, "libstdc")
+    return (file, f"conda install -c conda-forge {wanted}")
+
+
+def _rocm(owner: str, needed_by: Sequence[str]) -> Known:
+    title = title_of(owner)
+    if owner == "composable-kernel":
+        cause = (
+            "It is a kernel of Composable Kernel (ck::), which MIOpen is built with: the two come "
+            "from builds for other GPUs. Names with xdl need matrix cores (gfx90a, gfx94x), which "
+            "gfx10 and gfx11 do not have, so a Composable Kernel for those alone lacks them. torch "
+            "is not to blame, and no NVIDIA library is concerned."
+        )
+        look = "ls -l /opt/rocm*/lib/libMIOpen.so* ; cat /opt/rocm*/.info/version"
+        return Judgement("rocm", "FA204", UNKNOWN, cause, (), "medium"), (look,)
+    cause = (
+        f"It belongs to {title}: the file was built for AMD GPUs. Either it was linked without "
+        "that library (hipified build scripts often leave it out), or the ROCm that is loaded is "
+        "another release than the one it was built with."
+    )
+    notes = (
+        "A torch_extensions directory that ends in _cpu can be a ROCm build: torch has no CUDA "
+        "version then, and the directory is named after that.",
+    )
+    commands = (
+        "python -c 'import torch; print(torch.__version__, torch.version.hip)'",
+        needed_libraries(needed_by),
+    )
+    return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands
+
+
+def _mkl(name: str) -> Known:
+    if name.startswith(("iJIT_", "__itt_")):
+        cause = (
+            "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no "
+            "longer does: conda's torch of that time was linked against them and MKL is newer now."
+        )
+        notes = ("pip's torch is not affected; nothing else of Intel's needs to be installed.",)
+        command = 'conda install "mkl<2024.1"'
+        return Judgement("versioned-symbol", "FA204", OLDER, cause, notes), (command,)
+    cause = (
+        "It belongs to Intel MKL, which is not loaded, or in another version than the file was "
+        "built with."
+    )
+    return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (), "medium"), ()
+
+
+def _finite(name: str) -> Known:
+    cause = (
+        f"{name} is a name that glibc's libm offered for programs built with -ffast-math, up to "
+        "glibc 2.30; newer ones keep it for old programs alone. The file has it unversioned, so it "
+        "was built against an older glibc and linked without libm."
+    )
+    return Judgement("glibc", "FA203", OLDER, cause, (), "medium"), ()
