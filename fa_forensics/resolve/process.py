@@ -10,7 +10,8 @@ Rules: glibc 2.36, ``elf/dl-load.c`` (search order, recognising loaded objects),
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import DamagedFile, ForensicsError, OutOfResources, UnreadableFile
@@ -119,6 +120,36 @@ def _refusal(path: str) -> str:
     return f"{path}: {'file too short' if short else 'invalid ELF header'}"
 
 
+class Scope(list[LoadedObject]):
+    """Objects in look-up order, without repeats. The first ``shared`` are the global scope.
+
+    ``known`` remembers what those have, for all scopes of the process: every file that is
+    opened in it asks them first.
+    """
+
+    __slots__ = ("known", "shared")
+
+    def __init__(
+        self,
+        objects: Iterable[LoadedObject],
+        shared: int,
+        known: dict[tuple[bytes, str | None], LoadedObject | None],
+    ) -> None:
+        super().__init__(objects)
+        self.shared = shared
+        self.known = known
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A state of a process to go back to: how many objects, and what hangs on each."""
+
+    objects: int
+    global_scope: tuple[LoadedObject, ...]
+    identities: Mapping[tuple[int, int], LoadedObject]
+    names: tuple[frozenset[str], ...]
+
+
 class Process:
     """The objects that one process would have loaded so far, and their scopes."""
 
@@ -129,6 +160,30 @@ class Process:
         self.global_scope: list[LoadedObject] = []
         self.main: LoadedObject | None = None
         self._by_identity: dict[tuple[int, int], LoadedObject] = {}
+        self._known: dict[tuple[bytes, str | None], LoadedObject | None] = {}
+        self._known_scope: tuple[LoadedObject, ...] = ()
+
+    def mark(self) -> Mark:
+        """The state now, for ``rewind``."""
+        return Mark(
+            len(self.objects),
+            tuple(self.global_scope),
+            dict(self._by_identity),
+            tuple(frozenset(loaded.names) for loaded in self.objects),
+        )
+
+    def rewind(self, mark: Mark) -> None:
+        """Unmap what was loaded since ``mark``, as if it had never been.
+
+        What was there then has been searched, so that its own needs have not changed since.
+        """
+        for loaded in self.objects[mark.objects :]:
+            loaded.dynamic.close()
+        del self.objects[mark.objects :]
+        self.global_scope = list(mark.global_scope)
+        self._by_identity = dict(mark.identities)
+        for loaded, names in zip(self.objects, mark.names, strict=True):
+            loaded.names = set(names)
 
     def close(self) -> None:
         """Unmap every file."""
@@ -161,9 +216,12 @@ class Process:
             self.global_scope += [o for o in scope if o not in self.global_scope]
         return scope
 
-    def scope_for(self, local: Sequence[LoadedObject]) -> list[LoadedObject]:
+    def scope_for(self, local: Sequence[LoadedObject]) -> Scope:
         """The order in which symbols of a dlopened object are looked up, without repeats."""
-        return list(dict.fromkeys([*self.global_scope, *local]))
+        shared = tuple(dict.fromkeys(self.global_scope))
+        if shared != self._known_scope:
+            self._known, self._known_scope = {}, shared
+        return Scope(dict.fromkeys([*shared, *local]), len(shared), self._known)
 
     def find_loaded(self, name: str) -> LoadedObject | None:
         """The object already loaded under a name: the path it came from, or its soname."""
@@ -179,6 +237,19 @@ class Process:
             ),
             None,
         )
+
+    def would_find(self, name: str, loader: LoadedObject | None = None) -> str | None:
+        """The file that a dlopen by name would take, without mapping it; None for none.
+
+        ``loader`` is the object that calls dlopen, the main program where it is not given.
+        """
+        known = self.find_loaded(name)
+        if known is not None:
+            return known.path
+        caller = loader or self.main
+        if caller is None:
+            return None
+        return next((path for _, path in self._candidates(name, caller, [])), None)
 
     def retry_missing(self) -> None:
         """Forget all misses, so that the next dlopen searches for those libraries again."""

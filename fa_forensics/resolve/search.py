@@ -96,6 +96,12 @@ class Searcher:
                 return path
         return None
 
+    def cached_paths(self) -> list[str]:
+        """Every file that the loader's cache lists for this machine."""
+        if self._cache is None:
+            self._cache = self._read_cache()
+        return [path for paths in self._cache.values() for path in paths]
+
     def fits(self, path: str) -> bool:
         """Whether the loader would stop its search at this file.
 
