@@ -56,6 +56,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report",
     },
     "report_releases": {"report"},
+    "copies": {"resolve", "rules", "facts", "errors", "report", "report_env"},
+    "runtime": {"resolve", "rules", "facts", "errors", "report", "report_env"},
     "report_compare": {"report"},
     "compare": {"facts", "errors", "report", "report_compare"},
     "report_env": {"report"},
@@ -97,6 +99,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "released": {"reading", "atlas", "facts", "errors", "report", "report_releases"},
     "console": {"render", "errors"},
     "explained": {"facts", "errors"},
+    "ranks": {
+        "compare",
+        "env",
+        "console",
+        "render",
+        "facts",
+        "errors",
+        "report",
+        "report_compare",
+    },
     "commands": {
         "compare",
         "report_compare",
@@ -143,6 +155,7 @@ THIRD_PARTY = {
     "facts/nvml.py": {"pynvml"},
     "facts/stable_abi.py": {"abi3info"},
     "facts/fatbin/unpack.py": {"lz4", "zstandard"},
+    "ranks/store.py": {"torch"},
 }
 
 #: What loads code into the process that calls it.
@@ -154,7 +167,8 @@ LOADERS = {
 #: The one use of a loader outside confirm/child.py. cxxfilt opens this process's own libc and
 #: libstdc++ through ctypes, never an inspected file; demangle.py tells it under which names,
 #: since its own search runs ldconfig and takes longer than the whole inspection.
-LOADER_EXCEPTIONS = {"facts/demangle.py": {"ctypes"}}
+#: The ranks of a job meet in torch's store, and run in the environment that they are about.
+LOADER_EXCEPTIONS = {"facts/demangle.py": {"ctypes"}, "ranks/store.py": {"torch"}}
 #: ``Process.dlopen`` models what the loader would do; it reads tables. ``_ctypes.dlopen`` would
 #: show by its import.
 MODELLED = {"dlopen"}

@@ -18,8 +18,16 @@ from fa_forensics.report_compare import (
     Value,
 )
 
-#: Aspects that only follow from another one: where that differs, they are not told.
-_FOLLOWS = {"size in bytes": "build-id"}
+#: Aspects that follow from others: where one of those differs, they are not told.
+_FOLLOWS = {
+    "size in bytes": {"build-id"},
+    "GPU images": {"GPU code"},
+    "source version": {"version"},
+    "copies": {"version", "origin"},
+    "location": {"origin"},
+    "requires": {"version"},
+    "wheel tags": {"version"},
+}
 
 _CODES = {CAN: ("FA862", "warning"), CANNOT: ("FA863", "note")}
 _UNKNOWN = ("FA864", "note")
@@ -76,7 +84,7 @@ def compare_facts(reports: Sequence[Facts]) -> Outcome:
         if presence is not None:
             told = [presence, *told]
         differing = {difference.aspect for difference in told}
-        found += [d for d in told if _FOLLOWS.get(d.aspect) not in differing]
+        found += [d for d in told if not _FOLLOWS.get(d.aspect, set()) & differing]
     return Outcome(tuple(found), same, _not_compared(problems))
 
 

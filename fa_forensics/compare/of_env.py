@@ -40,14 +40,20 @@ _ALIASES = {
 #: Fields that differ between any two runs and say nothing of the machine.
 _PASSING = {"pid", "mtime", "time", "seconds", "hostname", "host", "user", "uid"}
 
-#: Fields that another field of the same line says better.
-_TOLD = {"missing_count", "links_with"}
+#: Fields that others say better: of the same line, of a line of their own, or of how much
+#: was looked at.
+_TOLD = {
+    "missing_count", "links_with", "extensions", "files_compared", "files_hashed",
+    "bytes_not_hashed",
+}  # fmt: skip
 
 #: Lists whose order is part of what they say.
-_ORDERED = {"needed", "rpath", "runpath", "order", "sys_path"}
+_ORDERED = {"needed", "rpath", "runpath", "order", "directories"}
 
 #: Facts of one line that are compared; a longer one is no line of ours.
 _MOST_FACTS = 2_000
+#: Packages of one environment that are compared.
+_MOST_PACKAGES = 20_000
 
 
 def put_lines(
@@ -63,6 +69,8 @@ def put_lines(
             into.problems.append("a line lacks its layer, its subject or its state")
             continue
         group = group_of(layer, subject)
+        if layer == "package" and "versions" in plain.mapping(line, "facts"):
+            _put_versions(into, plain.mapping(line, "facts"))
         if group == "variables" and subject in per_process:
             continue
         name = places.file(subject)
@@ -81,8 +89,19 @@ def put_lines(
         into.put(group, name, aspect, values[0] if len(values) == 1 else _together(values))
 
 
+def _put_versions(into: Facts, facts: Mapping[str, object]) -> None:
+    """The packages that share one line, each as a subject of its own."""
+    versions = plain.mapping(facts, "versions")
+    for name in islice(versions, _MOST_PACKAGES):
+        version = plain.text(versions, name)
+        if name != "torch":  # the torch itself says more than its metadata
+            into.put("packages", name, "version", version)
+
+
 def group_of(layer: str, subject: str) -> str:
     """The group that a line belongs to."""
+    if subject == "sys.path":
+        return "python"
     if layer == "runtime":
         return next(group for group, words in _RUNTIME if words.match(subject))
     return _LAYERS.get(layer, "other")
@@ -93,7 +112,7 @@ def _facts(line: Mapping[str, object], places: Places) -> Iterator[tuple[str, Va
     for key, field, value in islice(flat, _MOST_FACTS):
         if field == "findings":
             yield "findings", plain.findings(plain.mapping(line, "facts"))
-        elif field not in _PASSING | _TOLD:
+        elif field not in _PASSING | _TOLD and not key.startswith("versions "):
             yield _ALIASES.get(key, key.replace("_", " ")), _value(field, value, places)
 
 
@@ -117,10 +136,10 @@ def _value(field: str, value: object, places: Places) -> Value:
     if plain_text is not None:
         return places.name(plain_text)
     if isinstance(value, list):
-        members = [plain.scalar(item) or plain.canonical(item) for item in value]
+        members = [plain.scalar(item) or plain.readable(item) for item in value]
         named = tuple(places.name(member) for member in members)
         return named if field in _ORDERED else plain.as_set(named)
-    return places.name(plain.canonical(value))
+    return places.name(plain.readable(value))
 
 
 def _together(values: list[Value]) -> Value:

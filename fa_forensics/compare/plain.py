@@ -59,6 +59,10 @@ def findings(fields: Mapping[str, object]) -> tuple[str, ...] | None:
     )
 
 
-def canonical(value: object) -> str:
-    """A value with parts as one text, the same for the same value."""
+def readable(value: object) -> str:
+    """A value with parts as one text, the same for the same value: "origin pip, version 2.6"."""
+    if isinstance(value, Mapping):
+        parts = {str(key): scalar(part) for key, part in value.items() if part is not None}
+        if None not in parts.values():
+            return ", ".join(f"{key} {parts[key]}" for key in sorted(parts))[:MAX_TEXT]
     return json.dumps(value, sort_keys=True, ensure_ascii=False)[:MAX_TEXT]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from fa_forensics.render.style import (
     Paint,
@@ -52,6 +52,13 @@ _EFFECTS = {
 #: What is shown unless verbose: subjects of a group, members of a set, names of reports,
 #: characters of a value.
 _SUBJECTS, _MEMBERS, _NAMES, _LONG = 24, 6, 4, 160
+#: Columns of the names of aspects.
+_LABEL = 12
+#: Subjects that are there in the same reports only, from how many on they share one entry.
+_FOLD = 3
+
+#: How the reports that hold a value are named.
+Who = Callable[[Sequence[int]], str]
 
 #: Aspects that are told of a file that is another build; the rest follows from that.
 _TELLING = {"", "build-id", "verdict", "findings", "GPU code", "kernels", "state"}
@@ -63,12 +70,13 @@ def compare_text(report: CompareReport, color: bool, verbose: bool, width: int) 
     head = []
     for one, name in zip(report.reports, names, strict=True):
         head += sentence(f"{name} ({one.kind}): {one.about}", width, "compare: ", "         ")
-    blocks = [head, *difference_blocks(report, names, color, verbose, width)]
+    who = _named(names, verbose)
+    blocks = [head, *difference_blocks(report, who, color, verbose, width)]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def difference_blocks(
-    report: CompareReport, names: Sequence[str], color: bool, verbose: bool, width: int
+    report: CompareReport, who: Who, color: bool, verbose: bool, width: int
 ) -> list[list[str]]:
     """The groups, what could not be compared, and the summary."""
     paint = painter(color)
@@ -76,8 +84,8 @@ def difference_blocks(
     for group in GROUPS:
         found = [one for one in report.differences if one.group == group]
         if found:
-            blocks.append(_group(group, found, names, paint, verbose, width))
-    blocks.append(_aside(report, names, verbose, width))
+            blocks.append(_group(group, found, who, paint, verbose, width))
+    blocks.append(_aside(report, who, width))
     blocks.append(_summary(report, paint, width))
     return blocks
 
@@ -94,7 +102,7 @@ def short_names(names: Sequence[str]) -> list[str]:
 def _group(
     group: str,
     found: Sequence[Difference],
-    names: Sequence[str],
+    who: Who,
     paint: Paint,
     verbose: bool,
     width: int,
@@ -102,12 +110,15 @@ def _group(
     subjects: dict[str, list[Difference]] = {}
     for one in found:
         subjects.setdefault(one.subject, []).append(one)
+    folded = {} if verbose else _fold(subjects)
     ordered = sorted(subjects.values(), key=lambda rows: min(map(_rank, rows)))
     shown = ordered if verbose else ordered[:_SUBJECTS]
     lines = [paint(TITLES[group], "bold")]
     reasons: set[str] = set()
     for rows in shown:
-        lines += _subject(rows, names, paint, verbose, width, reasons)
+        lines += _subject(rows, who, paint, verbose, width, reasons)
+    for rows in folded.values():
+        lines += _folded(rows, who, paint, width, reasons)
     if len(ordered) > len(shown):
         lines.append(f"   ... and {len(ordered) - len(shown)} more (--verbose shows all)")
     return lines
@@ -119,7 +130,7 @@ def _rank(difference: Difference) -> int:
 
 def _subject(
     rows: Sequence[Difference],
-    names: Sequence[str],
+    who: Who,
     paint: Paint,
     verbose: bool,
     width: int,
@@ -131,28 +142,73 @@ def _subject(
     rebuilt = not verbose and any(row.aspect == "build-id" for row in rows)
     told = [row for row in rows if not rebuilt or row.aspect in _TELLING]
     for row in told:
-        lines += _values(row, names, verbose, width)
+        lines += _values(row, who, verbose, width)
     rest = [row.aspect for row in rows if row not in told]
     if rest:
-        lines += flow(pieces(escape(", ".join(rest))), width, "      also    ", "              ")
+        first = f"      {'also':<{_LABEL}}  "
+        lines += flow(pieces(escape(", ".join(rest))), width, first, " " * (_LABEL + 8))
     for row in sorted(told, key=_rank):
-        if row.reason in reasons or (row.effect != worst.effect and not verbose):
-            continue
-        reasons.add(row.reason)
-        source = f" [{row.source}]" if row.source else ""
-        lines += sentence(row.reason + source, width, "      = note: ", "              ")
+        if row.effect == worst.effect or verbose:
+            lines += _reason(row, width, reasons)
     return lines
 
 
-def _values(row: Difference, names: Sequence[str], verbose: bool, width: int) -> list[str]:
-    label = f"{row.aspect or 'value' if row.group == 'variables' else row.aspect or 'is'}"
+def _reason(row: Difference, width: int, told: set[str]) -> list[str]:
+    """Why a difference has its effect, once in each group."""
+    if row.reason in told:
+        return []
+    told.add(row.reason)
+    source = f" [{row.source}]" if row.source else ""
+    return sentence(row.reason + source, width, "      = note: ", "              ")
+
+
+_Subjects = dict[str, list[Difference]]
+
+
+def _fold(subjects: _Subjects) -> dict[object, list[Difference]]:
+    """Take out what is merely there in some reports and absent from the same others."""
+    folded: dict[object, list[Difference]] = {}
+    for rows in subjects.values():
+        if len(rows) == 1 and rows[0].group != "variables" and not rows[0].aspect:
+            holders = tuple(one.reports for one in rows[0].held if one.value is not None)
+            folded.setdefault((rows[0].effect, holders), []).append(rows[0])
+    folded = {key: rows for key, rows in folded.items() if len(rows) >= _FOLD}
+    for rows in folded.values():
+        for row in rows:
+            del subjects[row.subject]
+    return folded
+
+
+def _folded(
+    rows: Sequence[Difference], who: Who, paint: Paint, width: int, reasons: set[str]
+) -> list[str]:
+    """Subjects that only the same reports have, in one entry."""
+    effect = rows[0].effect
+    holders = [at for one in rows[0].held if one.value is not None for at in one.reports]
+    lines = [f"{paint(_MARKS[effect], _COLORS[effect])} only in {who(holders)}"]
+    names = [row.subject + _versions(row) for row in rows]
+    text = escape(", ".join(names[:_SUBJECTS]))
+    more = f" and {len(names) - _SUBJECTS} more" if len(names) > _SUBJECTS else ""
+    return [
+        *lines,
+        *flow(pieces(text + more), width, "      ", "      "),
+        *_reason(rows[0], width, reasons),
+    ]
+
+
+def _versions(row: Difference) -> str:
+    found = [one.value for one in row.held if isinstance(one.value, str) and one.value != "there"]
+    return f" {' / '.join(found)}" if found else ""
+
+
+def _values(row: Difference, who: Who, verbose: bool, width: int) -> list[str]:
+    label = row.aspect or ("value" if row.group == "variables" else "is")
     common = _common(row.held)
     lines = []
     for at, held in enumerate(row.held):
-        first = f"      {label if not at else '':<12}  "
-        who = _who(held.reports, names, verbose)
-        text = _value(held.value, common, row.group == "variables", verbose)
-        lines += flow(pieces(escape(f"{who}: {text}")), width, first, " " * 20)
+        first = f"      {escape(label) if not at else '':<{_LABEL}}  "
+        text = escape(_value(held.value, common, row.group == "variables", verbose))
+        lines += flow(pieces(f"{who(held.reports)}: {text}"), width, first, " " * (_LABEL + 8))
     return lines
 
 
@@ -164,11 +220,15 @@ def _common(held: Sequence[Held]) -> frozenset[str] | None:
     return frozenset.intersection(*sets)
 
 
-def _who(reports: Sequence[int], names: Sequence[str], verbose: bool) -> str:
-    """The names of the reports that hold a value."""
-    shown = reports if verbose else reports[:_NAMES]
-    more = len(reports) - len(shown)
-    return ", ".join(names[at] for at in shown) + (f" and {more} more" if more else "")
+def _named(names: Sequence[str], verbose: bool) -> Who:
+    """Reports by their names, the first few of them unless verbose."""
+
+    def who(reports: Sequence[int]) -> str:
+        shown = reports if verbose else reports[:_NAMES]
+        more = len(reports) - len(shown)
+        return ", ".join(names[at] for at in shown) + (f" and {more} more" if more else "")
+
+    return who
 
 
 def _value(value: Value, common: frozenset[str] | None, variable: bool, verbose: bool) -> str:
@@ -187,11 +247,11 @@ def _value(value: Value, common: frozenset[str] | None, variable: bool, verbose:
     return ", ".join(shown) + more + beside
 
 
-def _aside(report: CompareReport, names: Sequence[str], verbose: bool, width: int) -> list[str]:
+def _aside(report: CompareReport, who: Who, width: int) -> list[str]:
     """What could not be compared, and the reports that could not be used."""
     lines = []
     for one in report.not_compared:
-        text = f"{one.subject} ({_who(one.reports, names, verbose)}): {one.reason}"
+        text = f"{one.subject} ({who(one.reports)}): {one.reason}"
         lines += sentence(text, width, "not compared: ", "              ")
     for unread in report.unread:
         lines += sentence(unread.message, width, "not compared: ", "              ")

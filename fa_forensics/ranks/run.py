@@ -1,0 +1,161 @@
+"""One rank's run, from the check-in to the exit code that all ranks share."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import FrameType
+from typing import NoReturn
+
+from fa_forensics.compare.model import Facts
+from fa_forensics.compare.run import compare_read
+from fa_forensics.errors import (
+    EXIT_FINDINGS,
+    EXIT_NOT_ANALYSED,
+    EXIT_OK,
+    ForensicsError,
+    UnreadableReport,
+)
+from fa_forensics.ranks.gather import MAX_PACKED, digest, facts_of_this_rank, pack, unpack
+from fa_forensics.ranks.meeting import Beat, Meeting, absent, this_process
+from fa_forensics.ranks.store import Launch, StoreLost, connect
+from fa_forensics.report_compare import FAILED, RanksReport, RankState
+
+
+class Ended(Exception):
+    """The launcher has told this process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: what is known is being told
+    raise Ended(number)
+
+
+def run_rank(
+    launch: Launch,
+    timeout: float,
+    fail_on_difference: bool,
+    show: Callable[[RanksReport], None],
+    environ: Mapping[str, str],
+    gather: Callable[[Mapping[str, str]], Facts] = facts_of_this_rank,
+) -> int:
+    """Take part in the meeting; the exit code. Rank 0 calls ``show`` once.
+
+    Raises ``StoreLost`` where the ranks cannot meet, ``Ended`` where a signal ends the run.
+    """
+    signal.signal(signal.SIGTERM, _end)
+    meeting = Meeting(connect(launch, timeout), launch, timeout)
+    # The signs of life have a connection of their own: the other may be waiting.
+    beat = Beat(connect(replace_keeper(launch), timeout), launch.rank)
+    meeting.check_in(this_process())
+    beat.start()
+    try:
+        _hand_in(meeting, environ, gather)
+        if launch.rank:
+            return meeting.await_verdict()
+        return _preside(meeting, fail_on_difference, show)
+    finally:
+        beat.end()
+
+
+def replace_keeper(launch: Launch) -> Launch:
+    """The same launch for a second client, which never keeps the store."""
+    return launch._replace(launcher_keeps=True)
+
+
+def _hand_in(
+    meeting: Meeting, environ: Mapping[str, str], gather: Callable[[Mapping[str, str]], Facts]
+) -> None:
+    """Hand in the facts, or the reason why there are none."""
+    try:
+        packed = pack(gather(environ))
+    except Ended:
+        raise
+    except ForensicsError as error:
+        meeting.give_up(error.message)
+    except Exception as error:  # told by name on rank 0, whatever it is
+        meeting.give_up(f"{type(error).__name__}: {error}")
+    else:
+        if len(packed) > MAX_PACKED:
+            meeting.give_up(f"its facts are larger than {MAX_PACKED >> 20} MiB")
+        else:
+            meeting.hand_in(digest(packed), packed)
+
+
+def _preside(
+    meeting: Meeting, fail_on_difference: bool, show: Callable[[RanksReport], None]
+) -> int:
+    """Rank 0: gather, compare, tell once, let all end with the same code."""
+    answered: dict[int, str] = {}
+    states: dict[int, RankState] = {}
+    try:
+        meeting.gather(answered, states)
+    except Ended:
+        for rank in range(meeting.launch.world_size):
+            if rank not in states:
+                states[rank] = meeting.state_of_absent(rank, "before the launcher ended the job")
+        show(_report(meeting, answered, states))
+        raise
+    report = _report(meeting, answered, states)
+    show(report)
+    code = _exit_code(report, fail_on_difference)
+    meeting.announce(code)
+    if not meeting.launch.launcher_keeps:
+        meeting.await_farewells(list(answered))
+    return code
+
+
+def _report(
+    meeting: Meeting, answered: dict[int, str], states: dict[int, RankState]
+) -> RanksReport:
+    """Compare what was handed in; equal facts are unpacked once."""
+    unpacked: dict[str, Facts | UnreadableReport] = {}
+    read: list[Facts] = []
+    ranks: list[int] = []
+    for rank in sorted(answered):
+        name = f"rank {rank} ({meeting.host(rank)})"
+        found = unpacked.get(answered[rank])
+        if found is None:
+            found = unpacked[answered[rank]] = _fetch(meeting, answered[rank], name)
+        if isinstance(found, UnreadableReport):
+            states[rank] = absent(rank, meeting.host(rank), FAILED, found.message)
+            continue
+        report = replace(found.report, name=name)
+        read.append(Facts(report, found.facts, found.speaks_of, found.problems))
+        ranks.append(rank)
+    return RanksReport(
+        world_size=meeting.launch.world_size,
+        ranks=tuple(states[rank] for rank in sorted(states)),
+        answered=tuple(ranks),
+        comparison=compare_read(read),
+    )
+
+
+def _fetch(meeting: Meeting, name: str, rank: str) -> Facts | UnreadableReport:
+    body = meeting.body(name)
+    if body is None:
+        return UnreadableReport(f"the facts of {rank} are not in the store")
+    try:
+        return unpack(body, rank)
+    except UnreadableReport as error:
+        return error
+
+
+def _exit_code(report: RanksReport, fail_on_difference: bool) -> int:
+    if report.absent:
+        return EXIT_NOT_ANALYSED
+    return EXIT_FINDINGS if fail_on_difference and report.comparison.differences else EXIT_OK
+
+
+def host_name() -> str:
+    """The name of this host, for messages."""
+    return os.uname().nodename
+
+
+__all__ = ["Ended", "StoreLost", "host_name", "run_rank"]
