@@ -97,5 +97,6 @@ def _version(
         "library": library,
         "brought_by": brings(version),
         "here": None if found is None else found[0],
+        "met": None if found is None else version_number(found[0]) >= version_number(version),
         "path": None if found is None else found[1],
     }

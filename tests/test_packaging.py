@@ -19,7 +19,7 @@ import fa_forensics
 from fixtures import husk
 
 ROOT = Path(__file__).parent.parent
-BASE = {"click", "lz4", "marisa-trie", "pyelftools", "cxxfilt", "zstandard"}
+BASE = {"abi3info", "click", "lz4", "marisa-trie", "pyelftools", "cxxfilt", "zstandard"}
 #: Modules that a mere ``--help`` has no use for; each costs milliseconds of everybody's start.
 HEAVY = {
     "asyncio", "concurrent", "cxxfilt", "elftools", "importlib.metadata", "jsonschema", "lief",

@@ -34,10 +34,11 @@ from support.contexts import (
     torch,
 )
 from support.fitting import FIT_TABLE
+from support.flooring import FLOOR_TABLE
 
 from fa_forensics.report import Finding
 from fa_forensics.resolve.resolution import Library
-from fa_forensics.rules import ALL_RULES, abi, atlas, file, gpu_fit, libs, link, python
+from fa_forensics.rules import ALL_RULES, abi, atlas, file, gpu_fit, libs, link, own, python
 from fa_forensics.rules import gpu as gpu_rules
 from fa_forensics.rules.base import Context, Rule
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
@@ -98,7 +99,7 @@ TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
      [{}, {"resolution": None}]),
     (link.library_symbols, {"missing": (CUDART,)}, "FA204 error",
      [{}, {"missing": (OWN, PY, SET_DEVICE)}, {"missing": (CONSEQUENCE,)}]),
-    (link.own_symbols, {"missing": (OWN,)}, "FA205 error",
+    (own.own_symbols, {"missing": (OWN,)}, "FA205 error",
      [{}, {"missing": (CUDART, SET_DEVICE)},
       {"missing": (missing("_Z1fv", "f()", "extension", absent="libmine.so"),)}]),
     (link.dependency_symbols, {"resolution": resolution(dependency_misses=(DEPENDENCY,))},
@@ -193,6 +194,7 @@ TABLE += [
      [{"fit": facts.fit, "distribution": facts.distribution} for facts in silent])
     for rule, speaks, code, silent in FIT_TABLE
 ]  # fmt: skip
+TABLE += FLOOR_TABLE
 
 CASES = [
     pytest.param(rule, speaks, code, id=f"{code} {rule.__name__} {at}")
@@ -328,6 +330,7 @@ def test_libraries_come_in_the_loaders_order() -> None:
 VERDICTS: list[tuple[dict[str, Any], str]] = [
     ({}, "links"),
     ({"uses_torch": False}, "loads"),
+    ({"uses_torch_names": False}, "loads"),
     ({"stable_abi": True}, "loads"),
     ({"distribution": distribution("flash-attn", "2.5.8", "torch==2.4.0")}, "loads"),
     ({"distribution": distribution("flash-attn", "2.5.8", "torch==2.4.1")}, "loads"),

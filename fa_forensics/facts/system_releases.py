@@ -107,9 +107,21 @@ def brings(version: str) -> str | None:
     return f"{text} ({', '.join(systems)})" if systems else text
 
 
-def refuses_executable_stack(glibc: str) -> bool:
-    """Whether dlopen of this glibc ("2.41") refuses a file that asks for such a stack."""
-    return number(glibc) >= number(_glibc()["executable_stack"]["refused_since"])
+def refuses_executable_stack(glibc: str, tunables: str = "") -> bool:
+    """Whether dlopen of this glibc ("2.41") refuses a file that asks for such a stack.
+
+    ``tunables`` is the value of GLIBC_TUNABLES, by which a process can be made to allow it.
+    """
+    row = _glibc()["executable_stack"]
+    allowed = "glibc.rtld.execstack=2" in tunables.split(":")
+    if allowed and number(glibc) >= number(row["tunable_since"]):
+        return False
+    return number(glibc) >= number(row["refused_since"])
+
+
+def aligns_by_page(glibc: str) -> bool:
+    """Whether the loader of this glibc holds segments to the page size, not to their p_align."""
+    return number(glibc) >= number(_glibc()["alignment"]["by_page_since"])
 
 
 def asks_for_executable_stack(flagged: bool | None, machine: str) -> bool:

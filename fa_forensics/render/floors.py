@@ -8,6 +8,8 @@ from fa_forensics.render.style import counted, escape, mappings, natural_key, pi
 from fa_forensics.report import TargetReport
 
 _LIBSTDCXX = ("GLIBCXX", "CXXABI")
+#: Distributions that are named unless all are asked for; the table has the usual ones first.
+_SYSTEMS = 3
 
 
 def floor_rows(target: TargetReport, verbose: bool) -> list[tuple[str, list[str]]]:
@@ -16,7 +18,7 @@ def floor_rows(target: TargetReport, verbose: bool) -> list[tuple[str, list[str]
     if view is None:
         return []
     versions = mappings(view, "versions")
-    sentences = [*_needs(view, versions), *_manylinux(view), *_python(view)]
+    sentences = [*_needs(view, versions, verbose), *_manylinux(view), *_python(view)]
     rows: list[tuple[str, list[str]]] = []
     for sentence in sentences:
         if sentence:
@@ -26,13 +28,16 @@ def floor_rows(target: TargetReport, verbose: bool) -> list[tuple[str, list[str]
     return rows
 
 
-def _needs(view: Mapping[str, object], versions: Sequence[Mapping[str, object]]) -> list[str]:
+def _needs(
+    view: Mapping[str, object], versions: Sequence[Mapping[str, object]], verbose: bool
+) -> list[str]:
     """``glibc 2.14, libstdc++ of GCC 5.1: Ubuntu 18.04, Debian 11, RHEL 8 or newer``."""
     parts = [_glibc(entry) for entry in versions if entry.get("family") == "GLIBC"]
     parts += _libstdcxx(view, [e for e in versions if e.get("family") in _LIBSTDCXX])
     if not parts:
         return []
     systems = [escape(name) for name in _strings(view, "systems")]
+    systems = systems if verbose else systems[:_SYSTEMS]
     where = f": {', '.join(systems)} or newer" if systems else ""
     return [", ".join(parts) + where]
 
@@ -40,7 +45,7 @@ def _needs(view: Mapping[str, object], versions: Sequence[Mapping[str, object]])
 def _glibc(entry: Mapping[str, object]) -> str:
     release, here = entry.get("release"), entry.get("here")
     text = f"glibc {escape(str(release))}" if release else escape(str(entry.get("needs")))
-    if isinstance(here, str):
+    if isinstance(here, str) and entry.get("met") is False:
         text += f" (here {escape(here.partition('_')[2])})"
     return text
 

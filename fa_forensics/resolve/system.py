@@ -6,6 +6,7 @@ want of a torch: the interpreter's own process has a glibc in any case.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,13 +41,15 @@ class SystemHere:
 
     ``unmet`` are versions that its glibc lacks, looked up where the file itself could not be
     resolved. ``unversioned`` is the newest GLIBCXX version under which the libstdc++ here exports
-    names that the file takes of it without saying a version; None also where it takes none
-    (torch's own libraries export many such names) and where that could not be looked up.
+    names that the file takes without saying a version, and that nothing else in its scope has;
+    None where that is none newer than the versions it asks for, or could not be looked up.
+    ``page_size`` is this machine's, in bytes.
     """
 
     libraries: tuple[SystemLibrary, ...]
     unmet: tuple[VersionMiss, ...] = ()
     unversioned: str | None = None
+    page_size: int | None = None
 
     def newest(self, family: str) -> tuple[str, str] | None:
         """(newest version of a family here, path of the library that defines it), or None."""
@@ -81,7 +84,12 @@ def system_here(
         return None  # why the loader cannot be modelled is said where the file was resolved
     libraries = tuple(library for path in paths.items() if (library := _read(*path)))
     unmet = () if resolution is not None else _unmet(elf, needs, libraries)
-    return SystemHere(libraries, unmet, _unversioned(floors, resolution, paths.get(LIBSTDCXX)))
+    return SystemHere(
+        libraries,
+        unmet,
+        _unversioned(floors, resolution, paths.get(LIBSTDCXX)),
+        os.sysconf("SC_PAGE_SIZE") if os.uname().machine == environment.machine else None,
+    )
 
 
 def _as_resolved(resolution: Resolution, wanted: Sequence[str]) -> dict[str, str]:

@@ -1,6 +1,18 @@
 """All rules, by name. A new rule is one function and one row here."""
 
-from fa_forensics.rules import abi, atlas, file, gpu, gpu_fit, libs, link, python
+from fa_forensics.rules import (
+    abi,
+    alignment,
+    atlas,
+    file,
+    floors,
+    gpu,
+    gpu_fit,
+    libs,
+    link,
+    own,
+    python,
+)
 from fa_forensics.rules.base import Rule
 
 ALL_RULES: tuple[Rule, ...] = (
@@ -11,6 +23,8 @@ ALL_RULES: tuple[Rule, ...] = (
     file.executable_stack,
     file.static_tls,
     file.no_section_headers,
+    alignment.segment_alignment,
+    floors.wheel_tag,
     libs.broken_torch,
     libs.cpu_only_torch,
     libs.other_cuda_major,
@@ -25,7 +39,7 @@ ALL_RULES: tuple[Rule, ...] = (
     link.torch_symbols,
     link.unlinked_symbols,
     link.library_symbols,
-    link.own_symbols,
+    own.own_symbols,
     abi.flavour_mismatch,
     abi.mixed_flavours,
     abi.other_torch_minor,
@@ -33,6 +47,8 @@ ALL_RULES: tuple[Rule, ...] = (
     python.other_platform,
     python.python_symbols,
     python.module_name,
+    python.outside_stable_abi,
+    python.newer_than_claimed,
     atlas.wrong_claim,
     gpu.damaged_container,
     gpu.witness_disagrees,

@@ -103,7 +103,7 @@ def other_torch_minor(ctx: Context) -> Sequence[Judged]:
     where = build_torch(ctx)
     if torch is None or where is None or ctx.resolution is None or ctx.stable_abi:
         return ()
-    if ctx.missing or ctx.missing_libraries or not ctx.uses_torch:
+    if ctx.missing or ctx.missing_libraries or not (ctx.uses_torch and ctx.uses_torch_names):
         return ()
     if same_minor(where[0], torch.release):
         return ()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fa_forensics.facts.elf.refusal import NOT_PAGE_ALIGNED
+from fa_forensics.facts.system_releases import asks_for_executable_stack, refuses_executable_stack
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.rules.base import RANK_FILE, RANK_NONE, Context, Judged
+from fa_forensics.rules.remedy import reinstall
 
 #: glibc.rtld.optional_static_tls, in bytes, as glibc ships it.
 STATIC_TLS_ROOM = 512
@@ -47,7 +50,7 @@ def cut_short(ctx: Context) -> Sequence[Judged]:
         f"{ctx.elf.expected_size:,} bytes are there",
         evidence=tuple(Evidence(text, ctx.elf.path) for text in ctx.elf.problems),
         notes=(note,),
-        help=_reinstall(ctx),
+        help=reinstall(ctx),
     )
     return (Judged(RANK_FILE, finding),)
 
@@ -62,14 +65,14 @@ def damaged_tables(ctx: Context) -> Sequence[Judged]:
         confidence="medium",
         title=f"{ctx.name} is damaged: a table that the loader needs cannot be read",
         evidence=tuple(Evidence(text, ctx.elf.path) for text in ctx.elf.problems),
-        help=_reinstall(ctx),
+        help=reinstall(ctx),
     )
     return (Judged(RANK_FILE, finding),)
 
 
 def not_loadable(ctx: Context) -> Sequence[Judged]:
     """FA104: an ELF file that dlopen refuses by its headers: an object file, a program."""
-    if ctx.elf.cut_short or wrong_machine(ctx) or ctx.elf.refusal is None:
+    if ctx.elf.cut_short or wrong_machine(ctx) or ctx.elf.refusal in (None, NOT_PAGE_ALIGNED):
         return ()
     finding = Finding(
         code="FA104",
@@ -83,20 +86,34 @@ def not_loadable(ctx: Context) -> Sequence[Judged]:
 
 def executable_stack(ctx: Context) -> Sequence[Judged]:
     """FA105: the file asks for an executable stack, which glibc 2.41 and later refuse in dlopen."""
-    if not ctx.elf.executable_stack:
+    flagged = ctx.elf.executable_stack
+    if flagged is None and not ctx.elf.segments:
         return ()
+    if not asks_for_executable_stack(flagged, ctx.elf.machine):
+        return ()
+    glibc = ctx.system.glibc if ctx.system is not None else None
+    variables = ctx.environment.variables if ctx.environment is not None else {}
+    refused = glibc is not None and refuses_executable_stack(
+        glibc, variables.get("GLIBC_TUNABLES", "")
+    )
+    says = "PT_GNU_STACK has the flag X"
+    if flagged is None:
+        says = "no PT_GNU_STACK, which on this machine means an executable stack"
+    title = f"{ctx.name} asks for an executable stack"
     finding = Finding(
         code="FA105",
-        severity="warning",
+        severity="error" if refused else "warning",
         confidence="high",
-        title=f"{ctx.name} asks for an executable stack",
-        evidence=(Evidence("PT_GNU_STACK has the flag X", ctx.elf.path, "program headers"),),
+        title=f"{title}, which glibc {glibc} here refuses" if refused else title,
+        evidence=(Evidence(says, ctx.elf.path, "program headers"),),
         notes=(
             "glibc 2.41 and later, and hardened kernels before that, refuse such a file: "
             '"cannot enable executable stack as shared object requires".',
+            "It is rarely meant: an assembler source without .note.GNU-stack is enough. A build "
+            "with -Wl,-z,noexecstack has none.",
         ),
     )
-    return (Judged(RANK_NONE, finding),)
+    return (Judged(RANK_FILE if refused else RANK_NONE, finding),)
 
 
 def static_tls(ctx: Context) -> Sequence[Judged]:
@@ -139,14 +156,3 @@ def no_section_headers(ctx: Context) -> Sequence[Judged]:
         ),
     )
     return (Judged(RANK_NONE, finding),)
-
-
-def _reinstall(ctx: Context) -> tuple[str, ...]:
-    from fa_forensics.rules.remedy import distribution_name, pip
-
-    name = distribution_name(ctx)
-    if name is None:
-        return ()
-    version = ctx.distribution.version if ctx.distribution else None
-    wanted = f"{name}=={version}" if version and "+" not in version else name
-    return (pip(ctx, f"install --force-reinstall --no-deps --no-cache-dir {wanted}"),)

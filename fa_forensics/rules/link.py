@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import readable
 from fa_forensics.facts.owner import OWN, PYTHON, STABLE, is_torch, owner_of_library, title_of
+from fa_forensics.facts.system_releases import FAMILIES, brings, newest
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.resolve.explain import Missing
 from fa_forensics.resolve.resolution import Library
@@ -175,10 +176,11 @@ def driver_libraries(ctx: Context) -> Sequence[Judged]:
 
 def versions(ctx: Context) -> Sequence[Judged]:
     """FA203: a loaded library does not define a symbol version that is needed of it."""
-    if ctx.resolution is None:
-        return ()
+    if ctx.resolution is not None:
+        misses = ctx.resolution.version_misses
+    else:
+        misses = ctx.system.unmet if ctx.system is not None else ()
     grouped: dict[tuple[str, str, str], list[str]] = {}
-    misses = ctx.resolution.version_misses
     for miss in misses:
         key = (miss.needed_by, miss.soname, miss.provider)
         grouped.setdefault(key, []).append(miss.version)
@@ -188,7 +190,7 @@ def versions(ctx: Context) -> Sequence[Judged]:
         who = ctx.name if own else os.path.basename(needing)
         defined = next(m.provided for m in misses if m.provider == provider)
         family = needed[-1].split("_")[0]
-        newest = [v for v in defined if v.startswith(family + "_")]
+        of_family = [v for v in defined if v.startswith(family + "_")]
         finding = Finding(
             code="FA203",
             severity="error",
@@ -198,12 +200,15 @@ def versions(ctx: Context) -> Sequence[Judged]:
             evidence=(
                 Evidence(f"needs {', '.join(needed)}", needing, ".gnu.version_r"),
                 Evidence(
-                    f"defines up to {_newest(newest)}" if newest else "defines no such version",
+                    f"defines up to {_newest(of_family)}"
+                    if of_family
+                    else "defines no such version",
                     provider,
                     ".gnu.version_d",
                 ),
             ),
             notes=(
+                *_brought(needed),
                 "The file needs a build made for a system as old as this one: a manylinux wheel, "
                 "or a build from source on this machine.",
             ),
@@ -211,6 +216,13 @@ def versions(ctx: Context) -> Sequence[Judged]:
         )
         judged.append(Judged(RANK_VERSION + place, finding))
     return judged
+
+
+def _brought(needed: Sequence[str]) -> tuple[str, ...]:
+    """What first has the newest version of each family that is lacking: a sentence for each."""
+    tops = [newest(needed, family) for family in FAMILIES]
+    found = [(top, brings(top)) for top in tops if top is not None]
+    return tuple(f"{top} comes with {source}." for top, source in found if source is not None)
 
 
 def _newest(names: Sequence[str]) -> str:
@@ -281,28 +293,6 @@ def library_symbols(ctx: Context) -> Sequence[Judged]:
         )
         judged.append(Judged(symbol_rank(first), finding))
     return judged
-
-
-def own_symbols(ctx: Context) -> Sequence[Judged]:
-    """FA205: a name of the extension itself that neither it nor a sibling library defines."""
-    items = [m for m in ctx.causes if m.owner == OWN]
-    if not items:
-        return ()
-    finding = Finding(
-        code="FA205",
-        severity="error",
-        confidence="medium",
-        title=f"nothing defines {readable(items[0].demangled)}"
-        + others(len(items) - 1, "other symbol")
-        + ", which is the package's own",
-        evidence=symbol_evidence(ctx, items),
-        notes=(
-            "No torch release ever decides this: a source file was left out of the build, or a "
-            "library of the same package is missing or of another version.",
-        ),
-        help=build_for_this_torch(ctx),
-    )
-    return (Judged(symbol_rank(items[0]), finding),)
 
 
 def dependency_symbols(ctx: Context) -> Sequence[Judged]:

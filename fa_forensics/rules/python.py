@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fa_forensics.facts.floors import Claim
 from fa_forensics.facts.owner import PYTHON
+from fa_forensics.facts.stable_abi import newer_than
 from fa_forensics.report import Evidence, Finding
+from fa_forensics.resolve.explain import Missing
 from fa_forensics.rules.base import RANK_IMPORT, RANK_NONE, Context, Judged, symbol_rank
 from fa_forensics.rules.evidence import symbol_evidence
 from fa_forensics.rules.remedy import build_for_this_torch
@@ -76,10 +79,102 @@ def python_symbols(ctx: Context) -> Sequence[Judged]:
         title=f"Python {ctx.environment.version} does not export {items[0].binding.symbol}"
         + (f" and {len(items) - 1} more" if len(items) > 1 else ""),
         evidence=symbol_evidence(ctx, items),
-        notes=("The file was compiled for another Python version.",),
+        notes=("The file was compiled for another Python version.", *_came_later(ctx, items)),
         help=build_for_this_torch(ctx),
     )
     return (Judged(symbol_rank(items[0]), finding),)
+
+
+def _came_later(ctx: Context, items: Sequence[Missing]) -> tuple[str, ...]:
+    """Which Python brought those of the names that its stable ABI has: a sentence, or none."""
+    version = _python_version(ctx)
+    if version is None:
+        return ()
+    later = newer_than((m.binding.symbol for m in items), version)
+    if not later:
+        return ()
+    name = max(later, key=lambda n: later[n])
+    return (f"{name} came with Python {later[name][0]}.{later[name][1]}.",)
+
+
+def _python_version(ctx: Context) -> tuple[int, int] | None:
+    """(3, 11) of the environment's interpreter; None where it is not CPython or not known."""
+    environment = ctx.environment
+    if environment is None or environment.implementation != "cpython":
+        return None
+    found = re.match(r"3\.(\d{1,3})(?!\d)", environment.version_short)
+    return (3, int(found[1])) if found else None
+
+
+def outside_stable_abi(ctx: Context) -> Sequence[Judged]:
+    """FA408: the file claims Python's stable ABI, but uses C names that are not part of it."""
+    python = ctx.floors.python if ctx.floors is not None else None
+    if python is None or not python.outside:
+        return ()
+    names = python.outside
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    finding = Finding(
+        code="FA408",
+        severity="warning",
+        confidence="high",
+        title=f"{ctx.name} claims Python's stable ABI, but uses {names[0]}{more}, which is not "
+        "part of it",
+        evidence=tuple(
+            Evidence(f"needs {name}", ctx.elf.path, ".dynsym", None, name) for name in names
+        ),
+        notes=(
+            "Such names may go or change their meaning with any release of Python; pip and "
+            "Python take the claim (abi3) to mean that the file runs with all later ones.",
+        ),
+    )
+    return (Judged(RANK_NONE, finding),)
+
+
+def newer_than_claimed(ctx: Context) -> Sequence[Judged]:
+    """FA409: C names of Python that are newer than the Python the file claims to run with.
+
+    An error where the interpreter here is too old and nothing else said so, because the file
+    was not resolved.
+    """
+    floors = ctx.floors
+    if floors is None or floors.python is None or floors.python.floor is None:
+        return ()
+    floor, names = floors.python.floor, floors.python.newest
+    claimed = _claimed_python(floors.claim)
+    here = _python_version(ctx) if ctx.resolution is None else None
+    too_old = here is not None and here < floor
+    if not too_old and (claimed is None or claimed >= floor):
+        return ()
+    needs = f"needs Python {floor[0]}.{floor[1]} ({', '.join(names[:3])})"
+    if too_old and here is not None:
+        title = f"{ctx.name} {needs}, this environment has {here[0]}.{here[1]}"
+    else:
+        assert claimed is not None
+        title = f"the wheel's tag cp{claimed[0]}{claimed[1]} promises Python {claimed[0]}."
+        title += f"{claimed[1]} or newer, but {ctx.name} {needs}"
+    finding = Finding(
+        code="FA409",
+        severity="error" if too_old else "warning",
+        confidence="high",
+        title=title,
+        evidence=tuple(
+            Evidence(f"needs {name}", ctx.elf.path, ".dynsym", None, name) for name in names
+        ),
+        notes=(
+            f"These names came into Python's stable ABI with {floor[0]}.{floor[1]}; an older "
+            "Python does not export them.",
+        ),
+        help=build_for_this_torch(ctx) if too_old else (),
+    )
+    return (Judged(RANK_IMPORT if too_old else RANK_NONE, finding),)
+
+
+def _claimed_python(claim: Claim | None) -> tuple[int, int] | None:
+    """The oldest Python that a wheel for the stable ABI is tagged for: cp39 is (3, 9)."""
+    if claim is None or not claim.stable_abi:
+        return None
+    tags = [re.fullmatch(r"cp3(\d{1,3})", tag) for tag in claim.python_tags]
+    return min(((3, int(found[1])) for found in tags if found), default=None)
 
 
 def module_name(ctx: Context) -> Sequence[Judged]:

@@ -276,6 +276,16 @@ def _pinned(name: str, version: str) -> str:
     return f"{name}=={public}" if public else name
 
 
+def reinstall(ctx: Context) -> tuple[str, ...]:
+    """Get the very same release of the file's package once more, for a file that is damaged."""
+    name = distribution_name(ctx)
+    if name is None:
+        return ()
+    version = ctx.distribution.version if ctx.distribution else None
+    wanted = f"{name}=={version}" if version and "+" not in version else name
+    return (pip(ctx, f"install --force-reinstall --no-deps --no-cache-dir {wanted}"),)
+
+
 def import_command(ctx: Context) -> tuple[str, ...]:
     """Import the package as its own code does it, siblings first."""
     row = package_row(ctx)

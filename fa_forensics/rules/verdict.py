@@ -44,6 +44,9 @@ def static_verdict(ctx: Context, findings: Sequence[Finding]) -> tuple[str, str]
     here = f"torch {torch.version}" if torch else "this environment"
     if ctx.judged_in_part:
         return LINKS, f"all {count} torch and CUDA symbols it needs have a provider in {here}"
+    if not ctx.uses_torch_names:
+        said = "it lists libraries of torch, but takes no name of them"
+        return LOADS, f"all {count} symbols it needs have a provider in {here}; {said}"
     if ctx.stable_abi:
         return LOADS, f"all {count} symbols it needs have a provider in {here}; {_stable(ctx)}"
     return _by_build_torch(ctx, count, here)

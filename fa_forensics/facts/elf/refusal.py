@@ -16,6 +16,9 @@ DF_1_NOOPEN, DF_1_PIE = 0x40, 0x0800_0000
 _OS_ABIS = (0, 3)
 #: Elf64_Phdr has 56 bytes.
 _PHENTSIZE = 56
+#: The smallest page of any machine that torch runs on; larger ones refuse more files.
+SMALLEST_PAGE = 4096
+NOT_PAGE_ALIGNED = "ELF load command address/offset not page-aligned"
 
 
 def loader_refusal(dynamic: DynamicObject) -> str | None:
@@ -48,7 +51,10 @@ def _header_refusal(image: ElfImage) -> str | None:
 
 
 def _type_refusal(image: ElfImage, dynamic: DynamicObject) -> str | None:
-    if not any(segment.type == PT_LOAD for segment in image.segments):
+    loads = [segment for segment in image.segments if segment.type == PT_LOAD]
+    if any((segment.address - segment.offset) % SMALLEST_PAGE for segment in loads):
+        return NOT_PAGE_ALIGNED
+    if not loads:
         return "object file has no loadable segments"
     if image.type == ET_EXEC:
         return "cannot dynamically load executable"
