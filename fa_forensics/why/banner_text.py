@@ -26,12 +26,15 @@ def xformers(seen: Seen) -> Answer:
     detail, text = seen.mention.detail, " ".join((seen.mention.line, *seen.mention.detail.values()))
     torch, python = _TORCH.search(text), _PYTHON.search(text)
     built = detail.get("built_torch") or (torch["built"] if torch else None)
-    have = detail.get("torch") or (torch["have"] if torch else None) or seen.torch
+    have = detail.get("here_torch") or (torch["have"] if torch else None) or seen.torch
+    pythons = [detail.get("built_python"), detail.get("here_python")]
+    if python is not None:
+        pythons = [python["built"], python["have"]]
     notes = [
         "What really failed is hidden: the loader's message comes with the variable of the first "
         "command.",
     ]
-    if python is not None and _minor(python["built"]) == _minor(python["have"]):
+    if pythons[0] and pythons[1] and _minor(pythons[0]) == _minor(pythons[1]):
         notes.append("Python's patch release plays no part: only the minor version counts.")
     helps = [
         f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info",
@@ -81,7 +84,7 @@ def kernels_variant(seen: Seen) -> Answer:
     )
     have = seen.torch
     stated = re.search(r"environment Torch version \((\d+\.\d+)\)", text)
-    have = stated[1] if stated else have
+    have = seen.mention.detail.get("here_torch") or (stated[1] if stated else have)
     cause = "The repository of kernels has no file that was built for this system"
     if variants and have:
         shown = ", ".join(f"{major}.{minor}" for major, minor in variants[:8])
@@ -100,7 +103,7 @@ def kernels_variant(seen: Seen) -> Answer:
         major, minor = variants[-1]
         torches = (f'{seen.pip} install "torch=={major}.{minor}.*"',)
     return seen.answer(
-        "symbol-drift", NO_FILE, cause, owner=seen.mention.detail.get("repository") or "kernels",
+        "symbol-drift", NO_FILE, cause, owner=seen.mention.detail.get("kernel") or "kernels",
         direction=direction, confidence="high",
         help=(
             f"{seen.pip} install --upgrade kernels",
@@ -178,6 +181,10 @@ def crash(seen: Seen) -> Answer:
     """``Aborted (core dumped)``, ``Segmentation fault``: no symbol is missing."""
     package = package_in(seen)
     torch = seen.torch
+    if seen.mention.detail.get("pybind11"):
+        from fa_forensics.why.python_text import pybind_crash
+
+        return pybind_crash(seen)
     what = "aborted" if re.search(r"abort|SIGABRT", seen.mention.line, re.IGNORECASE) else "crashed"
     name = package or "an extension"
     cause = (
@@ -268,12 +275,84 @@ def _is_preview(version: str) -> bool:
     return bool(re.search(r"dev\d|\da0|nightly|\+git", version))
 
 
+def no_operator(seen: Seen) -> Answer:
+    """``No operator found for memory_efficient_attention_forward``: no kernel of xformers fits."""
+    cause = (
+        "xformers has no kernel for what it was given. Two causes fit: its compiled part did not "
+        'load (the list below the message then says "wasn\'t build with CUDA support"), or each '
+        "kernel refuses the GPU, the type or the shape, for the reason that the list names."
+    )
+    return seen.answer(
+        "wrong-torch", BANNER, cause, owner="xformers", direction="unknown", confidence="medium",
+        help=(f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info", _look(seen, "xformers")),
+        notes=("The first command tells the two apart.",),
+    )  # fmt: skip
+
+
+def no_cuda_binary(seen: Seen) -> Answer:
+    """bitsandbytes found no library for torch's CUDA version and goes on with its CPU library."""
+    file = (seen.mention.file or "").rpartition("/")[2]
+    missing = f" ({file})" if file else ""
+    cause = (
+        f"bitsandbytes has no library{missing} for the CUDA version of this torch, or did not find "
+        "the CUDA runtime, and goes on with its CPU library: what is missing later follows from "
+        "that."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="bitsandbytes", direction="none",
+        confidence="medium",
+        help=(
+            f"{seen.python} -m bitsandbytes",
+            f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
+        ),
+        notes=("Each release holds libraries for the CUDA versions of its time.",),
+    )  # fmt: skip
+
+
+def hip_error(seen: Seen) -> Answer:
+    """HIP's errors at run time."""
+    line = seen.mention.line
+    gpu = seen.mention.detail.get("sm")
+    if re.search(r"NoBinaryForGpu|TensileLibrary|invalid device function", line):
+        cause = (
+            f"The ROCm build has no code for this GPU{f' ({gpu})' if gpu else ''}: its list of gfx "
+            "targets does not hold it."
+        )
+        confidence = "high"
+    else:
+        cause = "The HIP runtime (ROCm) reports an error of its own; the text does not say more."
+        confidence = "low"
+    return seen.answer(
+        "rocm", "FA504", cause, owner="hip", direction="none", confidence=confidence,
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.version.hip, "
+            "torch.cuda.get_arch_list())'",
+            "rocminfo | grep gfx",
+        ),
+    )  # fmt: skip
+
+
+def nccl(seen: Seen) -> Answer:
+    """NCCL's errors, which only say that something failed on some rank."""
+    return seen.answer(
+        "unrecognised", "FA899",
+        "NCCL says that a call failed, and not why: the cause is the first error of any rank, or "
+        "NCCL's own log.",
+        owner="nccl", direction="unknown", confidence="high",
+        help=("NCCL_DEBUG=INFO python SCRIPT.py",),
+    )  # fmt: skip
+
+
 ANSWERERS: dict[str, Answerer] = {
     "xformers-banner": xformers,
     "kernels-variant": kernels_variant,
     "stop-iteration-so": stop_iteration,
-    "wrapper": wrapped,
+    "import-wrapper": wrapped,
     "segfault": crash,
     "abort": crash,
     "windows": windows,
+    "xformers-no-operator": no_operator,
+    "cuda-setup-failed": no_cuda_binary,
+    "hip-error": hip_error,
+    "nccl": nccl,
 }

@@ -58,7 +58,8 @@ def _library(seen: Seen, library: str) -> Answer:
         where = "the NVIDIA driver" if library == "cuda" else "the CUDA toolkit"
         notes.append(
             f"{file} (without a number) comes with the development files of {where}; the pip "
-            "wheels bring the numbered library alone. Where the toolkit is there, CUDA_HOME must name it."
+            "wheels bring the numbered library alone. Where the toolkit is there, CUDA_HOME must "
+            "name it."
         )
     return seen.answer(
         "missing-library", COMPILE, cause, owner=file, direction="none", confidence="high",
@@ -114,7 +115,9 @@ def cuda_mismatch(seen: Seen) -> Answer:
     """``The detected CUDA version (X) mismatches the version used to compile PyTorch (Y)``."""
     detail, line = seen.mention.detail, seen.mention.line
     numbers = re.findall(r"\((\d{1,2}\.\d{1,2})\)", line)
-    toolkit = detail.get("cuda") or (numbers[0] if numbers else None) or seen.versions.get("cuda")
+    toolkit = (
+        detail.get("toolkit") or (numbers[0] if numbers else None) or seen.versions.get("cuda")
+    )
     torch = detail.get("torch_cuda") or (numbers[1] if len(numbers) > 1 else None)
     torch = torch or seen.torch_cuda
     cause = "The nvcc that was found is of another CUDA major version than torch was built with"
@@ -133,9 +136,9 @@ def cuda_mismatch(seen: Seen) -> Answer:
             f"CUDA_HOME={path} {seen.pip} install --no-build-isolation PACKAGE",
         ),
         notes=(
-            "CUDA_HOME decides which nvcc is taken, before PATH. The other way out is a torch built "
-            "for the toolkit's major version. nvidia-smi's CUDA version is the driver's and plays no "
-            "part in this.",
+            "CUDA_HOME decides which nvcc is taken, before PATH. The other way out is a torch that "
+            "was built for the toolkit's major version. The CUDA version that nvidia-smi shows is "
+            "the driver's and plays no part in this.",
         ),
     )  # fmt: skip
 

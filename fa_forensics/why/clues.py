@@ -33,8 +33,10 @@ _HOPPER = re.compile(r"\bhopper[/.]|flash_attn_3|flashattn_hopper|FlashAttention
 def gpus_of(seen: Seen) -> tuple[Gpu, ...]:
     """The GPU that the text names; without one, and where it is about here, this machine's."""
     detail, versions = seen.mention.detail, seen.versions
-    texts = (
+    texts = (  # a name says more than a number, and both more than the rest of the text
         detail.get("gpu"),
+        detail.get("sm"),
+        detail.get("arch"),
         detail.get("capability"),
         versions.get("capability"),
         versions.get("gpu"),
@@ -79,9 +81,8 @@ def called(gpu: Gpu) -> str:
 def driver_of(seen: Seen) -> Driver | None:
     """The driver that the text names, else this machine's where the text is about here."""
     version = seen.versions.get("driver")
-    stated = cuda_version(
-        seen.mention.detail.get("driver_cuda") or seen.versions.get("driver_cuda")
-    )
+    told = seen.mention.detail.get("found") or seen.versions.get("driver_cuda")
+    stated = cuda_version(told)
     if version is not None or stated is not None:
         return Driver(version, stated or _cuda_of_driver(version))
     if seen.elsewhere:

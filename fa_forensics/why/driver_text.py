@@ -144,8 +144,76 @@ def image_invalid(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def mismatch(seen: Seen) -> Answer:
+    """Two parts of the driver that are not of one version, or compatibility libraries misplaced."""
+    line = seen.mention.line.lower()
+    if "forward compatibility" in line or "compatnotsupported" in line:
+        cause = (
+            "The forward-compatibility libraries (cuda-compat) are loaded in place of the driver's "
+            "own libcuda.so.1, and this GPU is none that they are made for: they serve data-centre "
+            "GPUs alone."
+        )
+        helps: tuple[str, ...] = ("ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH", _SMI)
+        notes = (
+            "Take the directory with compat in its name off LD_LIBRARY_PATH, or use an image for "
+            "the CUDA version that the driver supports.",
+        )
+    else:
+        cause = (
+            "The driver's library and its kernel module are of two versions: the driver was "
+            "updated while the old module was loaded, or a container brings a libcuda of its own."
+        )
+        helps = ("cat /proc/driver/nvidia/version; ls -l /usr/lib/x86_64-linux-gnu/libcuda.so*",)
+        notes = ("After an update of the driver the machine must be restarted.",)
+    return seen.answer(
+        KIND, CODE, cause, owner=OWNER, direction="none", confidence="high", help=helps,
+        notes=notes,
+    )  # fmt: skip
+
+
+def no_device(seen: Seen) -> Answer:
+    """No driver, or no GPU that this process may see."""
+    if "driver" in seen.mention.line.lower():
+        cause = "There is no NVIDIA driver for this process: torch found none on the system."
+    else:
+        cause = (
+            "The driver is there and shows this process no GPU: CUDA_VISIBLE_DEVICES hides them, "
+            "the container was started without GPUs, or the process was forked after CUDA started."
+        )
+    return seen.answer(
+        KIND, "FA209", cause, owner=OWNER, direction="none", confidence="medium",
+        help=(_SMI, "echo CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES"),
+        notes=(
+            "A container needs --gpus all, and the NVIDIA container toolkit on its host.",
+            "A build does not need a GPU: name the architectures instead (TORCH_CUDA_ARCH_LIST).",
+        ),
+    )  # fmt: skip
+
+
+def torch_without_cuda(seen: Seen) -> Answer:
+    """``Torch not compiled with CUDA enabled``: a CPU build of torch."""
+    torch = f"torch {seen.torch}" if seen.torch else "The torch that is imported"
+    cause = (
+        f"{torch} is a build without CUDA: the driver and the GPU play no part. A later "
+        "installation often replaces a CUDA build by it."
+    )
+    release = seen.torch.split("+")[0] if seen.torch else ""
+    pinned = f'"torch=={release}"' if release else "torch"
+    return seen.answer(
+        "wrong-torch", "FA601", cause, owner="torch", direction="none", confidence="high",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
+            f"{seen.pip} install --force-reinstall --no-cache-dir {pinned}",
+        ),
+        notes=("None in the first line is a CPU build.",),
+    )  # fmt: skip
+
+
 ANSWERERS: dict[str, Answerer] = {
     "driver-too-old": too_old,
     "unsupported-toolchain": unsupported_toolchain,
     "image-invalid": image_invalid,
+    "driver-mismatch": mismatch,
+    "no-device": no_device,
+    "torch-without-cuda": torch_without_cuda,
 }

@@ -30,7 +30,7 @@ _STARTS = (
 
 def invalid_elf(seen: Seen) -> Answer:
     """``invalid ELF header``: the first bytes are none of a library."""
-    path = seen.mention.library or seen.mention.file or ""
+    path = _path(seen)
     found = _first_bytes(seen, path)
     owner = _owner(seen, path)
     name = base(path) or "The file"
@@ -62,7 +62,7 @@ def invalid_elf(seen: Seen) -> Answer:
 
 def too_short(seen: Seen) -> Answer:
     """``file too short``: empty, or cut off."""
-    path = seen.mention.library or seen.mention.file or ""
+    path = _path(seen)
     owner = _owner(seen, path)
     cause = (
         f"{base(path) or 'The file'} is empty or cut off: a download, a copy or a full disk ended "
@@ -76,7 +76,7 @@ def too_short(seen: Seen) -> Answer:
 
 def wrong_class(seen: Seen) -> Answer:
     """``wrong ELF class: ELFCLASS32``, ``Exec format error``: another machine's file."""
-    path = seen.mention.library or seen.mention.file or ""
+    path = _path(seen)
     owner = _owner(seen, path)
     name = base(path) or "The file"
     bits = re.search(r"ELFCLASS(32|64)", seen.mention.line)
@@ -98,7 +98,7 @@ def wrong_class(seen: Seen) -> Answer:
 
 def static_tls(seen: Seen) -> Answer:
     """``cannot allocate memory in static TLS block``: not a matter of memory."""
-    path = seen.mention.library or seen.mention.file or ""
+    path = _path(seen)
     name = base(path) or "the library"
     cause = (
         f"{name} keeps thread-local variables in the block that is sized when the process starts, "
@@ -128,7 +128,7 @@ def static_tls(seen: Seen) -> Answer:
 
 def executable_stack(seen: Seen) -> Answer:
     """``cannot enable executable stack as shared object requires``."""
-    path = seen.mention.library or seen.mention.file or ""
+    path = _path(seen)
     name = base(path) or "The file"
     line = seen.mention.line
     reason = "this system refuses that"
@@ -156,7 +156,7 @@ def executable_stack(seen: Seen) -> Answer:
 
 def misaligned(seen: Seen) -> Answer:
     """``ELF load command address/offset not properly aligned`` and its like."""
-    path = seen.mention.library or seen.mention.file or ""
+    path = _path(seen)
     name = base(path) or "The file"
     line = seen.mention.line
     copied = _COPIED.search(name) is not None
@@ -256,6 +256,56 @@ def _machine_in(name: str) -> str | None:
     return found[1] if found else None
 
 
+def map_refused(seen: Seen) -> Answer:
+    """``failed to map segment from shared object``: the kernel refuses to map it as code."""
+    path = _path(seen)
+    name = base(path) or "the file"
+    why = "its file system is mounted noexec (often /tmp), or a security module forbids it"
+    if "Cannot allocate memory" in seen.mention.line:
+        why = "address space or memory is used up (ulimit -v, a container's limit)"
+    cause = f"The kernel refuses to map {name} as code: {why}. The file itself is not at fault."
+    return seen.answer(
+        LOADER, "FA890", cause, owner=_owner(seen, path), direction="none", confidence="medium",
+        help=(f"findmnt -T {_quoted(path)} -o TARGET,OPTIONS", "ulimit -v"),
+        notes=("TORCH_EXTENSIONS_DIR and TMPDIR can name a directory that allows execution.",),
+    )  # fmt: skip
+
+
+def damaged_elf(seen: Seen) -> Answer:
+    """The loader's other complaints about a file's tables."""
+    path = _path(seen)
+    owner = _owner(seen, path)
+    cause = (
+        f"{base(path) or 'The file'} is an ELF file that the loader cannot use: it is damaged, was "
+        "rewritten by a tool, or is no shared library at all (an object file, a program)."
+    )
+    return seen.answer(
+        DAMAGED, "FA104", cause, owner=owner, direction="none", confidence="high",
+        help=(f"fa-forensics inspect {_quoted(path)}", *_reinstall(seen, owner)),
+        notes=_innocent(owner, seen),
+    )  # fmt: skip
+
+
+def processor_level(seen: Seen) -> Answer:
+    """``CPU ISA level is lower than required``, ``Illegal instruction``: an older processor."""
+    path = _path(seen)
+    cause = (
+        f"{base(path) or 'The code'} was compiled for a newer processor than this one has (AVX2, "
+        "AVX-512 or the like)."
+    )
+    return seen.answer(
+        MACHINE, "FA101", cause, owner=_owner(seen, path), direction="none",
+        confidence="high" if "ISA" in seen.mention.line else "medium",
+        help=("grep -m1 -o -w -e avx -e avx2 -e avx512f /proc/cpuinfo; lscpu",),
+        notes=("A virtual machine may hide what the processor has.",),
+    )  # fmt: skip
+
+
+def _path(seen: Seen) -> str:
+    """The file that the message is about."""
+    return seen.mention.file or seen.mention.library or ""
+
+
 ANSWERERS: dict[str, Answerer] = {
     "invalid-elf": invalid_elf,
     "file-too-short": too_short,
@@ -264,4 +314,7 @@ ANSWERERS: dict[str, Answerer] = {
     "static-tls": static_tls,
     "exec-stack": executable_stack,
     "misaligned": misaligned,
+    "map-refused": map_refused,
+    "damaged-elf": damaged_elf,
+    "cpu-level": processor_level,
 }

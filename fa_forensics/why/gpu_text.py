@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits
@@ -321,10 +322,22 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def lost_function(seen: Seen) -> Answer:
+    """``named symbol not found``, ``an illegal instruction was encountered`` on the GPU."""
+    answer = no_kernel(seen)
+    note = (
+        "The text fits a fault of the kernel itself too; that the code is for another GPU is the "
+        "first thing to rule out."
+    )
+    return replace(answer, confidence="low", notes=(note, *answer.notes))
+
+
 ANSWERERS: dict[str, Answerer] = {
     "no-kernel-image": no_kernel,
     "invalid-device-function": no_kernel,
     "gpu-not-supported-by-torch": torch_lacks_gpu,
     "ampere-only": ampere_only,
     "arch-unsupported-by-nvcc": compiler_lacks_arch,
+    "named-symbol-not-found": lost_function,
+    "illegal-instruction": lost_function,
 }

@@ -23,22 +23,26 @@ def answerers() -> Mapping[str, Answerer]:
         api_change,
         banner_text,
         build_text,
+        call_text,
         driver_text,
         file_text,
         gpu_text,
         library_text,
         python_text,
         symbol_text,
+        toolchain_text,
     )
 
     modules = (
         api_change,
         banner_text,
         build_text,
+        call_text,
         driver_text,
         file_text,
         gpu_text,
         python_text,
+        toolchain_text,
         symbol_text,
         library_text,
     )

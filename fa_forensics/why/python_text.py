@@ -203,7 +203,39 @@ def _key_note(seen: Seen) -> tuple[str, ...]:
     return (f"The key in the wheel of torch {build.release}: {build.pybind11}.",)
 
 
+def renamed_module(seen: Seen) -> Answer:
+    """``dynamic module does not define module export function``: the file's name is not its own."""
+    function = seen.mention.detail.get("function", "")
+    wanted = f" ({function})" if function else ""
+    cause = (
+        f"The file was found under a module name that it does not define{wanted}: it was renamed, "
+        "or it is a library for torch.ops.load_library or ctypes and no Python module."
+    )
+    return seen.answer(
+        "python-abi", "FA403", cause, owner=seen.package, direction="none", confidence="high",
+        help=(
+            f"nm -D {_quoted(seen.mention.file or 'FILE')} | grep PyInit_",
+            seen.inspect_command(),
+        ),
+    )  # fmt: skip
+
+
+def python_mismatch(seen: Seen) -> Answer:
+    """``Python version mismatch: module was compiled for 3.8 ...``."""
+    built, running = seen.mention.detail.get("built"), seen.mention.detail.get("running")
+    cause = "The module was compiled for another Python than the one that imports it"
+    if built and running:
+        cause += f": for {built}, and {running} runs"
+    return seen.answer(
+        "python-abi", OTHER_PYTHON, f"{cause}.", owner=seen.package, direction="none",
+        confidence="high", help=(seen.inspect_command(),),
+        notes=("It must be built again with the Python that runs it.",),
+    )  # fmt: skip
+
+
 ANSWERERS: dict[str, Answerer] = {
     "no-module": no_module,
     "pybind11-crash": pybind_crash,
+    "no-init": renamed_module,
+    "python-mismatch": python_mismatch,
 }

@@ -1,0 +1,149 @@
+"""Answers about calls that a package refuses, and about names registered twice or not at all."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.flash_limits import parameters
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import flash_rows, gpus_of, package_in, version_of
+from fa_forensics.why.seen import Answerer, Seen
+
+
+def flash_limit(seen: Seen) -> Answer:
+    """A limit of FlashAttention itself: type, head dimension, GPU of the backward pass."""
+    package = package_in(seen) or "flash-attn"
+    said = seen.mention.detail.get("said") or seen.mention.line
+    rows = flash_rows(seen, package)
+    cause = (
+        f'{package} refuses the call by a check of its own ("{said[:120].rstrip(". ")}"): its file '
+        "is loaded and fits; what was passed is beyond what it serves."
+    )
+    notes = []
+    if rows:
+        row = rows[-1]
+        notes.append(
+            f"{row.name} takes {', '.join(row.dtypes)} and head dimensions up to "
+            f"{row.head_dim_max}; GPUs {', '.join(row.gpus)}."
+        )
+        if row.backward:
+            notes.append(f"Its backward pass: {row.backward}.")
+    if re.search(r"fp16|bf16|half|dtype|data type", said, re.IGNORECASE):
+        notes.append(
+            "Tensors in float32 are refused: load the model in bfloat16 or float16, or run it "
+            "under torch.autocast."
+        )
+    gpus = gpus_of(seen)[:1]
+    if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
+        from fa_forensics.why.gpu_text import ampere_only
+
+        return ampere_only(seen)
+    return seen.answer(
+        "gpu-arch", "FA507", cause, owner=package, direction="none", confidence="high",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.cuda.get_device_name(), "
+            "torch.cuda.get_device_capability())'",
+        ),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def wrong_arguments(seen: Seen) -> Answer:
+    """``f() missing 1 required positional argument``, ``takes 21 positional arguments but 22``."""
+    detail = seen.mention.detail
+    function = detail.get("function", "").rpartition(".")[2]
+    package = package_in(seen)
+    called = f"{function}()" if function else "the function"
+    cause = (
+        f"{called} is there with other parameters than its caller passes: caller and callee are of "
+        "different releases. Which of the two is the older one, the text does not say."
+    )
+    if detail.get("sort") == "results":
+        cause = (
+            f"The call returns another number of values (expected {detail.get('expected', '?')}"
+            f", got {detail.get('got', '?')}) than its caller unpacks: caller and callee are of "
+            "different releases."
+        )
+    notes = []
+    version = version_of(seen, "flash-attn")
+    known = parameters(version, function) if version and function else None
+    if known is not None:
+        notes.append(f"flash-attn {version} has {function}({', '.join(known)}).")
+    helps = [f"{seen.pip} show {package}"] if package else [f"{seen.pip} check"]
+    return seen.answer(
+        "api-change", "FA881", cause[0].upper() + cause[1:], owner=package, direction="none",
+        confidence="medium", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def operator_missing(seen: Seen) -> Answer:
+    """``operator torchvision::nms does not exist``: the library that registers it did not load."""
+    detail = seen.mention.detail
+    operator = detail.get("operator", "")
+    space = operator.split("::")[0] or detail.get("module", "")
+    package = package_in(seen) or (space if space and not space.startswith("_") else None)
+    name = package or "the extension"
+    if detail.get("backend"):
+        cause = (
+            f"{operator or 'The operator'} is registered, but not for {detail['backend']}: the "
+            f"{name} that is loaded was built without it (a CPU build beside a CUDA torch)."
+        )
+    else:
+        cause = (
+            f"Nothing registered {operator or 'the operator'}: the compiled library of {name} did "
+            "not load, most often since it was built for another torch. Its own error stands "
+            "above, or was caught."
+        )
+    look = f"fa-forensics inspect {package}" if package else seen.inspect_command()
+    helps = [look]
+    if package:
+        helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps {package}")
+    return seen.answer(
+        "wrong-torch", "FA886", cause, owner=package, direction="unknown", confidence="medium",
+        help=tuple(helps),
+        notes=("Packages of that sort have one release for each release of torch.",),
+    )  # fmt: skip
+
+
+def already_registered(seen: Seen) -> Answer:
+    """The same library was loaded twice, from two places."""
+    detail = seen.mention.detail
+    name = detail.get("type") or detail.get("namespace") or detail.get("operator") or "the name"
+    cause = (
+        f"{name} was registered twice in one process: the same library was loaded from two places "
+        "(an installed copy and a build of one's own, or two versions of one package)."
+    )
+    return seen.answer(
+        "wrong-torch", "FA886", cause, owner=package_in(seen), direction="none",
+        confidence="medium",
+        help=(
+            f"{seen.pip} list",
+            f"{seen.python} -c 'import sys; print(chr(10).join(sys.path))'",
+        ),
+        notes=("Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions.",),
+    )  # fmt: skip
+
+
+def numpy_abi(seen: Seen) -> Answer:
+    """A module compiled for numpy 1 meets numpy 2."""
+    cause = (
+        "A compiled module was built for numpy 1, and numpy 2 is installed. It concerns "
+        "what that module exchanges with numpy; no torch symbol and no CUDA library is involved."
+    )
+    return seen.answer(
+        "python-abi", "FA891", cause, owner="numpy", direction="none", confidence="high",
+        help=(f'{seen.pip} install "numpy<2"',),
+        notes=(
+            "torch up to 2.2 was built for numpy 1; newer releases of the module in question take "
+            "numpy 2.",
+        ),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "flash-limit": flash_limit,
+    "wrong-arguments": wrong_arguments,
+    "operator-missing": operator_missing,
+    "already-registered": already_registered,
+    "numpy-abi": numpy_abi,
+}

@@ -1,0 +1,119 @@
+"""Answers about what a build needs and does not find: toolkit, compiler, a file for this system."""
+
+from __future__ import annotations
+
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import flash_rows, package_in
+from fa_forensics.why.seen import Answerer, Seen
+
+KIND, CODE = "wrong-torch", "FA883"
+
+
+def no_toolkit(seen: Seen) -> Answer:
+    """``CUDA_HOME environment variable is not set``, ``nvcc: not found``."""
+    cuda = seen.torch_cuda
+    cause = (
+        "The build needs nvcc and found no CUDA toolkit: torch's wheels bring the runtime "
+        "libraries, not the compiler."
+    )
+    wanted = (
+        f"CUDA {cuda.split('.')[0]} (torch here is built with {cuda})" if cuda else "torch's CUDA"
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
+        help=("ls -d /usr/local/cuda*; command -v nvcc",
+              f"{seen.python} -c 'import torch; print(torch.version.cuda)'"),
+        notes=(
+            f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
+            "prebuilt wheel for this torch needs none.",
+            "torch.version.cuda None in the second line means that torch itself is a CPU build.",
+        ),
+    )  # fmt: skip
+
+
+def toolkit_too_old(seen: Seen) -> Answer:
+    """``FlashAttention is only supported on CUDA 11.7 and above``."""
+    package = package_in(seen) or "flash-attn"
+    rows = flash_rows(seen, package)
+    least = seen.mention.detail.get("least") or (rows[-1].min_cuda if rows else None)
+    found = seen.versions.get("cuda")
+    cause = f"{package} is compiled with CUDA {least or 'of a newer release'} or newer"
+    cause += f", and the nvcc that was found is {found}." if found else ", and nvcc is older."
+    return seen.answer(
+        KIND, CODE, cause, owner=package, direction="none", confidence="high",
+        help=("nvcc --version; ls -d /usr/local/cuda*",),
+        notes=(
+            "CUDA_HOME decides which nvcc is taken; it need not be the newest, only of torch's "
+            "CUDA major version and new enough.",
+        ),
+    )  # fmt: skip
+
+
+def compiler_unsupported(seen: Seen) -> Answer:
+    """``unsupported GNU version! gcc versions later than 12 are not supported``."""
+    newest, least = seen.mention.detail.get("newest"), seen.mention.detail.get("least")
+    have = seen.versions.get("gcc")
+    mine = f" (gcc {have})" if have else ""
+    if newest:
+        cause = (
+            f"nvcc refuses the host compiler{mine}: it takes gcc up to {newest}. A newer toolkit "
+            f"takes a newer gcc; an older gcc beside this one is the other way out."
+        )
+        command = f"NVCC_PREPEND_FLAGS='-ccbin g++-{newest}' CC=gcc-{newest} CXX=g++-{newest}"
+        helps = (f"{command} {seen.pip} install --no-build-isolation PACKAGE",)
+    else:
+        wanted = f"gcc {least} or newer" if least else "a newer compiler"
+        cause = f"The host compiler{mine} is too old for torch's headers: they take {wanted}."
+        helps = ("gcc --version; ls /usr/bin/g++*",)
+    return seen.answer(
+        KIND, CODE, cause, owner="gcc", direction="none", confidence="high", help=helps,
+    )  # fmt: skip
+
+
+def no_file_for_us(seen: Seen) -> Answer:
+    """``No matching distribution found for ...``: no file of that release fits here."""
+    requirement = seen.mention.detail.get("requirement", "")
+    name = requirement or "the requirement"
+    python = seen.python_version
+    cause = f"The index has no file of {name} that fits"
+    cause += f" Python {'.'.join(python.split('.')[:2])} on this machine" if python else " here"
+    cause += ": the release is not there at all, or not for this Python, system or processor."
+    if "+" in requirement:
+        cause += (
+            " A version with a local part (+cu121) is on torch's own index alone, not on the "
+            "default one."
+        )
+    base = requirement.split("=")[0].split("<")[0].split(">")[0] or "PACKAGE"
+    return seen.answer(
+        "python-abi", "FA887", cause, owner=base, direction="none", confidence="medium",
+        help=(f"{seen.pip} index versions {base}", f"{seen.pip} debug --verbose"),
+        notes=("The second command lists the tags that this pip accepts.",),
+    )  # fmt: skip
+
+
+def majors_differ(seen: Seen) -> Answer:
+    """torchvision's own check: it and torch are built with different CUDA major versions."""
+    detail = seen.mention.detail
+    package = detail.get("package") or package_in(seen) or "torchvision"
+    theirs, mine = detail.get("package_cuda"), detail.get("torch_cuda") or seen.torch_cuda
+    cause = f"{package} and torch are built with different CUDA major versions"
+    if theirs and mine:
+        cause += f": {package} with {theirs}, torch with {mine}"
+    cause += ". They came from different indexes."
+    return seen.answer(
+        "wrong-torch", "FA602", cause, owner=package, direction="none", confidence="high",
+        help=(
+            f"{seen.pip} list",
+            f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps {package}",
+        ),
+        notes=(f"Take {package} from the index that torch came from, in its release for torch.",),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "cuda-home-missing": no_toolkit,
+    "cuda-too-old-to-build": toolkit_too_old,
+    "gcc-unsupported": compiler_unsupported,
+    "no-matching-distribution": no_file_for_us,
+    "cuda-majors-differ": majors_differ,
+}
