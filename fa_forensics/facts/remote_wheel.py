@@ -75,7 +75,8 @@ class RemoteWheel:
         try:
             with Archive(self.shown, self._stream) as archive:
                 self._check_memory(archive)
-                for member in (*self.wheel.info_files, *self.wheel.shared_objects):
+                members = (*self.wheel.info_files, *self.wheel.shared_objects)
+                for member in archive.in_order(members):
                     memory.append(_unpack(archive, member, scratch))
             chosen = [
                 Target(os.path.join(scratch, member), member, f"{self.shown}: {member}")

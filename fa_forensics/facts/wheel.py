@@ -125,7 +125,8 @@ def open_wheel(path: str, stream: IO[bytes] | None = None) -> Wheel:
         info_files = archive.info_files()
         metadata = headers(archive.text(info_files.get("METADATA")))
         wheel = headers(archive.text(info_files.get("WHEEL")), whole=True)
-        objects = archive.shared_objects()
+        # At an address each look into a member is a request of its own: the name must do.
+        objects = archive.shared_objects(look=stream is None)
         sizes = archive.sizes()
     recorded = metadata.get("name", ()), metadata.get("version", ())
     return Wheel(
@@ -227,15 +228,16 @@ class Archive:
                 found.setdefault(name, member)
         return found
 
-    def shared_objects(self) -> tuple[str, ...]:
+    def shared_objects(self, look: bool = True) -> tuple[str, ...]:
         """Members named like shared objects that start like ELF files, sorted.
 
         One whose first bytes cannot be unpacked is listed too: it is damaged, not absent.
+        Without ``look`` the name alone decides.
         """
         found = []
         for member in sorted(self.members):
             if _SHARED_OBJECT.search(member):
-                start = self._start(member)
+                start = self._start(member) if look else None
                 if start is None or start == ELF_MAGIC:
                     found.append(member)
         return tuple(found)
@@ -267,6 +269,10 @@ class Archive:
                 f"{self.bytes:,} bytes: not unpacked"
             )
         return total
+
+    def in_order(self, members: Iterable[str]) -> list[str]:
+        """Members in the order in which they lie in the archive: one pass reads them all."""
+        return sorted(members, key=lambda member: self._member(member).header_offset)
 
     def place(self, member: str, dest: str) -> str:
         """Where a member belongs below ``dest``. Raises ``BrokenWheel`` for one that may not."""

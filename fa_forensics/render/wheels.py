@@ -30,6 +30,9 @@ from fa_forensics.report_wheels import (
 #: Releases that are listed besides the one to take, unless all are asked for.
 _SHOWN = 6
 
+#: Findings about the files inside that are shown unless all are asked for.
+_FINDINGS = 3
+
 _MARKS = {OK: ("ok", "green"), WRONG: ("!!", "red"), COULD_NOT_LOOK: ("??", "yellow")}
 
 
@@ -175,8 +178,15 @@ def _checks(wheel: JudgedWheel, paint: Paint, width: int) -> list[str]:
 def _inside(
     targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int
 ) -> Iterator[list[str]]:
-    """What ``inspect`` finds in its extensions: errors and warnings; the rest when asked for."""
-    for target in targets:
-        for finding in target.findings:
-            if verbose or finding.severity != "note":
-                yield finding_lines(finding, target, paint, verbose, width)
+    """What ``inspect`` finds in its extensions: the first errors and warnings, or everything."""
+    found = [
+        (finding, target)
+        for target in targets
+        for finding in target.findings
+        if verbose or finding.severity != "note"
+    ]
+    shown = found if verbose else found[:_FINDINGS]
+    for finding, target in shown:
+        yield finding_lines(finding, target, paint, verbose, width)
+    if len(found) > len(shown):
+        yield [f"... and {counted(len(found) - len(shown), 'more finding')} (--verbose)"]

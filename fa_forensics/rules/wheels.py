@@ -1,4 +1,4 @@
-"""FA84x: wheels: the labels of a file name, the environment, and what lies inside.
+"""FA840 - FA850: what a wheel's name and metadata say against or for it in an environment.
 
 Pure: facts in, checks out. A check that found nothing wrong says so too.
 """
@@ -6,17 +6,15 @@ Pure: facts in, checks out. A check that found nothing wrong says so too.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fa_forensics.facts.package import BuildTags
+from fa_forensics.facts.package import BuildTags, satisfies, torch_pin, torch_requirement
+from fa_forensics.facts.torch_install import release_of
 from fa_forensics.facts.wheel_matrix import CXX11, PRE_CXX11, WheelBuild
 from fa_forensics.facts.wheel_tags import TagHost, misfit
-from fa_forensics.report import Evidence, Finding, TargetReport
+from fa_forensics.report import Evidence, Finding
 from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, WRONG
 from fa_forensics.report_wheels import Check
-
-_CUDART = re.compile(r"libcudart(?:-\w+)?\.so\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,7 @@ class WheelClaims:
     official: WheelBuild | None
     metadata_tags: tuple[str, ...] | None
     requires_python: str | None
+    requires: tuple[str, ...] = ()
     metadata_version: str | None = None
 
 
@@ -56,22 +55,14 @@ class Place:
 def label_checks(claims: WheelClaims, place: Place) -> tuple[Check, ...]:
     """What the name alone says against or for a wheel."""
     checks = [_tags(claims, place.host), _metadata(claims)]
+    checks += [_requires_python(claims, place.host), _requires_torch(claims, place)]
     checks += [_torch_label(claims, place), _cuda_label(claims, place), _abi_label(claims, place)]
     checks += [_nightly(claims), _floor(claims, place), _known(claims)]
     return tuple(check for check in checks if check is not None)
 
 
-def content_checks(
-    claims: WheelClaims, place: Place, targets: Sequence[TargetReport]
-) -> tuple[Check, ...]:
-    """The labels held against what the extensions themselves say."""
-    readable = [target for target in targets if target.elf is not None]
-    checks = [_flavour_of_content(claims, readable), _cuda_of_content(claims, place, readable)]
-    checks.append(_torch_of_content(claims, readable))
-    return tuple(check for check in checks if check is not None)
-
-
-def _wrong(subject: str, finding: Finding) -> Check:
+def wrong(subject: str, finding: Finding) -> Check:
+    """A check that ended in a finding."""
     return Check(subject, WRONG, finding.title, finding)
 
 
@@ -90,7 +81,7 @@ def _tags(claims: WheelClaims, host: TagHost) -> Check:
         evidence=(Evidence(f"tags {tags} in the file name"),),
         notes=("Renaming the file does not change what is in it.",),
     )
-    return _wrong("tags", finding)
+    return wrong("tags", finding)
 
 
 def _metadata(claims: WheelClaims) -> Check | None:
@@ -120,7 +111,49 @@ def _metadata(claims: WheelClaims) -> Check | None:
         evidence=tuple(evidence),
         notes=("What is inside decides whether it loads.",),
     )
-    return _wrong("metadata", finding)
+    return wrong("metadata", finding)
+
+
+def _requires_python(claims: WheelClaims, host: TagHost) -> Check | None:
+    """FA840 again: Requires-Python, which pip holds to as well."""
+    wanted = claims.requires_python
+    if not wanted:
+        return None
+    met = satisfies(f"{host.python}.999", wanted)  # a patch release that no bound speaks of
+    if met is not False:
+        return None
+    finding = Finding(
+        code="FA840",
+        severity="error",
+        confidence="high",
+        title=f"pip will refuse the wheel here: it asks for Python {wanted}, here is {host.python}",
+        evidence=(Evidence(f"Requires-Python: {wanted}", table="METADATA"),),
+    )
+    return wrong("requires", finding)
+
+
+def _requires_torch(claims: WheelClaims, place: Place) -> Check | None:
+    """FA850: its metadata asks for another torch, which pip would then install."""
+    wanted = torch_requirement(claims.requires)
+    if not wanted or place.torch is None:
+        return None
+    pinned = torch_pin(claims.requires)
+    met = satisfies(place.torch, wanted)
+    if pinned is not None and "+" in pinned:
+        met = release_of(pinned) == place.torch
+    if met is None:
+        return Check("requires", COULD_NOT_LOOK, f"it asks for torch{wanted}: not understood")
+    if met:
+        return Check("requires", OK, f"it asks for torch{wanted}, here is {place.torch}")
+    finding = Finding(
+        code="FA850",
+        severity="error",
+        confidence="high",
+        title=f"installing it would change torch: it asks for torch{wanted}, here is {place.torch}",
+        evidence=(Evidence(f"Requires-Dist: torch{wanted}", table="METADATA"),),
+        notes=("pip installs what a wheel asks for; with --no-deps it leaves torch alone.",),
+    )
+    return wrong("requires", finding)
 
 
 def _only_platform(inside: set[str], name: set[str]) -> bool:
@@ -153,7 +186,7 @@ def _torch_label(claims: WheelClaims, place: Place) -> Check | None:
             "may fail with an undefined symbol, or crash.",
         ),
     )
-    return _wrong("torch label", finding)
+    return wrong("torch label", finding)
 
 
 def _cuda_label(claims: WheelClaims, place: Place) -> Check | None:
@@ -166,10 +199,11 @@ def _cuda_label(claims: WheelClaims, place: Place) -> Check | None:
         )
     if place.cuda.partition(".")[0] == label.partition(".")[0]:
         return Check("CUDA label", OK, f"it is labelled for CUDA {label}, torch has {place.cuda}")
-    return _wrong("CUDA label", _other_cuda(f"labelled for CUDA {label}", place.cuda, ()))
+    return wrong("CUDA label", other_cuda(f"labelled for CUDA {label}", place.cuda, ()))
 
 
-def _other_cuda(what: str, cuda: str, evidence: tuple[Evidence, ...]) -> Finding:
+def other_cuda(what: str, cuda: str, evidence: tuple[Evidence, ...]) -> Finding:
+    """FA842: ``what`` is another CUDA major version than torch's ``cuda``."""
     here = f"CUDA {cuda}" if cuda else "no CUDA"
     return Finding(
         code="FA842",
@@ -202,7 +236,7 @@ def _abi_label(claims: WheelClaims, place: Place) -> Check | None:
         evidence=(Evidence(f"version {claims.version}"),),
         notes=("A label can be wrong; what is inside decides.",),
     )
-    return _wrong("ABI label", finding)
+    return wrong("ABI label", finding)
 
 
 def _nightly(claims: WheelClaims) -> Check | None:
@@ -218,7 +252,7 @@ def _nightly(claims: WheelClaims) -> Check | None:
         evidence=(Evidence(f"torch {official.torch_built} in the release's build matrix"),),
         notes=("What changed until the release may be missing from it; a later release is safer.",),
     )
-    return _wrong("built on", finding)
+    return wrong("built on", finding)
 
 
 def _floor(claims: WheelClaims, place: Place) -> Check | None:
@@ -241,7 +275,7 @@ def _floor(claims: WheelClaims, place: Place) -> Check | None:
             "container, is the way out.",
         ),
     )
-    return _wrong("glibc", finding)
+    return wrong("glibc", finding)
 
 
 def _known(claims: WheelClaims) -> Check | None:
@@ -254,99 +288,6 @@ def _known(claims: WheelClaims) -> Check | None:
     return Check(
         "origin", NOTE, "its name is in no official release's build matrix: somebody else built it"
     )
-
-
-def _flavour_of_content(claims: WheelClaims, targets: Sequence[TargetReport]) -> Check | None:
-    """FA844: an ``abiFALSE`` label over cxx11 code, or the other way round."""
-    label = claims.labels.cxx11_abi
-    shown = [t for t in targets if t.cxx11_abi in (CXX11, PRE_CXX11)]
-    if not shown:
-        if label is None or not targets:
-            return None
-        return Check("ABI inside", COULD_NOT_LOOK, "no name in it shows a std::string flavour")
-    found = sorted({target.cxx11_abi for target in shown})
-    said = CXX11 if label else PRE_CXX11
-    if label is None or found == [said]:
-        agrees = ", as labelled" if label is not None else ""
-        return Check("ABI inside", OK, f"its code is {' and '.join(found)}{agrees}")
-    wrong = next(target for target in shown if target.cxx11_abi != said)
-    finding = Finding(
-        code="FA844",
-        severity="warning",
-        confidence="high",
-        title=f"the label cxx11abi{'TRUE' if label else 'FALSE'} is wrong: the code inside is "
-        f"{wrong.cxx11_abi}",
-        evidence=(
-            Evidence(f"{_file(wrong)} needs torch names with the {wrong.cxx11_abi} std::string"),
-        ),
-        notes=("The loader knows no labels: only a torch of that flavour loads this file.",),
-    )
-    return _wrong("ABI inside", finding)
-
-
-def _cuda_of_content(
-    claims: WheelClaims, place: Place, targets: Sequence[TargetReport]
-) -> Check | None:
-    """FA842 or FA848: the libcudart that the files need, against torch's CUDA and the label."""
-    needs: dict[str, str] = {}
-    for target in targets:
-        needed = (target.elf or {}).get("needed")
-        for soname in needed if isinstance(needed, list | tuple) else ():
-            found = _CUDART.fullmatch(str(soname))
-            if found:
-                needs.setdefault(found[1], _file(target))
-    if not needs:
-        return None
-    label = claims.labels.cuda
-    majors = " and ".join(sorted(needs))
-    evidence = tuple(Evidence(f"{file} needs libcudart.so.{m}") for m, file in needs.items())
-    if place.cuda is not None and place.cuda.partition(".")[0] not in needs:
-        finding = _other_cuda(f"built for CUDA {majors}", place.cuda, evidence)
-        return _wrong("CUDA inside", finding)
-    if label is not None and label.partition(".")[0] not in needs:
-        finding = Finding(
-            code="FA848",
-            severity="warning",
-            confidence="high",
-            title=f"the label CUDA {label} is wrong: the code inside is for CUDA {majors}",
-            evidence=evidence,
-        )
-        return _wrong("CUDA inside", finding)
-    if place.cuda is None:
-        return Check("CUDA inside", NOTE, f"its code is for CUDA {majors}")
-    return Check("CUDA inside", OK, f"its code is for CUDA {majors}, torch has {place.cuda}")
-
-
-def _torch_of_content(claims: WheelClaims, targets: Sequence[TargetReport]) -> Check | None:
-    """FA848: the torch of the label is not one that the code links with."""
-    label = claims.labels.torch
-    placed = [t for t in targets if t.releases is not None and t.releases.symbols]
-    if not placed:
-        return None
-    texts = sorted({t.releases.links_text for t in placed if t.releases is not None})
-    links = set.intersection(*(set(t.links_with) for t in placed))
-    said = (
-        f"its code links with torch {'; '.join(text for text in texts if text) or '(none known)'}"
-    )
-    if label is None or _of_minor(links, label):
-        return Check("torch inside", OK if links else NOTE, said)
-    finding = Finding(
-        code="FA848",
-        severity="warning",
-        confidence="high",
-        title=f"the label torch {label} is wrong: {said}",
-        evidence=tuple(Evidence(f"{_file(t)}: {t.headline}") for t in placed[:3]),
-    )
-    return _wrong("torch inside", finding)
-
-
-def _of_minor(releases: set[str], label: str) -> bool:
-    minor = ".".join(label.split(".")[:2])
-    return any(".".join(release.split(".")[:2]) == minor for release in releases)
-
-
-def _file(target: TargetReport) -> str:
-    return (target.member or target.path).rpartition("/")[2]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from fa_forensics.errors import ForensicsError
-from fa_forensics.facts.package import build_tags
+from fa_forensics.facts.owner import is_cuda_library, is_torch, owner_of_library
+from fa_forensics.facts.package import build_tags, find_distribution
 from fa_forensics.facts.remote import file_name_of, is_url
 from fa_forensics.facts.targets import Targets, find_targets
 from fa_forensics.facts.wheel import Wheel, open_wheel, parse_file_name
@@ -27,7 +28,8 @@ from fa_forensics.report_wheels import (
     Check,
     JudgedWheel,
 )
-from fa_forensics.rules.wheels import Place, WheelClaims, content_checks, label_checks
+from fa_forensics.rules.wheel_content import content_checks, settled
+from fa_forensics.rules.wheels import Place, WheelClaims, label_checks
 from fa_forensics.wheels.query import candidate
 from fa_forensics.wheels.situation import Situation
 
@@ -62,7 +64,7 @@ def judge_given(
         said = "only its name was given, so what is in it could not be looked at"
         read = _Content(checks=(Check("content", COULD_NOT_LOOK, said),))
     claims = _claims(file_name, read.wheel)
-    checks = list(label_checks(claims, place))
+    checks = [settled(check, read.targets) for check in label_checks(claims, place)]
     checks += content_checks(claims, place, read.targets)
     checks += [_content_line(target) for target in read.targets]
     checks += read.checks
@@ -98,6 +100,7 @@ def _claims(file_name: str, wheel: Wheel | None) -> WheelClaims:
         official=build_of(file_name),
         metadata_tags=wheel.wheel_tags if wheel is not None else None,
         requires_python=wheel.requires_python if wheel is not None else None,
+        requires=wheel.requires if wheel is not None else (),
         metadata_version=wheel.version if wheel is not None else None,
     )
 
@@ -154,6 +157,9 @@ def _inspected(
 ) -> tuple[tuple[TargetReport, ...], tuple[Check, ...]]:
     """Its extensions judged as ``inspect`` does, never loaded."""
     gpus = tuple(gpu.name for gpu in situation.gpus.gpus) if _named(situation) else ()
+    if targets.targets:
+        # The files of a package are loaded by it, in its own order.
+        targets.package = find_distribution(targets.targets[0].path, ())
     options = Options(confirm=False, torch=situation.requests, gpu=gpus)
     report = inspect_found([(name, targets)], situation.environment, options)
     notes = tuple(Check("content", NOTE, note) for note in targets.notes)
@@ -177,6 +183,9 @@ def _no_extension(wheel: Wheel) -> Check:
 def _content_line(target: TargetReport) -> Check:
     """One extension in one line: what ``inspect`` says of it."""
     name = (target.member or target.path).rpartition("/")[2]
+    if target.verdict == FAILS and (lacking := _system_libraries(target)):
+        text = f"{name} asks for {', '.join(lacking)} of the system, which is not here"
+        return Check(_OPTIONAL, NOTE, text)
     text = f"{name}: {target.headline}"
     if target.verdict in (FAILS, NO_GPU_CODE):
         return Check("content", WRONG, text)
@@ -186,34 +195,53 @@ def _content_line(target: TargetReport) -> Check:
     return Check("content", WRONG if errors else OK, text)
 
 
+#: What a wheel's files ask of the system, and is no question of torch, CUDA or Python.
+_OPTIONAL = "system"
+
+
+def _system_libraries(target: TargetReport) -> tuple[str, ...]:
+    """The libraries that are missing, where nothing else is wrong and all are the system's."""
+    if any(f.severity == "error" and f.code not in ("FA202", "FA207") for f in target.findings):
+        return ()
+    missing = [str(row["soname"]) for row in _libraries(target) if row["path"] is None]
+    if any(is_torch(owner_of_library(name) or "") or is_cuda_library(name) for name in missing):
+        return ()
+    return tuple(missing)
+
+
+def _libraries(target: TargetReport) -> list[dict[str, str | None]]:
+    rows = (target.elf or {}).get("libraries")
+    return list(rows) if isinstance(rows, list) else []
+
+
 def _verdict(checks: Sequence[Check], read: _Content, kind: str) -> tuple[str, str]:
-    """The verdict and one sentence. What is inside outweighs a label that is only a word."""
+    """The verdict and one sentence on it."""
     if read.problem is not None and read.wheel is None:
         return CANNOT_SAY, read.problem.message
-    errors = [c for c in checks if c.finding is not None and c.finding.severity == "error"]
-    if read.targets:
-        # The labels' claims are settled by the content, which was read.
-        errors = [c for c in errors if c.finding is None or c.finding.code not in _SETTLED]
-    wrong = errors or [
-        check for check in checks if check.subject == "content" and check.state == WRONG
-    ]
+    wrong = [c for c in checks if c.finding is not None and c.finding.severity == "error"]
+    wrong = wrong or [c for c in checks if c.subject == "content" and c.state == WRONG]
     if wrong:
         return DOES_NOT_FIT, f"it does not fit here: {wrong[0].text}"
-    unsure = [check for check in checks if check.state == COULD_NOT_LOOK]
     if read.problem is not None:
         return CANNOT_SAY, read.problem.message
+    unsure = [check for check in checks if check.state == COULD_NOT_LOOK]
+    if kind == NAME:
+        return CANNOT_SAY, f"nothing in its name speaks against it; {unsure[-1].text}"
     if not read.targets and unsure:
-        only = "nothing in its name speaks against it" if kind == NAME else unsure[0].text
-        return CANNOT_SAY, f"{only}; {unsure[-1].text}" if kind == NAME else only
+        return CANNOT_SAY, unsure[-1].text
     if any(check.subject == "content" for check in unsure):
         return CANNOT_SAY, next(c.text for c in unsure if c.subject == "content")
-    warnings = sum(check.state == WRONG for check in checks)
-    told = f", with {warnings} caution{'s' if warnings > 1 else ''}" if warnings else ""
-    return FITS, f"it fits this environment{told}"
-
-
-#: Findings about labels that the content settles.
-_SETTLED = frozenset(("FA841", "FA843"))
+    lacking = sum(check.subject == _OPTIONAL for check in checks)
+    if read.targets and lacking == len(read.targets):
+        return DOES_NOT_FIT, "it does not fit here: each of its files asks for a missing library"
+    cautions = sum(check.state == WRONG for check in checks)
+    text = "it fits this environment"
+    if cautions:
+        text += f", with {cautions} caution{'s' if cautions > 1 else ''}"
+    if lacking:
+        files = f"{lacking} of its files ask" if lacking > 1 else "1 of its files asks"
+        text += f"; {files} for libraries of the system that are not here"
+    return FITS, text
 
 
 def _help(
