@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fa_forensics.facts.elf.dynamic import BIND_NAMES, SHN_UNDEF, DynamicObject, Symbol, gnu_hash
-from fa_forensics.resolve.process import LoadedObject
+from fa_forensics.resolve.process import LoadedObject, Scope
 from fa_forensics.resolve.resolution import Binding, DependencyMiss, VersionMiss
 
 
@@ -42,10 +42,18 @@ def find_provider(
 ) -> LoadedObject | None:
     """The first object in look-up order that defines a name in the version asked for."""
     hashed = gnu_hash(name)
-    for loaded in scope:
-        if loaded.dynamic.lookup(name, hashed, version) is not None:
-            return loaded
-    return None
+    if not isinstance(scope, Scope):
+        return _first_with(name, hashed, version, scope)
+    key = (name, version)
+    if key not in scope.known:
+        scope.known[key] = _first_with(name, hashed, version, scope[: scope.shared])
+    return scope.known[key] or _first_with(name, hashed, version, scope[scope.shared :])
+
+
+def _first_with(
+    name: bytes, hashed: int, version: str | None, objects: Sequence[LoadedObject]
+) -> LoadedObject | None:
+    return next((o for o in objects if o.dynamic.lookup(name, hashed, version) is not None), None)
 
 
 def check_versions(loaded: LoadedObject, objects: Sequence[LoadedObject]) -> list[VersionMiss]:

@@ -76,11 +76,11 @@ def _names_lacking(
         if (prefix := _prefix(groups[soname])) is not None
     }
     scope = linker.process.scope_for(needing.scope)
-    for name, bind, version, file in needing.dynamic.undefined():
+    for name, bind, version, file in needing.dynamic.undefined(wanted, bool(prefixes)):
         if bind == STB_WEAK:
             continue
         soname = file or next((s for s, p in prefixes.items() if name.startswith(p)), None)
-        if soname is None or soname not in wanted:
+        if soname is None:
             continue
         if wanted[soname].dynamic.lookup(name, gnu_hash(name), version) is not None:
             continue
@@ -138,8 +138,8 @@ def _torch_names_lacking(
     scope = linker.process.scope_for(needing.scope)
     names = [
         (name, version)
-        for name, bind, version, file in needing.dynamic.undefined()
-        if bind != STB_WEAK and file is None and find_provider(name, version, scope) is None
+        for name, bind, version, _file in needing.dynamic.undefined((), True)
+        if bind != STB_WEAK and find_provider(name, version, scope) is None
     ]
     used = _used(needing.dynamic, names) if names else []
     for soname, taken in wanted.items():

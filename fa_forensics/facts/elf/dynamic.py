@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from fa_forensics.facts.elf.hash_table import HashTable
 from fa_forensics.facts.elf.hash_table import gnu_hash as gnu_hash
@@ -323,20 +323,28 @@ class DynamicObject:
         row = _SYM.unpack_from(self.image.data, self._symtab + found.index * _SYM.size)
         return row[4], row[5]
 
-    def undefined(self) -> Iterator[tuple[bytes, int, str | None, str | None]]:
-        """(name, bind, version, version's file) of each undefined symbol, in table order.
+    def undefined(
+        self, files: Container[str], unversioned: bool
+    ) -> Iterator[tuple[bytes, int, str | None, str | None]]:
+        """(name, bind, version, version's file) of undefined symbols, in table order.
 
-        Cheaper than ``symbols``: of 90,000 rows only the undefined ones are taken apart.
+        Those whose version is of one of ``files``, and with ``unversioned`` those without a
+        version. Cheap: of the 90,000 rows of a large library only these are taken apart.
         """
         if self._symtab is None:
             return
-        raw = self.image.read(self._symtab, self.symbol_count() * _SYM.size)
-        rows = _SYM.iter_unpack(raw[: len(raw) - len(raw) % _SYM.size])
+        count, hashed = self.symbol_count(), self._hash.first_hashed
+        count = count if hashed is None else min(count, hashed)  # what is hashed is defined
+        raw = self.image.read(self._symtab, count * _SYM.size)
         versions = self._raw_versions(len(raw) // _SYM.size)
+        wanted = {number for number, row in self.verneed.items() if row[0] in files}
+        rows = _SYM.iter_unpack(raw[: len(raw) - len(raw) % _SYM.size])
         for index, (name, info, _other, shndx, _value, _size) in enumerate(rows):
-            if shndx == SHN_UNDEF and name:
-                number = versions[index] if index < len(versions) else 0
-                version, file = self._version_of(number & VERSION_MASK, shndx)
+            if shndx != SHN_UNDEF or not name:
+                continue
+            number = versions[index] & VERSION_MASK if index < len(versions) else 0
+            if number in wanted or (unversioned and number < 2):
+                version, file = self._version_of(number, shndx)
                 yield self.string_bytes(name), info >> 4, version, file
 
     def _definition_at(self, index: int, name: bytes) -> tuple[int, int] | None:

@@ -81,6 +81,11 @@ class HashTable:
             at += 4
         return int((at - chain_at) // 4 + first + 1)
 
+    @property
+    def first_hashed(self) -> int | None:
+        """Index of the first symbol in the GNU table; those before it are not exported."""
+        return None if self._gnu is None else self._gnu[1]
+
     def candidates(self, name: bytes, hashed: int) -> Iterator[int]:
         """Indices of the symbols whose hash matches the name's; ``hashed`` is its gnu_hash."""
         if self._gnu is not None:
