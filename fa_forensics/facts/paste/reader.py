@@ -2,39 +2,115 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from fa_forensics.facts.paste.model import MAX_LINE, Mention, Paste
+from fa_forensics.facts.paste import banners, build, gpu, loader, pip_log, python_errors, tools
+from fa_forensics.facts.paste.lines import Line, Source
+from fa_forensics.facts.paste.model import Mention, Paste
+from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
+from fa_forensics.facts.paste.recogniser import Claim, Reader, Recogniser
+from fa_forensics.facts.paste.unescape import unescape
+from fa_forensics.facts.paste.versions import read_places, read_versions
 
-_UNDEFINED = re.compile(
-    r"(?:(?P<file>[^\s:'\"]+\.so[\w.]*):\s+)?undefined symbol:\s*(?P<symbol>[^\s,'\"]+)"
-    r"(?:,\s*version\s+(?P<version>[\w.+-]+))?"
-)
-_MISSING = re.compile(r"(?P<library>[^\s:'\"]+\.so[\w.]*):\s+cannot open shared object file")
+#: How often one sign is followed up, and how many lines are read at all.
+PER_SIGN, MOST_LINES = 1_500, 4_000
 
 
 def read_paste(text: str) -> Paste:
-    """The failures that a text tells of, the first cause first."""
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _UNDEFINED.search(line)
-        if match is not None:
-            found.append(
-                Mention(
-                    "undefined-symbol",
-                    line.strip()[:MAX_LINE],
-                    number,
-                    symbol=match["symbol"],
-                    version=match["version"],
-                    file=match["file"],
-                )
-            )
+    """The failures that a text tells of, the first cause first, and the versions it names.
+
+    Any text can be read: what is longer than ``unescape.MAX_TEXT`` is read at both its ends,
+    which ``truncated`` says.
+    """
+    printed, truncated = unescape(text)
+    source = Source(printed)
+    places = _Places(source.lower)
+    found = [*_mentions(source, places), *pip_log.isolation(source, places)]
+    found = pip_log.in_builds(found, source, places)
+    found += tools.nm_lines(source)
+    if all(mention.what in LISTINGS for mention in found):
+        found += tools.bare_symbols(source)
+    versions, lines = read_versions(source, places)
+    isolated = next((m for m in found if m.what == "build-isolation"), None)
+    if isolated is not None:
+        versions = {**versions, "build_torch": isolated.detail["torch"]}
+        lines = {**lines, "build_torch": isolated.number}
+    return Paste(first_cause_first(found), versions, lines, read_places(source, places), truncated)
+
+
+class _Places:
+    """Where a small-letter word stands in a text, each looked up once."""
+
+    __slots__ = ("_ascii_only", "_found", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ascii_only = text.isascii()
+        self._found: dict[str, list[int]] = {}
+
+    def __call__(self, word: str) -> list[int]:
+        found = self._found.get(word)
+        if found is None:
+            found = [] if self._ascii_only and not word.isascii() else self._search(word)
+            self._found[word] = found
+        return found
+
+    def _search(self, word: str) -> list[int]:
+        found: list[int] = []
+        at = self._text.find(word)
+        while at >= 0 and len(found) < PER_SIGN:
+            found.append(at)
+            at = self._text.find(word, at + len(word))
+        return found
+
+
+@lru_cache(maxsize=1)
+def _recognisers() -> tuple[Recogniser, ...]:
+    """All of them; of two that claim the same words the earlier counts."""
+    return (
+        *banners.recognisers(),
+        *build.recognisers(),
+        *loader.recognisers(),
+        *gpu.recognisers(),
+        *python_errors.recognisers(),
+        *tools.recognisers(),
+    )
+
+
+def _mentions(source: Source, places: _Places) -> Iterator[Mention]:
+    table = _recognisers()
+    hits = sorted(
+        {
+            (place, order)
+            for order, recogniser in enumerate(table)
+            for sign in recogniser.signs
+            for place in places(sign)
+        }
+    )
+    at, lines = 0, 0
+    seen: set[tuple[str, str]] = set()
+    while at < len(hits) and lines < MOST_LINES:
+        line = source.line_at(hits[at][0])
+        end = line.start + len(line.raw)
+        orders = set()
+        while at < len(hits) and hits[at][0] <= end:
+            orders.add(hits[at][1])
+            at += 1
+        key = (line.stream, line.body)
+        if key in seen:
             continue
-        match = _MISSING.search(line)
-        if match is not None:
-            found.append(
-                Mention(
-                    "missing-library", line.strip()[:MAX_LINE], number, library=match["library"]
-                )
-            )
-    return Paste(tuple(found))
+        seen.add(key)
+        lines += 1
+        for claim in _claims(line, [table[order].read for order in sorted(orders)]):
+            yield claim.mention
+
+
+def _claims(line: Line, readers: Sequence[Reader]) -> list[Claim]:
+    """What several readers find in a line; of two that overlap the earlier reader's counts."""
+    taken: list[Claim] = []
+    for read in readers:
+        for claim in read(line):
+            if all(claim.end <= other.start or claim.start >= other.end for other in taken):
+                taken.append(claim)
+    return sorted(taken, key=lambda claim: claim.start)

@@ -1,0 +1,65 @@
+"""What the lines around a message say: the import that failed, the code that called, the file."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.tokens import path_before
+
+_IMPORT = re.compile(
+    r"(?:-+>\s?)?(?:\d{1,5}\s+)?(?:>>>\s?)?(?:import\s+(?P<module>[A-Za-z_][\w.]{0,200})"
+    r"|from\s+(?P<package>\.{0,3}[\w.]{0,200})\s+import\s+(?P<names>[\w, ().*]{1,200}))",
+    re.ASCII,
+)
+_FRAME = re.compile(
+    r"(?:File |in file )?[\"']?(?P<path>[^\"'\n]{1,500}?\.(?:py|pyx|ipynb))[\"']?,?\s?(?:line |:)"
+    r"\s?(?P<number>\d{1,7})(?:,?\s(?:in )?(?P<function>[\w.<>]{1,100}))?"
+)
+_CELL = re.compile(r"(?:File|Cell In\s?\[\d+\])|~?/[^\s:]{1,300}\.py in ")
+_LOADED = re.compile(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
+
+
+def importing(line: Line) -> str:
+    """The module that the nearest import statement above names, or ""."""
+    for above in line.above(8):
+        body = above.body
+        if _LOADED.search(body):
+            return ""
+        match = _IMPORT.match(body)
+        if match is None:
+            continue
+        if match["module"]:
+            return match["module"]
+        first = match["names"].strip("() ").split(",")[0].split()
+        name = first[0] if first else ""
+        if name in ("", "*"):
+            return match["package"]
+        if name.startswith("_") or name.endswith(("_cuda", "_C", "_ext", "_ops")):
+            return f"{match['package']}.{name}" if match["package"].strip(".") else name
+        return match["package"] if match["package"].strip(".") else name
+    return ""
+
+
+def frame(line: Line) -> tuple[str, str, str]:
+    """(file, function, code) of the traceback's last step above a message, "" where not told."""
+    code = ""
+    for above in line.above(12):
+        body = above.body
+        if body.startswith("Traceback "):
+            break
+        match = _FRAME.search(body) if ".py" in body else None
+        if match is not None:
+            return match["path"].split('"')[-1], match["function"] or "", code
+        if body and not code and not set(body) <= set("^~ "):
+            code = body[:200]
+    return "", "", ""
+
+
+def path_of_line_above(line: Line) -> str | None:
+    """A path at the end of the line above, which a narrow window parted from its message."""
+    for above in line.above(1):
+        body = above.body.rstrip()
+        if body.endswith((".so:", ".so", ".so.1:")) or re.search(r"\.so(?:\.\d+)*:$", body):
+            return path_before(body, len(body))
+    return None

@@ -1,0 +1,261 @@
+"""Texts of packages that look for their compiled part themselves, and of what hides an error."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
+from fa_forensics.facts.paste.tokens import path_before, symbol_at
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of xformers, kernels, bitsandbytes, cuDNN's loader, wrappers and crashes."""
+    return (*_of_libraries(), *_of_packages(), *_of_wrappers(), *_of_crashes(), *_of_others())
+
+
+def _of_libraries() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("could not load library", "unable to load any of"),
+            r"(?:Could not load library|Unable to load any of)\s+\{?(?P<library>lib[\w.+-]{1,100})",
+            _could_not_load,
+        ),
+        plain(
+            "could-not-load-library",
+            ("cannot load symbol",),
+            r"Cannot load symbol (?P<symbol>\w{1,200})",
+        ),
+        plain(
+            "several-cuda-runtimes",
+            ("found duplicate",),
+            r"Found duplicate (?P<names>\S{0,3}libcudart[^\n]{1,200})",
+        ),
+    )
+
+
+def _could_not_load(line: Line, match: re.Match[str]) -> Claim:
+    """cuDNN loads its parts itself; its message carries the loader's, which says why."""
+    body = line.body
+    end = match.end()
+    symbol = version = file = None
+    detail = {}
+    why = re.compile(r"\.?\s{0,3}(?:Error|Reason)?:\s{0,3}").match(body, end)
+    at = body.lower().find("undefined symbol", end, end + 2_000)
+    if at >= 0:
+        file = path_before(body, at)
+        found = symbol_at(line, at + len("undefined symbol"))
+        if found is not None:
+            symbol, version, end = found.name, found.version, found.end
+    elif why is not None:
+        detail["reason"] = body[why.end() : why.end() + 300]
+        sought = re.search(r"([^\s:]{1,300}\.so[.\d]{0,20}): cannot open", detail["reason"])
+        detail["sought"] = sought[1] if sought else ""
+        end = len(body)
+    mention = line.mention(
+        "could-not-load-library",
+        match.start(),
+        symbol=symbol,
+        version=version,
+        library=match["library"].rstrip("."),
+        file=file,
+        detail=detail,
+    )
+    return Claim(match.start(), end, mention)
+
+
+_BUILT = re.compile(
+    r"(?P<what>PyTorch|Python)\s{1,12}(?P<built>[\w.+]{1,40})(?: with CUDA (?P<cuda>\w{1,6}))?"
+    r"\s{0,3}\(you have (?P<here>[\w.+]{1,40})\)"
+)
+
+
+def _xformers(line: Line, match: re.Match[str]) -> Mention:
+    detail: dict[str, str] = {}
+    texts = [line.body[match.end() :], *(below.body for below in line.below(8))]
+    for text in texts:
+        for found in _BUILT.finditer(text):
+            name = "torch" if found["what"] == "PyTorch" else "python"
+            detail.setdefault(f"built_{name}", found["built"])
+            detail.setdefault(f"here_{name}", found["here"])
+            if found["cuda"]:
+                detail.setdefault("built_cuda", found["cuda"])
+        if "are not found" in text or "is not found" in text:
+            break
+    return line.mention("xformers-banner", match.start(), file="xformers/_C.so", detail=detail)
+
+
+def _variant(line: Line, match: re.Match[str]) -> Mention:
+    texts = [line.body, *(below.body for below in line.below(30))]
+    name = re.compile(r"(?:for this system )?in\s+([\w./-]{1,100})").search(line.body, match.end())
+    detail = {"kernel": name[1].rstrip(".,") if name else ""}
+    variants: dict[str, None] = {}
+    for text in texts:
+        variants.update(
+            dict.fromkeys(re.findall(r"\b(?:torch\d{2,3}|cann|metal)-[a-z0-9_.-]{3,60}", text))
+        )
+        found = re.search(
+            r"Torch version \((?P<built>[\d.]{1,8})\) does not match environment Torch version "
+            r"\((?P<here>[\d.]{1,8})\)",
+            text,
+        )
+        if found:
+            detail.setdefault("built_torch", found["built"])
+            detail.setdefault("here_torch", found["here"])
+        if len(variants) > 60:
+            break
+    detail["variants"] = " ".join(variants)
+    return line.mention("kernels-variant", match.start(), detail=detail)
+
+
+def _of_packages() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("can't load c++/cuda extensions",),
+            r"xFormers can't load C\+\+/CUDA extensions",
+            _xformers,
+        ),
+        plain(
+            "xformers-no-operator",
+            ("no operator found for", "wasn't build with cuda support"),
+            r"No operator found for `?(?P<operator>memory_efficient_attention\w{0,40})|"
+            r"xFormers wasn't build with CUDA support",
+        ),
+        by_pattern(("build variant",), r"Cannot find a build variant", _variant),
+        plain(
+            "cuda-setup-failed",
+            ("cuda setup failed", "compiled without gpu support", "cuda binary not found"),
+            r"CUDA Setup failed despite (?:GPU|CUDA) being available"
+            r"|installed version of bitsandbytes was compiled without GPU support"
+            r"|Configured (?:CUDA|ROCm) binary not found at (?P<file>\S{1,400})",
+            package="bitsandbytes",
+        ),
+    )  # fmt: skip
+
+
+def _of_wrappers() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("because of the following error",),
+            r"Failed to import (?P<module>[\w.]{1,200}) because of the following error"
+            r"(?: \(look up to see its traceback\))?:?",
+            _wrapper,
+        ),
+        by_pattern(
+            ("failed to import from", "could not import module", "failed to import module"),
+            r"(?:Failed to import (?:from|module)|Could not import module)\s+['\"`]?"
+            r"(?P<module>[\w.]{1,200})",
+            _wrapper,
+        ),
+    )
+
+
+def _wrapper(line: Line, match: re.Match[str]) -> Mention:
+    path, _, _ = frame(line)
+    detail = {"module": match["module"].rstrip("."), "frame": path}
+    return line.mention("import-wrapper", match.start(), detail=detail)
+
+
+def _of_crashes() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("segmentation fault", "sigsegv", "exitcode: -11", "exit code: -11", "exit code 139",
+             "signal 11", "段错误"),
+            r"Segmentation fault|\bSIGSEGV\b|exit ?code:? -11\b|exit code 139\b|signal 11\b|段错误",
+            _crash("segfault"),
+        ),
+        by_pattern(
+            ("aborted", "sigabrt", "exitcode: -6", "已放弃", "exit code 134", "signal 6"),
+            r"Aborted\s?(?:\(core dumped\)|!|$)|\bSIGABRT\b|exit ?code:? -6\b|exit code 134\b"
+            r"|signal 6\b|已放弃",
+            _crash("abort"),
+        ),
+        by_pattern(
+            ("double free or corruption", "free(): invalid", "munmap_chunk()", "corrupted size vs",
+             "malloc(): ", "terminate called after"),
+            r"double free or corruption|free\(\): invalid (?:pointer|size)|munmap_chunk\(\): "
+            r"invalid pointer"
+            r"|corrupted size vs\. prev_size|malloc\(\): [a-z ]{1,40}|terminate called after "
+            r"throwing",
+            _crash("abort"),
+        ),
+        by_pattern(
+            ("illegal instruction",),
+            r"(?<!an )Illegal instruction(?:\s?\(core dumped\))?$",
+            _crash("cpu-level"),
+        ),
+    )  # fmt: skip
+
+
+def _crash(what: str):  # type: ignore[no-untyped-def]
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        texts = [
+            line.body,
+            *(above.body for above in line.above(10)),
+            *(b.body for b in line.below(12)),
+        ]
+        near = "\n".join(texts).lower()
+        pybind = "yes" if "pybind11" in near else ""
+        detail = {"pybind11": pybind, "said": match[0]}
+        found = re.search(r'file "([^"\n]{1,300})", line \d+ in ', near)
+        detail["frame"] = found[1] if found else ""
+        thrown = re.search(r"what\(\):\s{1,4}([^\n]{1,200})", near)
+        detail["thrown"] = thrown[1] if thrown else ""
+        return line.mention(what, match.start(), detail=detail)
+
+    return build
+
+
+def _of_others() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "windows",
+            ("dll load failed", "dll initialization routine"),
+            r"DLL load failed(?: while importing (?P<module>[\w.]{1,100}))?(?::\s?"
+            r"(?P<reason>[^\n]{1,120}))?",
+        ),
+        plain(
+            "windows",
+            ("[winerror ",),
+            r"\[WinError (?P<code>126|127|182|193|1114|1920|1455|998)\]\s?(?P<reason>[^\n]{1,200})",
+        ),
+        plain(
+            "windows",
+            ("win32 application", "win32 应用程序"),
+            r"(?P<file>\S{0,300}?)\s?is not a valid Win32 application|Win32 应用程序",
+        ),
+        plain(
+            "windows",
+            (".pyd", ".dll"),
+            r"(?:Could not locate|Could not find module|Error loading|not find|cannot find|找不到)"
+            r"\s+['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd))",
+        ),
+        plain(
+            "windows",
+            ("lnk2001", "lnk2019", "lnk1181", "lnk1104", "lnk1120"),
+            r"(?:error )?(?P<code>LNK(?:2001|2019|1181|1104|1120))\s?:[^\n]{1,300}",
+        ),
+        plain(
+            "windows",
+            ("could not be located in the dynamic link library",),
+            r"The procedure entry point (?P<symbol>\S{1,400}) could not be located",
+        ),
+        plain(
+            "hip-error",
+            ("hiperror", "hip error", "amdgpu", "tensilelibrary", "hsa_status_error"),
+            r"hipErrorNoBinaryForGpu|hipError\w{3,40}|HIP error:\s?[^\n]{3,100}"
+            r"|Cannot read \S{1,200}TensileLibrary\S{0,60}(?:[^\n]{0,60}GPU arch\s?:\s?"
+            r"(?P<sm>gfx\w{3,6}))?"
+            r"|HSA_STATUS_ERROR_\w{3,60}",
+        ),
+        plain(
+            "nccl",
+            ("nccl error", "ncclunhandledcudaerror", "ncclsystemerror", "nccl warn cuda failure",
+             "ncclinternalerror", "ncclinvalidusage"),
+            r"NCCL error[^\n]{0,120}|nccl(?:UnhandledCudaError|SystemError|InternalError"
+            r"|InvalidUsage)"
+            r"|NCCL WARN Cuda failure[^\n]{0,120}",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,225 @@
+"""What pip, setup.py, ninja and the compilers say when an extension does not get built."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
+from fa_forensics.facts.paste.tokens import path_before, symbol_at
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of a build."""
+    return (*_of_linkers(), *_of_checks(), *_of_compilers(), *_of_pip())
+
+
+def _of_linkers() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("undefined reference to",),
+            r"undefined references? to\s+(?:symbol\s+)?(?P<quote>['\"`])?",
+            _reference,
+        ),
+        by_pattern(
+            ("ld.lld", "ld64.lld", "mold:", "error: undefined symbol", "wasm-ld"),
+            r"(?:ld(?:64)?\.lld|lld|mold|rust-lld)?:?\s?(?:error|fatal):\s?undefined symbol:\s?",
+            _reference,
+        ),
+        by_pattern(
+            ("undefined symbols for architecture",),
+            r"Undefined symbols for architecture (?P<arch>\w{1,20}):?",
+            _macho_reference,
+        ),
+        by_pattern(
+            ("未定义的引用", "未定義的參考", "未定义参考到", "定義されていない参照", "неопредел"),
+            r"(?:对\s?(?P<quote>['\"`])|(?:未定义参考到|未定義的參考到|ссылка на)\s?['\"`]?)",
+            _reference,
+        ),
+        by_pattern(
+            ("undefined ",),
+            r"undefined (?=(?:[A-Za-z_]\w*::|_{1,2}Z)\S{2,})",
+            _when_linking,
+        ),
+        by_pattern(
+            ("cannot find -l", "找不到 -l", "unable to find library -l", "not found for -l"),
+            r"(?:cannot find|找不到|unable to find library|library not found for)\s+-l"
+            r"(?P<library>[\w.+:-]{1,100})",
+            _cannot_find,
+        ),
+        plain(
+            "jit-build-failed",
+            ("hidden symbol",),
+            r"hidden symbol [`'\"]?(?P<symbol>[^\s`'\"]{1,400})['\"]? in (?P<file>\S{1,300}) is "
+            r"referenced by DSO",
+            reason="hidden symbol",
+        ),
+    )  # fmt: skip
+
+
+def _reference(line: Line, match: re.Match[str]) -> Claim | None:
+    symbol = symbol_at(line, match.end())
+    if symbol is None:
+        return None
+    before = line.body[: match.start()].lower()
+    linker = next((n for n in ("nvlink", "ld.lld", "mold", "gold", "collect2") if n in before), "")
+    file = path_before(line.body, match.start())
+    caller = ""
+    for above in line.above(3):
+        found = re.search(r"in function\s+[`'\"]([^`'\"\n]{1,500})['\"`]", above.body)
+        if found:
+            caller = found[1]
+            break
+    detail = {"linker": linker, "caller": caller, "import": ""}
+    mention = line.mention(
+        "linker-undefined",
+        match.start(),
+        symbol=symbol.name,
+        version=symbol.version,
+        file=file,
+        detail=detail,
+    )
+    return Claim(match.start(), symbol.end, mention)
+
+
+def _macho_reference(line: Line, match: re.Match[str]) -> Mention:
+    for below in line.below(1):
+        found = re.match(r"\"([^\"\n]{1,2000})\", referenced from", below.body)
+        if found:
+            return line.mention(
+                "linker-undefined", match.start(), symbol=found[1], detail={"os": "macOS"}
+            )
+    return line.mention("linker-undefined", match.start(), detail={"os": "macOS"})
+
+
+def _when_linking(line: Line, match: re.Match[str]) -> Claim | None:
+    symbol = symbol_at(line, match.end())
+    if symbol is None:
+        return None
+    what = "linker-undefined" if "link" in line.lower else "undefined-symbol"
+    mention = line.mention(what, match.start(), symbol=symbol.name, version=symbol.version)
+    return Claim(match.start(), symbol.end, mention)
+
+
+def _cannot_find(line: Line, match: re.Match[str]) -> Mention:
+    library = f"lib{match['library']}.so"
+    return line.mention(
+        "jit-build-failed",
+        match.start(),
+        library=library,
+        detail={"reason": "library not found", "flag": f"-l{match['library']}"},
+    )
+
+
+def _of_checks() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "build-cuda-mismatch",
+            ("mismatches the version that was used",),
+            r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was "
+            r"used to compile"
+            r"\s+PyTorch \((?P<torch_cuda>[\d.]{1,10})\)",
+        ),
+        plain(
+            "build-cuda-mismatch",
+            ("does not match the version torch was compiled with",),
+            r"Installed CUDA version (?P<toolkit>[\d.]{1,10}) does not match the version torch "
+            r"was compiled with "
+            r"(?P<torch_cuda>[\d.]{1,10})",
+        ),
+        plain(
+            "cuda-home-missing",
+            ("cuda_home", "nvcc: not found", "bin/nvcc", "nvcc was not found", "nvcc not found"),
+            r"CUDA_HOME (?:environment variable is not set|does not exist|is not set)"
+            r"|nvcc: (?:command )?not found|nvcc (?:was )?not found"
+            r"|No such file or directory:? '?(?P<path>[^'\"\s]{0,200}bin/nvcc)'?",
+        ),
+        plain(
+            "cuda-too-old-to-build",
+            ("is only supported on cuda",),
+            r"(?P<package>FlashAttention|Flash Attention)\S{0,10} is only supported on CUDA "
+            r"(?P<least>[\d.]{1,6}) and above",
+        ),
+        plain(
+            "gcc-unsupported",
+            ("unsupported gnu version", "unsupported clang version",
+                "is not supported by the current cuda"),
+            r"unsupported (?P<compiler>GNU|clang) version!\s?gcc versions later than "
+            r"(?P<newest>\d{1,3})"
+            r"|unsupported (?P<compiler2>GNU|clang) version",
+        ),
+        plain(
+            "gcc-unsupported",
+            ("or later compatible compiler is required", "requires at least gcc", "requires gcc"),
+            r"(?:C\+\+(?P<standard>\d\d) or later compatible compiler is required"
+            r"|requires at least (?:g\+\+|gcc) (?P<least>[\d.]{1,6}))",
+        ),
+    )  # fmt: skip
+
+
+def _of_compilers() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "out-of-memory-build",
+            ("killed signal terminated program", "internal compiler error: killed"),
+            r"(?:Killed signal terminated program (?P<program>\w{1,30})|internal compiler error: "
+            r"Killed)",
+        ),
+        plain(
+            "out-of-memory-build",
+            ("died due to signal 9", "died due to signal 11", "died with status"),
+            r"'?(?P<program>[\w+-]{1,30})'? died due to signal (?P<signal>9|11)",
+        ),
+        plain(
+            "out-of-memory-build",
+            ("max_jobs",),
+            r"(?:set|reduce|lower|limit|with) (?:the )?(?:environment variable )?MAX_JOBS",
+        ),
+        plain(
+            "jit-build-failed",
+            ("no such file or directory",),
+            r"fatal error:\s+(?P<header>[\w./+-]{1,200}\.(?:h|hpp|cuh|inc)):\s+No such file or "
+            r"directory",
+            reason="header not found",
+        ),
+        plain(
+            "jit-build-failed",
+            ("error building extension",),
+            r"Error building extension\s+['\"`]?(?P<extension>[\w.-]{1,100})",
+        ),
+        plain(
+            "jit-build-failed",
+            ("ninja: build stopped", "ninja is required", "'ninja', '-v'", "ninja -v"),
+            r"ninja: build stopped|(?P<reason>Ninja is required) to load C\+\+ extensions"
+            r"|Command '\['ninja', '-v'",
+        ),
+        plain(
+            "jit-build-failed",
+            ("unable to jit load",),
+            r"Unable to JIT load the (?P<extension>\w{1,60}) op",
+        ),
+        plain(
+            "jit-build-failed",
+            ("failed building wheel for", "failed to build"),
+            r"Failed (?:building wheel for|to build)\s+['\"`]?(?P<package>[A-Za-z][\w.-]{1,60})",
+            reason="wheel",
+        ),
+    )  # fmt: skip
+
+
+def _of_pip() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "wheel-not-supported",
+            ("is not a supported wheel",),
+            r"(?P<file>\S{1,300}\.whl) is not a supported wheel on this platform",
+        ),
+        plain(
+            "no-matching-distribution",
+            ("no matching distribution found", "could not find a version that satisfies"),
+            r"(?:No matching distribution found for|Could not find a version that satisfies the "
+            r"requirement)\s+"
+            r"(?P<requirement>[A-Za-z][\w.\[\]=<>!~+,-]{0,100})",
+        ),
+    )

@@ -1,0 +1,250 @@
+"""What the CUDA runtime, torch and the CUDA compilers say of a GPU or of the driver."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
+
+_HINT = re.compile(r"\s*\(([^()\n]{3,200})\)\s*$")
+_SM = re.compile(r"(?:sm|compute|gfx)_?\d{2,4}[af]?\b")
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of CUDA errors at run time, of torch's own checks, and of nvcc and ptxas."""
+    return (*_of_kernels(), *_of_capability(), *_of_driver(), *_of_compilers(), *_of_cudnn())
+
+
+def _called(what: str) -> Build:
+    """A CUDA error: which step of the traceback it came from, and what stands in brackets."""
+
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        path, function, code = frame(line)
+        hint = _HINT.match(line.body, match.end())
+        groups = {key: text.strip() for key, text in match.groupdict().items() if text}
+        detail = {
+            **groups,
+            "frame": path,
+            "function": function,
+            "code": code,
+            "hint": hint[1] if hint else "",
+        }
+        return line.mention(what, match.start(), detail=detail)
+
+    return build
+
+
+def _of_kernels() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("no kernel image", "nobinaryforgpu", "no_binary_for_gpu", "nokernelimagefordevice"),
+            r"no kernel image is available(?: for execution on the device)?"
+            r"|cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU|no kernel image",
+            _called("no-kernel-image"),
+        ),
+        by_pattern(
+            ("invalid device function", "cudaerrorinvaliddevicefunction"),
+            r"(?P<runtime>HIP error:\s?)?(?:invalid device function"
+            r"|cudaErrorInvalidDeviceFunction)",
+            _called("invalid-device-function"),
+        ),
+        by_pattern(
+            ("kernel image is invalid", "cudaerrorinvalidkernelimage", "cuda_error_invalid_image"),
+            r"device kernel image is invalid|cudaErrorInvalidKernelImage|CUDA_ERROR_INVALID_IMAGE",
+            _called("image-invalid"),
+        ),
+        by_pattern(
+            ("unsupported toolchain", "unsupportedptxversion", "unsupported_ptx_version"),
+            r"(?:the )?provided PTX was compiled with an unsupported toolchain|unsupported "
+            r"toolchain"
+            r"|cudaErrorUnsupportedPtxVersion|CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+            _called("unsupported-toolchain"),
+        ),
+        by_pattern(
+            ("ptx jit compilation failed", "cuda_error_invalid_ptx", "unsupported .version"),
+            r"(?:a )?PTX JIT compilation failed|CUDA_ERROR_INVALID_PTX"
+            r"|Unsupported \.version (?P<ptx>\d{1,2}\.\d)",
+            _called("unsupported-toolchain"),
+        ),
+        by_pattern(
+            ("named symbol not found", "cudaerrorsymbolnotfound"),
+            r"named symbol not found|cudaErrorSymbolNotFound",
+            _called("named-symbol-not-found"),
+        ),
+        by_pattern(
+            ("illegal instruction", "cudaerrorillegalinstruction"),
+            r"CUDA error:\s?an illegal instruction was encountered|cudaErrorIllegalInstruction",
+            _called("illegal-instruction"),
+        ),
+    )
+
+
+def _of_capability() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("only supports ampere",),
+            r"FlashAttention(?:-?2)? only supports? Ampere GPUs? or newer",
+            _called("ampere-only"),
+        ),
+        by_pattern(
+            ("flashattention", "flash attention", "flash_attn", "flash-attn"),
+            r"Flash\s?Attention(?:-?\d)?(?: forward| backward)? (?:only supports?|requires|needs"
+            r"|is only supported on|"
+            r"does not support|backward for head ?dim)(?! (?:Ampere GPUs or newer|CUDA 1|ROCm))"
+            r"[^\n]{3,200}|head_size should be a multiple of 8"
+            r"|FlashAttention only support (?:fp16|half)[^\n]{0,100}",
+            _limit,
+        ),
+        by_pattern(
+            ("is not compatible with the current pytorch",),
+            r"with CUDA capability (?P<sm>sm_\d{2,3}[af]?) is not compatible with the current "
+            r"PyTorch installation",
+            _not_in_torch,
+        ),
+        by_pattern(
+            ("which is of cuda capability", "no longer supports this gpu"),
+            r"which is of (?:cuda )?(?:compute )?capability (?P<capability>\d{1,2}\.\d)\b",
+            _too_old_for_torch,
+        ),
+        by_pattern(
+            ("too old", "minimum cuda capability"),
+            r"cuda capability supported by this library is (?P<least>\d{1,2}\.\d)",
+            lambda line, match: None,
+        ),
+    )
+
+
+def _limit(line: Line, match: re.Match[str]) -> Mention:
+    path, function, code = frame(line)
+    detail = {"said": match[0].strip(), "frame": path, "function": function, "code": code}
+    return line.mention("flash-limit", match.start(), detail=detail)
+
+
+def _not_in_torch(line: Line, match: re.Match[str]) -> Mention:
+    before = line.body[: match.start()].strip()
+    gpu = re.split(r"(?:Warning|warn)\w*:\s?|[:(]\s", before)[-1].strip(" :\n")
+    supported = ""
+    for text in (line.body[match.end() :], *(below.body for below in line.below(3))):
+        at = text.lower().find("supports cuda capabilit")
+        if at >= 0:
+            supported = " ".join(_SM.findall(text[at : at + 600]))
+            break
+    detail = {"gpu": gpu, "sm": match["sm"], "supported": supported}
+    return line.mention("gpu-not-supported-by-torch", match.start(), detail=detail)
+
+
+def _too_old_for_torch(line: Line, match: re.Match[str]) -> Mention:
+    gpu = re.search(r"Found GPU\s?\d+\s(.{1,60}?)\s?$", line.body[: match.start()])
+    least = ""
+    for text in (line.body[match.end() :], *(below.body for below in line.below(4))):
+        found = re.search(r"supported by this library is (\d{1,2}\.\d)", text)
+        if found:
+            least = found[1]
+            break
+    detail = {
+        "gpu": gpu[1] if gpu else "",
+        "sm": "sm_" + match["capability"].replace(".", ""),
+        "least": least,
+    }
+    return line.mention("gpu-not-supported-by-torch", match.start(), detail=detail)
+
+
+def _of_driver() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("driver version is insufficient", "cudaerrorinsufficientdriver"),
+            r"CUDA driver version is insufficient for CUDA runtime version"
+            r"|cudaErrorInsufficientDriver",
+            _called("driver-too-old"),
+        ),
+        by_pattern(
+            ("driver on your system is too old",),
+            r"NVIDIA driver on your system is too old(?:\s?\(found version (?P<found>\d{3,6})\))?",
+            _called("driver-too-old"),
+        ),
+        by_pattern(
+            ("unsupported display driver", "system has unsupported display driver"),
+            r"unsupported display driver ?/ ?cuda driver combination",
+            _called("driver-mismatch"),
+        ),
+        by_pattern(
+            ("driver/library version mismatch", "cudaerrorsystemdrivermismatch"),
+            r"Driver/library version mismatch|cudaErrorSystemDriverMismatch",
+            _called("driver-mismatch"),
+        ),
+        by_pattern(
+            ("forward compatibility was attempted", "cudaerrorcompatnotsupportedondevice"),
+            r"forward compatibility was attempted on non supported HW"
+            r"|cudaErrorCompatNotSupportedOnDevice",
+            _called("driver-mismatch"),
+        ),
+        by_pattern(
+            ("no nvidia driver", "no cuda-capable device", "no cuda gpus are available"),
+            r"Found no NVIDIA driver on your system|no CUDA-capable device is detected"
+            r"|No CUDA GPUs are available",
+            _called("no-device"),
+        ),
+        plain(
+            "torch-without-cuda",
+            ("not compiled with cuda enabled", "not linked with support for cuda"),
+            r"Torch not compiled with CUDA enabled|PyTorch is not linked with support for cuda",
+        ),
+    )
+
+
+def _of_compilers() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "arch-unsupported-by-nvcc",
+            ("unsupported gpu architecture",),
+            r"(?P<compiler>nvcc fatal\s{0,5}:\s?)?Unsupported gpu architecture\s?"
+            r"['\"`]?(?P<arch>(?:compute|sm|lto)_\w{2,6})?",
+        ),
+        plain(
+            "arch-unsupported-by-nvcc",
+            ("is not defined for option",),
+            r"(?P<compiler>ptxas fatal\s{0,5}:\s?)?Value '(?P<arch>sm_\w{2,6})' is not defined for "
+            r"option 'gpu-name'",
+        ),
+        plain(
+            "arch-unsupported-by-nvcc",
+            ("unknown cuda arch",),
+            r"Unknown CUDA arch \((?P<arch>[\w.+]{1,12})\) or GPU not supported",
+            compiler="torch.utils.cpp_extension",
+        ),
+        plain(
+            "arch-unsupported-by-nvcc",
+            ("invalid value for --gpu-architecture",),
+            r"nvrtc: error: invalid value for --gpu-architecture",
+            compiler="nvrtc",
+        ),
+    )
+
+
+def _of_cudnn() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("nvrtc-builtins",),
+            r"failed to open (?P<library>lib\w{1,20}-builtins(?:-?\w{1,20})?\.(?:so|dll)"
+            r"(?:\.\d{1,3}){0,3})",
+            _builtins,
+        ),
+        plain(
+            "cudnn-mix",
+            ("cudnn version incompat", "compiled against cudnn", "sublibrary_version_mismatch",
+             "cudnn_status_version_mismatch", "sublibrary_loading_failed"),
+            r"cuDNN version incompatibility:?\s?(?:PyTorch was compiled\s+against \("
+            r"(?P<built>[\d, ]{1,20})\) "
+            r"but found runtime version \((?P<found>[\d, ]{1,20})\))?"
+            r"|Loaded runtime CuDNN library: (?P<found2>[\d.]{1,20}) but source was compiled "
+            r"with: (?P<built2>[\d.]{1,20})"
+            r"|CUDNN_STATUS_(?P<status>(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|LOADING_FAILED))",
+        ),
+    )  # fmt: skip
+
+
+def _builtins(line: Line, match: re.Match[str]) -> Mention:
+    return line.mention("nvrtc-builtins", match.start(), library=match["library"])

@@ -1,0 +1,148 @@
+"""The lines of a text, looked up by position, with what stands around them.
+
+A text may be ten megabytes in one line: of a line only a window around the place of interest
+is taken, and the text is never split as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fa_forensics.facts.paste.model import MAX_LINE, Mention
+from fa_forensics.facts.paste.prefixes import split_prefix
+from fa_forensics.facts.paste.unescape import SOFT
+
+#: How much of a line before and behind the place of interest is read (characters). The longest
+#: mangled name in torch's libraries and extensions has 2,000.
+BEFORE, BEHIND = 2_000, 8_000
+#: How many raw lines around one are looked at for those of the same stream.
+_REACH = 60
+
+
+class Source:
+    """A text that was unescaped."""
+
+    __slots__ = ("_counted", "_lines", "lower", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        lower = text.lower()
+        # Some letters of foreign scripts change their length: then only ASCII is lowered.
+        if len(lower) != len(text):
+            lower = text.translate({n: n + 32 for n in range(65, 91)})
+        self.lower = lower
+        self._counted = (0, 1)
+        self._lines: dict[int, Line] = {}
+
+    def line_at(self, place: int) -> Line:
+        """The line that a place in the text is on."""
+        start = self._start(place)
+        line = self._lines.get(start)
+        if line is None or place > line.start + len(line.raw):
+            line = Line(self, start, self.text[start : self._end(place)], self._number(start))
+            self._lines[start] = line
+        return line
+
+    def before(self, line: Line) -> Iterator[Line]:
+        """The lines above, the nearest first."""
+        place = line.start - 1
+        for _ in range(_REACH):
+            if place < 0:
+                return
+            start = self._start(place)
+            number = line.number - self.text.count("\n", start, line.start)
+            yield Line(self, start, self.text[start:place], number)
+            place = start - 1
+
+    def behind(self, line: Line) -> Iterator[Line]:
+        """The lines below, the nearest first."""
+        place = self._end(line.start + len(line.raw))
+        for _ in range(_REACH):
+            if place >= len(self.text):
+                return
+            start = place + 1
+            place = self._end(start)
+            number = line.number + self.text.count("\n", line.start, start)
+            yield Line(self, start, self.text[start:place], number)
+
+    def _start(self, place: int) -> int:
+        floor = max(0, place - BEFORE)
+        found = max(self.text.rfind("\n", floor, place), self.text.rfind(SOFT, floor, place))
+        return floor if found < 0 else found + 1
+
+    def _end(self, place: int) -> int:
+        roof = min(len(self.text), place + BEHIND)
+        for mark in ("\n", SOFT):
+            found = self.text.find(mark, place, roof)
+            if found >= 0:
+                roof = found
+        return roof
+
+    def _number(self, start: int) -> int:
+        place, number = self._counted
+        if start < place:
+            place, number = 0, 1
+        number += self.text.count("\n", place, start)
+        self._counted = (start, number)
+        return number
+
+
+class Line:
+    """One line: ``raw`` as it stands, ``body`` without the prefix that ``stream`` is told by."""
+
+    __slots__ = ("body", "lower", "number", "raw", "source", "start", "stream")
+
+    def __init__(self, source: Source, start: int, raw: str, number: int) -> None:
+        self.source = source
+        self.start = start
+        self.raw = raw
+        self.number = number
+        self.stream, self.body = split_prefix(raw)
+        self.lower = self.body.lower()
+
+    def above(self, count: int) -> Iterator[Line]:
+        """Up to ``count`` lines of the same stream above this one, the nearest first."""
+        yield from self._same_stream(self.source.before(self), count)
+
+    def below(self, count: int) -> Iterator[Line]:
+        """Up to ``count`` lines of the same stream below this one, the nearest first."""
+        yield from self._same_stream(self.source.behind(self), count)
+
+    def _same_stream(self, lines: Iterator[Line], count: int) -> Iterator[Line]:
+        for line in lines:
+            if line.stream == self.stream:
+                if count == 0:
+                    return
+                count -= 1
+                yield line
+
+    def shown(self, place: int = 0) -> str:
+        """The line as a mention carries it, around a place where it is long."""
+        if len(self.body) <= MAX_LINE:
+            return self.body
+        start = max(0, min(place - MAX_LINE // 3, len(self.body) - MAX_LINE))
+        return self.body[start : start + MAX_LINE].strip()
+
+    def mention(
+        self,
+        what: str,
+        place: int = 0,
+        *,
+        symbol: str | None = None,
+        version: str | None = None,
+        library: str | None = None,
+        file: str | None = None,
+        detail: dict[str, str] | None = None,
+    ) -> Mention:
+        """A mention of this line."""
+        return Mention(
+            what,
+            self.shown(place),
+            self.number,
+            self.stream,
+            symbol or None,
+            version or None,
+            library or None,
+            file or None,
+            {key: text for key, text in (detail or {}).items() if text},
+        )

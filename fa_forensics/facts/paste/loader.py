@@ -1,0 +1,334 @@
+"""What the dynamic loaders of glibc, musl and macOS say, and ctypes in their name."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import importing, path_of_line_above
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import (
+    Build,
+    Claim,
+    Recogniser,
+    by_pattern,
+    in_every_language,
+)
+from fa_forensics.facts.paste.tokens import is_binary_name, path_after, path_before, symbol_at
+
+#: Libraries that torch brings into the process: an extension finds them when torch is there.
+TORCH_LIBRARY = re.compile(
+    r"lib(?:c10(?:_cuda|_hip|d\w*)?|torch(?:_(?:cpu|cuda|hip|python|cuda_cpp|cuda_cu|cuda_linalg"
+    r"|global_deps|nvshmem))?|caffe2(?:_gpu)?|shm)\.so(?:\.\d+)?"
+)
+_PROSE_BEFORE = re.compile(
+    r"(?:\bno|\bnot an?|\bwithout(?: an?)?|\bany|\bhas many)\s+$", re.IGNORECASE
+)
+_PROSE_WORDS = frozenset(
+    ("error", "errors", "in", "when", "while", "problem", "issue", "at", "on", "for", "and", "is",
+     "after", "with", "from", "hidden", "caused", "about", "or", "during", "that", "the", "name",
+     "names", "of", "to", "not", "was", "lookup", "related", "by", "again", "due", "if", "message",
+     "messages", "because", "but", "like", "as", "this", "these", "it", "can", "found")
+)  # fmt: skip
+
+
+_FILE_IN_BRACKETS = re.compile(r"[\s`'\"]{0,9}\(([^\s()]{1,500})\)")
+
+
+def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
+    body = line.body
+    exact = match[0][-1] == ":"
+    if not exact and _PROSE_BEFORE.search(body[max(0, match.start() - 20) : match.start()]):
+        return None
+    if line.lower.startswith(("ld.lld", "lld", "mold", "wasm-ld"), 0):
+        return None  # a linker's, see there
+    file = path_before(body, match.start())
+    symbol = symbol_at(line, match.end())
+    if symbol is not None and not exact and symbol.name.lower() in _PROSE_WORDS:
+        symbol = None
+    if symbol is None and not exact and file is None:
+        return Claim(
+            match.start(),
+            match.end(),
+            line.mention("undefined-symbol", match.start(), detail={"prose": "yes"}),
+        )
+    detail = {}
+    end = match.end() if symbol is None else symbol.end
+    what = "undefined-symbol"
+    if symbol is not None:
+        if symbol.cut:
+            detail["cut"] = "yes"
+        behind = _FILE_IN_BRACKETS.match(body, end)
+        if behind and file is None and ("/" in behind[1] or ".so" in behind[1]):
+            what, file, end = "ldd-line", behind[1], behind.end()
+            detail["sort"] = "undefined"
+    if "lookup error" in body[: match.start()].lower():
+        detail["lookup"] = "lazy"
+    if what == "undefined-symbol" and body.lower().rfind("attributeerror", 0, match.start()) >= 0:
+        what = "ctypes-attribute"
+    if file is None:
+        file = path_of_line_above(line)
+    detail["import"] = importing(line)
+    name = _spelt_out(line, symbol.name, end) if symbol is not None else None
+    version = symbol.version if symbol is not None else None
+    mention = line.mention(
+        what, match.start(), symbol=name, version=version, file=file, detail=detail
+    )
+    return Claim(match.start(), end, mention)
+
+
+_IN_BRACKETS = re.compile(
+    r"[\s`'\"]{0,9}[(\[](?:i\.e\.?,?\s?|mangled:?\s?)?[`'\"]?(_{1,2}Z[A-Za-z0-9_.$]{3,2000})"
+)
+
+
+def _spelt_out(line: Line, name: str, end: int) -> str:
+    """The mangled name that stands in brackets behind the readable one, else the name."""
+    behind = _IN_BRACKETS.match(line.body, end)
+    return name if behind is None or "Z" in name[:3] else behind[1]
+
+
+def _link_time(line: Line, match: re.Match[str]) -> Mention:
+    return line.mention(
+        "undefined-symbol",
+        match.start(),
+        symbol=match["symbol"],
+        version=match["version"],
+        library=match["library"],
+        file=path_before(line.body, match.start()),
+        detail={"sort": "link-time reference", "import": importing(line)},
+    )
+
+
+def _missing(line: Line, match: re.Match[str]) -> Mention | None:
+    body = line.body
+    library = path_before(body, match.start()) or _library_near(body, match.start())
+    if library is None:
+        library = path_of_line_above(line)
+    reason = re.compile(r"\s?:\s{0,3}([^:\n'\"`(]{4,60})").match(body, match.end())
+    detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
+    if "error while loading shared libraries" in body[: match.start()].lower():
+        program = body[: body.lower().find(": error while loading")].split()
+        detail["program"] = program[-1] if program else ""
+    return missing(line, match.start(), library, detail)
+
+
+def missing(line: Line, place: int, library: str | None, detail: dict[str, str]) -> Mention:
+    """A library that was not found: one of torch's, the extension itself, or any other."""
+    if library is None:
+        return line.mention("missing-library", place, detail=detail)
+    name = library.rsplit("/", 1)[-1]
+    if TORCH_LIBRARY.fullmatch(name) and "/" not in library:
+        return line.mention("import-order", place, library=library, detail=detail)
+    own = (
+        "/" in library
+        and library.endswith(".so")
+        and not re.search(r"torch/lib/|/nvidia/", library)
+    )
+    if own or (is_binary_name(library) and re.search(r"cpython-|\.abi3\.so|pypy", library)):
+        return line.mention("missing-own-file", place, library=library, file=library, detail=detail)
+    return line.mention("missing-library", place, library=library, detail=detail)
+
+
+def _library_near(body: str, place: int) -> str | None:
+    """A soname in the words before: ``libx.so.1 (cannot open shared object file)``."""
+    found = re.findall(
+        r"[\w./~+-]{0,300}?\.so(?:\.\d+){0,4}(?![\w.])", body[max(0, place - 400) : place], re.A
+    )
+    return found[-1] if found else None
+
+
+def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
+    detail = {"needed_by": match["by"] or "", "libc": "musl", "reason": match["reason"].strip()}
+    return missing(line, match.start(), match["library"], detail)
+
+
+def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
+    body = line.body
+    by = re.compile(r"[\s,]{0,4}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE).match(
+        body, match.end()
+    )
+    requirer = by[1].rstrip(".,;'\"") if by else None
+    return line.mention(
+        "version-not-found",
+        match.start(),
+        version=match["version"],
+        library=path_before(body, match.start()),
+        file=requirer,
+        detail={"needed_by": requirer or "", "import": importing(line)},
+    )
+
+
+def _bare_version(line: Line, match: re.Match[str]) -> Claim | None:
+    """``GLIBC_2.32 not found``, without the loader's own wording around it."""
+    if re.search(r"version\s+[`'\"]?$", line.body[max(0, match.start() - 12) : match.start()]):
+        return None
+    mention = line.mention("version-not-found", match.start(), version=match["version"])
+    return Claim(match.start(), match.end(), mention)
+
+
+def _macho_symbol(line: Line, match: re.Match[str]) -> Mention:
+    symbol = symbol_at(line, match.end())
+    name = symbol.name if symbol else None
+    if name is not None and name.startswith("_"):
+        name = name[1:]  # Mach-O writes every name of C with one more underscore
+    parts = {"referenced from": "", "expected in": ""}
+    for text in (line.body, *(below.body for below in line.below(4))):
+        for words in parts:
+            at = text.lower().find(words)
+            if at >= 0 and not parts[words]:
+                parts[words] = path_after(text, at + len(words) + 1) or ""
+    return line.mention(
+        "symbol-not-found-macho",
+        match.start(),
+        symbol=name,
+        file=parts["referenced from"],
+        library=parts["expected in"],
+        detail={"pasted": symbol.name if symbol else "", "os": "macOS"},
+    )
+
+
+def _macho_library(line: Line, match: re.Match[str]) -> Mention:
+    library = path_after(line.body, match.end())
+    file = ""
+    for text in (line.body, *(below.body for below in line.below(3))):
+        at = text.lower().find("referenced from")
+        if at >= 0:
+            file = path_after(text, at + 16) or ""
+            break
+    return line.mention(
+        "missing-library", match.start(), library=library, file=file, detail={"os": "macOS"}
+    )
+
+
+def _of_file(what: str) -> Build:
+    """A complaint about a file whose path stands right before it."""
+
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        file = path_before(line.body, match.start())
+        groups = {key: text.strip() for key, text in match.groupdict().items() if text}
+        detail = {**groups, "import": importing(line)}
+        return line.mention(
+            what, match.start(), file=file or path_of_line_above(line), detail=detail
+        )
+
+    return build
+
+
+def _phrase(what: str, *phrases: str, rest: str = "") -> Recogniser:
+    signs = tuple(s for phrase in phrases for s in in_every_language(phrase))
+    pattern = "(?:" + "|".join(re.escape(sign) for sign in signs) + ")" + rest
+    return by_pattern(signs, pattern, _of_file(what))
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The loaders' texts."""
+    return (*_of_symbols(), *_of_libraries(), *_of_files())
+
+
+def _of_symbols() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("not defined in file",),
+            r"symbol\s+[`'\"]?(?P<symbol>[A-Za-z_][\w.$]{0,4000})[`'\"]?,?\s+version\s+"
+            r"[`'\"]?(?P<version>[\w.+-]{1,100})[`'\"]?\s+not defined in file\s+"
+            r"(?P<library>[^\s'\"`]{1,300})(?:\s+with link time reference)?",
+            _link_time,
+        ),
+        by_pattern(("undefined symbol",), r"undefined symbols?(?:\s?:|\b)", _undefined),
+        by_pattern(
+            ("symbol not found",),
+            r"Symbol not found(?: in flat namespace)?\s?:?\s?(?=['\"`(]?_)",
+            _macho_symbol,
+        ),
+        by_pattern(
+            ("error relocating",),
+            r"Error relocating (?P<file>[^\s:]{1,500}): (?P<symbol>[\w.$]{1,4000}): "
+            r"symbol not found",
+            lambda line, match: line.mention(
+                "undefined-symbol",
+                match.start(),
+                symbol=match["symbol"],
+                file=match["file"],
+                detail={"libc": "musl"},
+            ),
+        ),
+    )
+
+
+def _of_libraries() -> tuple[Recogniser, ...]:
+    cannot_open = in_every_language("cannot open shared object file")
+    return (
+        by_pattern(("library not loaded",), r"Library not loaded:\s?", _macho_library),
+        by_pattern(
+            ("error loading shared library",),
+            r"Error loading shared library (?P<library>[^\s:]{1,300}):\s(?P<reason>[^(\n]{1,80})"
+            r"(?:\(needed by (?P<by>[^\s()]{1,500})\))?",
+            _musl_missing,
+        ),
+        by_pattern(cannot_open, "(?:" + "|".join(map(re.escape, cannot_open)) + ")", _missing),
+        by_pattern(
+            ("not found", "\u627e\u4e0d\u5230"),
+            r"version\s+[`'\"]?(?P<version>[A-Za-z_][\w.+-]{1,100})[`'\"]?\s+"
+            r"(?:not found|\u627e\u4e0d\u5230)",
+            _version_not_found,
+        ),
+        by_pattern(
+            ("glibc_", "glibcxx_", "cxxabi_", "gcc_"),
+            r"(?P<version>(?:GLIBC|GLIBCXX|CXXABI|GCC)_(?:\d{1,3}(?:\.\d{1,3}){0,2}|ABI_\w{1,20}))"
+            r"[`'\"]?\s{0,3}(?:(?:was |is |symbols? )?(?:not found|missing|not available)"
+            r"|\u627e\u4e0d\u5230|\u672a\u627e\u5230)",
+            _bare_version,
+        ),
+    )
+
+
+def _of_files() -> tuple[Recogniser, ...]:
+    return (
+        _phrase("static-tls", "cannot allocate memory in static TLS block"),
+        _phrase(
+            "exec-stack",
+            "cannot enable executable stack as shared object requires",
+            rest=r"(?:\s?:\s?(?P<reason>[\w ]{1,40}))?",
+        ),
+        _phrase("invalid-elf", "invalid ELF header"),
+        _phrase("file-too-short", "file too short"),
+        _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS32"),
+        _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS64"),
+        _phrase(
+            "map-refused",
+            "failed to map segment from shared object",
+            "cannot make segment writable for relocation",
+            "cannot apply additional memory protection after relocation",
+            rest=r"(?:\s?:\s?(?P<reason>[\w ]{1,40}))?",
+        ),
+        _phrase(
+            "misaligned",
+            "ELF load command address/offset not properly aligned",
+            "ELF load command address/offset not page-aligned",
+            "ELF load command alignment not page-aligned",
+        ),
+        _phrase(
+            "damaged-elf",
+            "object file has no dynamic section",
+            "object file has no loadable segments",
+            "ELF file's phentsize not the expected size",
+            "unexpected reloc type",
+            "ELF file data encoding not",
+            "ELF file OS ABI invalid",
+            "cannot dynamically load executable",
+            "cannot dynamically load position-independent executable",
+            "only ET_DYN and ET_EXEC can be loaded",
+            "unsupported version 0 of Verneed record",
+            "file truncated",
+        ),
+        _phrase("wrong-machine", "Exec format error"),
+        _phrase("wrong-machine", "cannot execute binary file"),
+        _phrase("cpu-level", "CPU ISA level is lower than required"),
+        by_pattern(
+            ("incompatible architecture", "not a mach-o file"),
+            r"(?:incompatible architecture|not a mach-o file)"
+            r"(?:\s\(have '(?P<have>[\w,]{1,40})', need '(?P<need>[\w,]{1,40})'\))?",
+            _of_file("wrong-machine"),
+        ),
+    )

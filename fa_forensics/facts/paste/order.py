@@ -1,0 +1,188 @@
+"""Which of the failures came first, and which only follow from another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from fa_forensics.facts.paste.model import Mention
+
+_LOADING = frozenset(
+    ("undefined-symbol", "symbol-not-found-macho", "missing-library", "version-not-found",
+     "invalid-elf", "file-too-short", "wrong-elf-class", "static-tls", "exec-stack", "misaligned",
+     "damaged-elf", "map-refused", "ctypes-attribute", "could-not-load-library", "wrong-machine",
+     "import-order", "missing-own-file", "no-init", "python-mismatch", "windows")
+)  # fmt: skip
+_BUILDING = frozenset(
+    ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",
+     "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build",
+     "torch-missing-in-build")
+)  # fmt: skip
+#: Say that something is wrong, seldom what: behind all that say more.
+_VAGUE = frozenset(
+    ("no-module", "missing-attribute", "xformers-banner", "import-wrapper", "segfault", "abort",
+     "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator", "no-device",
+     "operator-missing", "numpy-abi", "torch-without-cuda", "hip-error",
+     "no-matching-distribution")
+)  # fmt: skip
+#: What a tool printed about a file: it backs a failure up, or stands alone.
+LISTINGS = frozenset(("nm-line", "ldd-line", "readelf-line", "bare-symbol"))
+#: What only follows where one of these was said too.
+_FOLLOWS: Mapping[str, frozenset[str]] = {
+    "missing-own-file": _BUILDING,
+    "no-kernel-image": frozenset(("gpu-not-supported-by-torch",)),
+    "segfault": _LOADING | _BUILDING,
+    "abort": _LOADING | _BUILDING,
+    "nccl": _LOADING,
+    "stop-iteration-so": frozenset(),
+    "cuda-home-missing": frozenset(("build-cuda-mismatch",)),
+}
+#: No more mentions than this are handed on.
+MOST_MENTIONS = 400
+
+
+def first_cause_first(found: Iterable[Mention]) -> tuple[Mention, ...]:
+    """The mentions without consequences and repetitions, the first cause first."""
+    folded = _folded(found)
+    real = [mention for mention in folded if not _is_consequence(mention, folded)]
+    wrappers = [m for m in real if m.what == "import-wrapper"]
+    if any(m.what != "import-wrapper" and m.what not in LISTINGS for m in real):
+        real = [_with_wrapper(m, wrappers) for m in real if m.what != "import-wrapper"]
+    real.sort(key=lambda mention: (_tier(mention), mention.number))
+    return tuple(real[:MOST_MENTIONS])
+
+
+def _tier(mention: Mention) -> int:
+    if mention.what in LISTINGS:
+        return 3
+    if mention.detail.get("prose") or (mention.what == "undefined-symbol" and not mention.symbol):
+        return 1
+    if mention.what in _VAGUE:
+        return 2 if mention.what in ("segfault", "abort", "import-wrapper") else 1
+    return 0
+
+
+def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
+    what = mention.what
+    others = {m.what for m in all_of_them if m is not mention}
+    if _FOLLOWS.get(what, frozenset()) & others:
+        return True
+    if what in ("jit-build-failed", "out-of-memory-build") and _says_little(mention):
+        if any(m.what in _BUILDING and not _says_little(m) for m in all_of_them):
+            return True
+        return any(
+            m.what in _BUILDING and m.number < mention.number
+            for m in all_of_them
+            if m is not mention
+        )
+    loading = [m for m in all_of_them if m.what in _LOADING and m is not mention]
+    if what == "no-module":
+        return any(_same_module(mention.detail.get("module", ""), m) for m in loading)
+    if what == "missing-attribute" and mention.detail.get("sort") == "operator":
+        return bool(loading)
+    if what == "xformers-banner":
+        return any("xformers" in (m.file or "") for m in loading)
+    if what == "undefined-symbol" and not mention.symbol:
+        return any(m.symbol for m in loading)
+    if what == "cuda-home-missing":
+        return any(m.what in _LOADING for m in all_of_them)
+    return False
+
+
+def _says_little(mention: Mention) -> bool:
+    if mention.what == "out-of-memory-build":
+        return not mention.detail.get("program") and "killed" not in mention.line.lower()
+    return mention.what == "jit-build-failed" and (
+        mention.detail.get("reason") in (None, "wheel", "Ninja is required") and not mention.library
+    )
+
+
+def _same_module(module: str, failure: Mention) -> bool:
+    file = (failure.file or failure.detail.get("import", "")).replace("\\", "/")
+    stem = file.rsplit("/", 1)[-1].split(".")[0]
+    return bool(stem) and module.rsplit(".", 1)[-1] == stem
+
+
+def _with_wrapper(mention: Mention, wrappers: Sequence[Mention]) -> Mention:
+    for wrapper in wrappers:
+        near = wrapper.stream == mention.stream and abs(wrapper.number - mention.number) <= 80
+        if near and mention.what not in LISTINGS:
+            module = wrapper.detail.get("module", "")
+            return replace(mention, detail={**mention.detail, "wrapper": module})
+    return mention
+
+
+def _folded(found: Iterable[Mention]) -> list[Mention]:
+    """Each failure once, with all that its repetitions add, and the ranks that told of it."""
+    kept: list[Mention] = []
+    streams: list[dict[str, None]] = []
+    index: dict[tuple[str, ...], list[int]] = {}
+    for mention in found:
+        key = _key(mention)
+        for at in index.get(key, ()):
+            if _same_file(kept[at], mention):
+                kept[at] = _merged(kept[at], mention)
+                streams[at][mention.stream] = None
+                break
+        else:
+            index.setdefault(key, []).append(len(kept))
+            kept.append(mention)
+            streams.append({mention.stream: None})
+    return [_with_ranks(m, names) for m, names in zip(kept, streams, strict=True)]
+
+
+def _key(mention: Mention) -> tuple[str, ...]:
+    detail = mention.detail
+    own = ("module", "name", "parameter", "function", "sm", "sort", "said", "operator", "flag",
+           "header", "code", "reason", "type", "built_torch")  # fmt: skip
+    use = own if not (mention.symbol or mention.library) else ("sort",)
+    return (
+        mention.what,
+        mention.symbol or "",
+        (mention.library or "").rsplit("/", 1)[-1],
+        mention.version or "" if mention.what == "version-not-found" else "",
+        *(detail.get(name, "") for name in use),
+    )
+
+
+def _same_file(one: Mention, other: Mention) -> bool:
+    if not one.file or not other.file:
+        return True
+    return one.file.rsplit("/", 1)[-1] == other.file.rsplit("/", 1)[-1]
+
+
+def _merged(one: Mention, other: Mention) -> Mention:
+    """The first, with what only the second says."""
+    better = other if len(other.file or "") > len(one.file or "") else one
+    return replace(
+        one,
+        line=better.line,
+        number=better.number if not one.file and other.file else one.number,
+        stream=one.stream or other.stream,
+        version=one.version or other.version,
+        library=one.library or other.library,
+        file=better.file,
+        detail={**other.detail, **one.detail},
+    )
+
+
+_RANK = re.compile(r"\brank[ =](\d{1,5})\b", re.IGNORECASE)
+
+
+def _with_ranks(mention: Mention, streams: Mapping[str, None]) -> Mention:
+    ranks = sorted({int(m[1]) for name in streams for m in [_RANK.search(name)] if m})
+    if len(ranks) < 2:
+        return mention
+    return replace(mention, detail={**mention.detail, "ranks": _ranges(ranks)})
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``0-3,7`` for 0, 1, 2, 3 and 7."""
+    parts: list[tuple[int, int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1] = (parts[-1][0], number)
+        else:
+            parts.append((number, number))
+    return ",".join(f"{a}-{b}" if a != b else str(a) for a, b in parts)

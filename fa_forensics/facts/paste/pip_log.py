@@ -1,0 +1,70 @@
+"""What a log of pip tells of a build: which torch it was built with, and whether one was there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.versions_table import VERSION
+
+#: Words of pip and setuptools while they build a package.
+BUILDING = (
+    "getting requirements to build wheel", "get_requires_for_build", "preparing metadata",
+    "prepare_metadata_for_build", "metadata-generation-failed", "subprocess-exited-with-error",
+    "setup.py egg_info", "egg_info did not run", "bdist_wheel", "building wheel for",
+    "installing build dependencies", "pip-build-env", "build_editable", "build_meta",
+)  # fmt: skip
+#: Words of pip while it fetches what a build asks for, apart from what is installed.
+ISOLATED = ("installing build dependencies", "install build dependencies", "pip-build-env")
+_TAKEN = re.compile(
+    rf"(?:Using cached|Downloading|Collecting|Successfully installed)\s[^\n]{{0,2000}}?"
+    rf"(?<![\w.-])torch(?:==|-)(?P<version>{VERSION})",
+    re.IGNORECASE,
+)
+_PACKAGE = re.compile(
+    r"(?:Building wheel for|Failed to build|Collecting)\s+['\"]?([A-Za-z][\w.-]{1,60})"
+)
+
+Places = Callable[[str], Iterable[int]]
+
+
+def is_build(places: Places) -> bool:
+    """Whether a package is being built in this text."""
+    return any(next(iter(places(word)), None) is not None for word in BUILDING)
+
+
+def isolation(source: Source, places: Places) -> tuple[Mention, ...]:
+    """The torch that pip took into an isolated build."""
+    start = min((place for word in ISOLATED for place in places(word)), default=None)
+    if start is None:
+        return ()
+    for place in sorted({p for word in ("torch-", "torch==") for p in places(word)}):
+        line = source.line_at(place)
+        match = _TAKEN.search(line.body)
+        if match is not None and place > start:
+            detail = {"torch": match["version"]}
+            return (line.mention("build-isolation", match.start(), detail=detail),)
+    return ()
+
+
+def in_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
+    """The mentions, with modules that a build does not find told as such."""
+    if not is_build(places):
+        return list(mentions)
+    package = ""
+    for word in ("building wheel for", "failed to build", "collecting "):
+        for place in places(word):
+            match = _PACKAGE.search(source.line_at(place).body)
+            if match and not package:
+                package = match[1]
+    found = []
+    for mention in mentions:
+        if mention.what == "no-module":
+            what = "torch-missing-in-build" if mention.detail["module"] == "torch" else mention.what
+            detail = {**mention.detail, "build": "yes", **({"package": package} if package else {})}
+            mention = replace(mention, what=what, detail=detail)
+        found.append(mention)
+    return found

@@ -1,0 +1,274 @@
+"""What Python and pybind11 say: modules, names, arguments."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import frame, importing
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+
+_NAME = r"[A-Za-z_]\w{0,99}"
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of import machinery, calls and pybind11."""
+    return (*_of_modules(), *_of_names(), *_of_calls(), *_of_versions())
+
+
+def _of_modules() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("no module named",),
+            r"(?P<error>ModuleNotFoundError|ImportError)?(?::\s)?No module named:?\s+"
+            r"['\"`]?(?P<module>[A-Za-z_][\w.-]{0,200})['\"`]?",
+            _no_module,
+        ),
+        plain(
+            "no-init",
+            ("module export function", "dynamic module does not define"),
+            r"dynamic module does not define (?:module export|init) function"
+            r"(?:\s?\(?['\"`]?(?P<function>[\w.]{1,100})['\"`]?\)?)?",
+        ),
+        plain(
+            "python-mismatch",
+            ("python version mismatch",),
+            r"Python version mismatch: module was compiled for (?:version |Python )?"
+            r"(?P<built>[\d.]{1,10}),? "
+            r"(?:but the interpreter version is incompatible: |while the interpreter is running "
+            r"version )"
+            r"(?P<running>[\d.]{1,10})",
+        ),
+        by_pattern(
+            ("stopiteration",),
+            r"StopIteration\b",
+            _stop_iteration,
+        ),
+    )
+
+
+def _no_module(line: Line, match: re.Match[str]) -> Mention:
+    module = match["module"].rstrip(".")
+    path, function, _ = frame(line)
+    detail = {
+        "module": module,
+        "import": importing(line),
+        "frame": path,
+        "function": function,
+        "prose": "" if match["error"] or line.lower.startswith("no module") else "yes",
+    }
+    package = re.search(r"['\"];\s'?([\w.]{1,200})'? is not a package", line.body[match.start() :])
+    if package or "is not a package" in line.lower:
+        detail["not_a_package"] = "yes"
+    return line.mention("no-module", match.start(), detail=detail)
+
+
+def _stop_iteration(line: Line, match: re.Match[str]) -> Mention | None:
+    """Only where a package looked for its .so files with ``next(….glob(…))``."""
+    texts = [line.body, *(above.body for above in line.above(8)), *(b.body for b in line.below(2))]
+    for text in texts:
+        at = text.find("glob(")
+        near = text[max(0, at - 200) : at + 300]
+        if at >= 0 and ("next(" in near) and re.search(r"\.so|extension|so_", near):
+            path, function, _ = frame(line)
+            detail = {"code": near.strip()[:200], "frame": path, "function": function}
+            return line.mention("stop-iteration-so", match.start(), detail=detail)
+    return None
+
+
+def _of_names() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("cannot import name",),
+            rf"cannot import name\s+['\"`]?(?P<name>{_NAME})['\"`]?"
+            r"(?:\s+from\s+(?P<partly>partially initialized module\s)?['\"`]"
+            r"(?P<module>[\w.]{1,200})['\"`])?"
+            r"(?:\s+\((?P<where>[^()\n]{1,300})\))?",
+            _named("missing-attribute", sort="import"),
+        ),
+        by_pattern(
+            ("has no attribute",),
+            rf"(?P<partly>partially initialized )?module\s+['\"`](?P<module>[\w.]{{1,200}})['\"`] "
+            rf"has no "
+            rf"attribute\s+['\"`](?P<name>{_NAME})['\"`]",
+            _named("missing-attribute", sort="module"),
+        ),
+        by_pattern(
+            ("has no attribute",),
+            rf"['\"`]_OpNamespace['\"`]\s+['\"`](?P<module>\w{{1,100}})['\"`] object has no "
+            rf"attribute\s+"
+            rf"['\"`](?P<name>{_NAME})['\"`]",
+            _named("missing-attribute", sort="operator"),
+        ),
+        by_pattern(
+            ("has no attribute",),
+            rf"(?:type object |Can't get attribute )?['\"`](?P<module>[\w.]{{1,200}})['\"`] "
+            rf"(?:object )?has no "
+            rf"attribute\s+['\"`](?P<name>{_NAME})['\"`]",
+            _named("missing-attribute", sort="object"),
+        ),
+        by_pattern(
+            ("operator ", "could not run"),
+            r"(?:operator (?P<operator>\w{1,60}::[\w.]{1,80}) does not exist"
+            r"|Could not run '(?P<ran>\w{1,60}::[\w.]{1,80})' with arguments from the "
+            r"'(?P<backend>\w{1,30})' backend)",
+            _operator,
+        ),
+    )
+
+
+def _named(what: str, **fixed: str):  # type: ignore[no-untyped-def]
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        groups = {key: text.strip() for key, text in match.groupdict().items() if text}
+        if "partly" in groups or "circular import" in line.lower:
+            groups["partly"] = "yes"
+        path, function, code = frame(line)
+        detail = {**fixed, **groups, "frame": path, "function": function, "code": code}
+        return line.mention(what, match.start(), detail=detail)
+
+    return build
+
+
+def _operator(line: Line, match: re.Match[str]) -> Mention:
+    name = match["operator"] or match["ran"]
+    detail = {"operator": name, "backend": match["backend"] or ""}
+    return line.mention("operator-missing", match.start(), detail=detail)
+
+
+def _of_calls() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("unexpected keyword argument", "invalid keyword argument"),
+            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?(?:got an unexpected|is an invalid) "
+            rf"keyword argument\s+['\"`]?(?P<parameter>{_NAME})['\"`]?",
+            _keyword,
+        ),
+        by_pattern(
+            ("required positional argument", "required keyword-only argument"),
+            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?missing (?P<count>\d{1,2}) required "
+            rf"(?:positional|keyword-only) arguments?:?\s?['\"`]?(?P<parameter>{_NAME})?",
+            _arguments("missing"),
+        ),
+        by_pattern(
+            ("positional arguments but", "positional argument but"),
+            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?takes (?:from \d{1,3} to )?"
+            r"(?P<takes>\d{1,3}) "
+            r"positional arguments? but (?P<given>\d{1,3})",
+            _arguments("too many"),
+        ),
+        by_pattern(
+            ("multiple values for",),
+            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?got multiple values for (?:keyword "
+            r")?argument\s+"
+            rf"['\"`]?(?P<parameter>{_NAME})",
+            _arguments("twice"),
+        ),
+        by_pattern(
+            ("incompatible function arguments", "incompatible constructor arguments"),
+            r"(?:(?P<function>[A-Za-z_][\w.]{0,200})(?:\(\))?:?\s+)?incompatible (?:function"
+            r"|constructor) arguments",
+            _pybind,
+        ),
+        by_pattern(
+            ("not enough values to unpack", "too many values to unpack"),
+            r"(?:not enough|too many) values to unpack \(expected (?P<expected>\d{1,2})"
+            r"(?:, got (?P<got>\d{1,2}))?",
+            _unpack,
+        ),
+    )
+
+
+def _keyword(line: Line, match: re.Match[str]) -> Mention:
+    path, function, code = frame(line)
+    detail = {
+        "function": match["function"] or _before_call(line, match.start()),
+        "parameter": match["parameter"],
+        "frame": path,
+        "in": function,
+        "code": code,
+    }
+    return line.mention("unexpected-keyword", match.start(), detail=detail)
+
+
+def _before_call(line: Line, place: int) -> str:
+    found = re.search(r"([A-Za-z_][\w.]{0,100})(?:\(\))?[\s'\"`]{0,3}$", line.body[:place])
+    word = found[1] if found else ""
+    return "" if word.lower() in ("typeerror", "error", "") else word
+
+
+def _arguments(sort: str):  # type: ignore[no-untyped-def]
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        path, function, code = frame(line)
+        groups = {key: text for key, text in match.groupdict().items() if text}
+        detail = {**groups, "sort": sort, "frame": path, "in": function, "code": code}
+        return line.mention("wrong-arguments", match.start(), detail=detail)
+
+    return build
+
+
+def _pybind(line: Line, match: re.Match[str]) -> Mention:
+    supported: list[str] = []
+    invoked = ""
+    for below in line.below(12):
+        body = below.body
+        if re.match(r"\d{1,2}\.\s", body):
+            supported.append(body[:600])
+        elif body.startswith("Invoked with"):
+            invoked = body[13:][:600].strip()
+            break
+    path, _, code = frame(line)
+    one = re.search(r"(?:supported:\s{0,10})(\d\.\s.{1,600}?)(?:\s{2,}Invoked|$)", line.body)
+    if one and not supported:
+        supported.append(one[1])
+    detail = {
+        "function": match["function"] or "",
+        "supported": " | ".join(supported)[:1_500],
+        "invoked": invoked,
+        "frame": path,
+        "code": code,
+    }
+    return line.mention("pybind-arguments", match.start(), detail=detail)
+
+
+def _unpack(line: Line, match: re.Match[str]) -> Mention | None:
+    path, function, code = frame(line)
+    if not re.search(r"flash_?attn|flash_attention|_cuda\.|_C\.|torch\.ops", f"{path} {code}"):
+        return None
+    groups = {key: text for key, text in match.groupdict().items() if text}
+    detail = {**groups, "sort": "results", "frame": path, "in": function, "code": code}
+    return line.mention("wrong-arguments", match.start(), detail=detail)
+
+
+def _of_versions() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "numpy-abi",
+            ("compiled against api version", "compiled using numpy", "compiled with numpy 1",
+             "numpy.dtype size changed", "_array_api not found", "numpy.ndarray size changed",
+             "numpy.core.multiarray failed"),
+            r"module (?:that was )?compiled against (?:NumPy C-)?API version (?P<built>0x\w{1,4}) "
+            r"but this version of "
+            r"numpy is (?P<found>0x\w{1,4})|A module that was compiled using NumPy "
+            r"(?P<built2>[\w.]{1,10}) cannot be run in"
+            r"|numpy\.(?:dtype|ndarray) size changed|_ARRAY_API not found|numpy\.core\.multiarray "
+            r"failed to import",
+        ),
+        plain(
+            "already-registered",
+            ("already registered", "already been registered"),
+            r"generic_type: (?:type|cannot initialize type) \""
+            r"(?P<type>[^\"\n]{1,100})\"[^\n]{0,40}already (?:registered|defined)"
+            r"|Only a single TORCH_LIBRARY can be used to register the namespace "
+            r"(?P<namespace>\w{1,60})"
+            r"|Tried to register an operator \((?P<operator>[^()\n]{1,200})",
+        ),
+        plain(
+            "cuda-majors-differ",
+            ("different cuda major versions",),
+            r"PyTorch and (?P<package>\w{1,30}) were compiled with different CUDA (?:major "
+            r")?versions\.?\s?"
+            r"(?:PyTorch has CUDA Version=?(?P<torch_cuda>[\d.]{1,6}) and \w{1,30} has CUDA "
+            r"Version=?(?P<package_cuda>[\d.]{1,6}))?",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""How a sort of failure is found in a text: the words that give it away, and who reads them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+
+_LANGUAGES = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "loader_languages.json"
+)
+#: No more failures than this are read from one line.
+PER_LINE = 8
+_FIELDS = ("symbol", "version", "library", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A part of a line's body (from ``start`` up to ``end``) and what it tells of."""
+
+    start: int
+    end: int
+    mention: Mention
+
+
+Reader = Callable[[Line], Iterable[Claim]]
+Build = Callable[[Line, "re.Match[str]"], "Mention | Claim | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recogniser:
+    """``signs`` are lower-case texts, one of which is on every line that ``read`` can read."""
+
+    signs: tuple[str, ...]
+    read: Reader
+
+
+def by_pattern(signs: Iterable[str], pattern: str, build: Build) -> Recogniser:
+    """Claims for each match of a pattern; where ``build`` returns None there is none.
+
+    Patterns are searched in windows of up to 10,000 characters of anybody's text: they begin
+    with a literal, and what they repeat is bounded.
+    """
+    compiled = re.compile(pattern, re.IGNORECASE)
+
+    def read(line: Line) -> Iterator[Claim]:
+        for count, match in enumerate(compiled.finditer(line.body)):
+            if count >= PER_LINE:
+                return
+            built = build(line, match)
+            if isinstance(built, Mention):
+                built = Claim(match.start(), match.end(), built)
+            if built is not None:
+                yield built
+
+    return Recogniser(tuple(signs), read)
+
+
+def plain(what: str, signs: Iterable[str], pattern: str, **fixed: str) -> Recogniser:
+    """A failure whose named groups say all: ``symbol``, ``version`` … and else its details."""
+
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        groups = {key: text.strip() for key, text in match.groupdict().items() if text}
+        named = {key: groups.pop(key) for key in _FIELDS if key in groups}
+        detail = {**{key: text for key, text in fixed.items()}, **groups}
+        return line.mention(what, match.start(), detail=detail, **named)
+
+    return by_pattern(signs, pattern, build)
+
+
+@lru_cache(maxsize=1)
+def _languages() -> Mapping[str, Mapping[str, str]]:
+    with open(_LANGUAGES, encoding="utf-8") as file:
+        texts: Mapping[str, Mapping[str, str]] = json.load(file)["texts"]
+    return texts
+
+
+def in_every_language(phrase: str) -> tuple[str, ...]:
+    """A message of the C library as systems in other languages print it, in small letters."""
+    others = _languages().get(phrase, {}).values()
+    return tuple(dict.fromkeys((phrase.lower(), *(other.lower() for other in others))))

@@ -1,0 +1,246 @@
+"""Names and paths, picked out of the text around them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fa_forensics.facts.demangle import MAX_MANGLED, demangle
+from fa_forensics.facts.paste.lines import Line
+
+_MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
+_C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_VERSION = re.compile(r"(?:@@?@?|,?\s{0,4}version:?\s{1,4}[`'\"]?)([A-Za-z_][\w.+-]{0,100})", re.A)
+_OPENERS, _CLOSERS = "([<", ")]>"
+_SPECIAL = re.compile(
+    r"(?:(?:construction )?vtable|VTT|typeinfo(?: name)?|guard variable"
+    r"|reference temporary(?: #\d+)?|(?:non-virtual|virtual|covariant return) thunk"
+    r"|TLS (?:init|wrapper) function|invocation function) (?:for|to) "
+)
+_SYMBOLIC = re.compile(r"operator\s?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?)")
+#: What follows a readable name after a space and still belongs to it.
+_QUALIFIER = re.compile(
+    r"(?:const|volatile|noexcept)(?:\s?&{1,2})?(?![\w:])|&{1,2}|\[clone\s|\[abi:"
+)
+_WRAP_WIDTHS = frozenset({72, 76, 78, 79, 80, 100, 119, 120, 132, 140, 160, 200})
+_CONTINUATION = re.compile(r"[A-Za-z0-9_.$]+(?=[\s,)'\"`]|$)")
+_FILE_STOP = re.compile(r"[\s'\"`()<>|;,=\[\]{}*!]")
+_ENDING = ".,;:!?)'\"`]*"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbol's name in a line: its text, its version, where it ends, whether it is cut off."""
+
+    name: str
+    version: str | None
+    end: int
+    cut: bool = False
+
+
+def symbol_at(line: Line, place: int) -> Symbol | None:
+    """The symbol that stands at a place of a line's body, or on the next line.
+
+    A mangled name that a terminal broke over lines is put together again.
+    """
+    body = line.body
+    start = _skip(body, place)
+    if start >= len(body):
+        return _on_next_line(line)
+    mangled = _MANGLED.match(body, start)
+    if mangled is not None:
+        return _mangled(line, mangled)
+    name = _C_NAME.match(body, start)
+    after = body[name.end() : name.end() + 2] if name else ""
+    if (
+        name
+        and not (after[:1] in ("(", "<", "~", "[") or after == "::")
+        and not _spaced(body, start)
+    ):
+        return _with_version(body, name[0], name.end(), body.startswith("..", name.end()))
+    return _readable(body, start)
+
+
+def _skip(body: str, place: int) -> int:
+    while place < len(body) and body[place] in " \t:'\"`*":
+        # A readable name may begin with "::"; nothing else begins with a colon.
+        place += 1
+    return place
+
+
+def _spaced(body: str, start: int) -> bool:
+    """Whether a readable name of several words begins here: ``vtable for x``, ``int f<int>()``."""
+    if _SPECIAL.match(body, start):
+        return True
+    words = body[start : start + 400].split()
+    return len(words) > 1 and ("::" in words[1].split("(")[0] or words[0] == "operator")
+
+
+def _on_next_line(line: Line) -> Symbol | None:
+    for below in line.below(2):
+        token = below.body.strip("'\"` ")
+        if token:
+            mangled = _MANGLED.match(token)
+            if mangled is not None:
+                return _mangled(below, mangled) if token == below.body else _plain(mangled[0])
+            if _C_NAME.fullmatch(token) or ("::" in token.split("(")[0] and ". " not in token):
+                return Symbol(token, None, len(line.body))
+            return None
+    return None
+
+
+def _plain(text: str) -> Symbol:
+    return Symbol(text, None, len(text))
+
+
+def _mangled(line: Line, match: re.Match[str]) -> Symbol:
+    text, end = match[0], match.end()
+    dots = text.find("..")
+    if dots >= 0:
+        return Symbol(text[:dots], None, end, True)
+    text = text.rstrip(".")
+    if end == len(line.body):
+        text = _rejoined(line, text)
+    return _with_version(line.body, text, end, False)
+
+
+def _rejoined(line: Line, text: str) -> str:
+    """A mangled name whose rest a terminal put onto the next lines.
+
+    The demangler tells where a name is whole. Where both the part and the sum are, the line's
+    width decides: terminals break lines at theirs.
+    """
+    whole = is_whole(text)
+    if whole and len(line.raw) not in _WRAP_WIDTHS:
+        return text
+    joined, best = text, text if whole else ""
+    for below in line.below(40):
+        if below.body[:1] in ("", "_") and below.body[:2] != "__" and _MANGLED.match(below.body):
+            break  # the next name of a list
+        match = _CONTINUATION.match(below.body)
+        if match is None or len(joined) > MAX_MANGLED:
+            break
+        joined += match[0].rstrip(".")
+        if is_whole(joined):
+            best = joined
+        if match.end() < len(below.body) or (best == joined and len(below.raw) < 72):
+            break
+    return best or text
+
+
+def is_whole(text: str) -> bool:
+    """Whether a mangled name is one that demangles."""
+    name = "_Z" + text.split("Z", 1)[1]
+    return demangle(name) != name
+
+
+def _with_version(body: str, name: str, end: int, cut: bool) -> Symbol:
+    version = _VERSION.match(body, end)
+    if version is None:
+        return Symbol(name, None, end, cut)
+    return Symbol(name, version[1].rstrip("."), version.end(), cut)
+
+
+def _readable(body: str, start: int) -> Symbol | None:
+    """A readable C++ name: its brackets are balanced, and prose may follow it."""
+    at, depth, roof = start, 0, min(len(body), start + 6_000)
+    special = _SPECIAL.match(body, start)
+    if special:
+        at = special.end()
+    seen_call = False
+    while at < roof:
+        character = body[at]
+        symbolic = _SYMBOLIC.match(body, at) if character == "o" else None
+        if symbolic:
+            at = symbolic.end()
+            continue
+        if character in _OPENERS:
+            seen_call = seen_call or (character == "(" and depth == 0)
+            depth += 1
+        elif character in _CLOSERS:
+            if depth == 0:
+                break
+            depth -= 1
+        elif depth == 0 and (
+            character in "'\"`,;"
+            or (character.isspace() and not _goes_on(body, start, at, seen_call))
+        ):
+            break
+        at += 1
+    name = body[start:at].rstrip().rstrip(".:;,!?")
+    if not re.search(r"[A-Za-z_]\w", name, re.ASCII) or not (
+        "::" in name or "(" in name or special
+    ):
+        return None
+    return _with_version(body, " ".join(name.split()), at, depth > 0 or body[at : at + 2] == "..")
+
+
+def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:
+    rest = body[at:].lstrip()[:200]
+    if _QUALIFIER.match(rest):
+        return True
+    if seen_call or not rest:
+        return False
+    word = rest.split()[0]
+    before = body[start:at].split()[-1]
+    return (
+        before in ("operator", "unsigned", "signed", "long")
+        or ("::" in word.split("(")[0] and "::" not in word[:2])
+        or (word[0] in "*&" and len(word) < 3)
+    )
+
+
+def path_before(body: str, place: int) -> str | None:
+    """The path that ends right before a place: ``X`` of ``ImportError: X: undefined symbol``."""
+    end = place
+    while end > 0 and body[end - 1] in " \t:'\"`":
+        end -= 1
+    floor = max(0, end - 1_000)
+    segment = body[floor:end]
+    for mark in (": ", '("', "('", " '", ' "', " `", ">"):
+        cut = segment.rfind(mark)
+        if cut >= 0:
+            segment = segment[cut + len(mark) :]
+    segment = segment.strip("'\"` ")
+    if not segment.startswith(("/", "~", "...", "<")) or "'" in segment:
+        stops = list(_FILE_STOP.finditer(segment))
+        if stops:
+            segment = segment[stops[-1].end() :]
+    slash = segment.find("/")
+    if slash > 0 and not segment[:slash].isascii():
+        segment = segment[slash:]
+    if ":/" in segment and not re.match(r"[A-Za-z]:/", segment):
+        segment = segment[segment.rfind(":/") + 1 :]
+    return segment if is_file_name(segment) else None
+
+
+_NAME = re.compile(
+    r"\.(?:so|dylib|pyd|dll|node)(?![A-Za-z])|\.\.\.so$|^<[^<>]{1,100}>$|lib[\w+-]+$"
+)
+_BINARY = re.compile(r"/(?:python[\d.]*|bin/[\w.-]+|ld)$")
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text is the name of a library or of a program."""
+    return bool(text) and len(text) < 1_000 and bool(_NAME.search(text) or _BINARY.search(text))
+
+
+def path_after(body: str, place: int) -> str | None:
+    """The path that begins at a place."""
+    start = _skip(body, place)
+    if body[start : start + 1] == "<":  # dyld's <UUID> before a path
+        close = body.find(">", start, start + 80)
+        start = _skip(body, close + 1) if close >= 0 else start
+    end = start
+    roof = min(len(body), start + 1_000)
+    while end < roof and not _FILE_STOP.match(body[end]):
+        end += 1
+    return body[start:end].rstrip(_ENDING) or None
+
+
+def is_binary_name(text: str) -> bool:
+    """Whether a path ends as an extension module's does: a Python tag, abi3, or no ``lib``."""
+    name = re.split(r"[/\\]", text)[-1]
+    if re.search(r"\.(?:cpython-\w+|abi3|pypy\w*)[\w-]*\.so$", name):
+        return True
+    return name.endswith(".so") and not name.startswith("lib")

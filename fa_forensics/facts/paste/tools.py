@@ -1,0 +1,207 @@
+"""Lines of nm, ldd, readelf and objdump, and names that stand alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from fa_forensics.facts.paste.lines import Line, Source
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern
+from fa_forensics.facts.paste.tokens import path_before, symbol_at
+
+#: Of one sort of line no more than this is taken; a listing repeats its sort.
+MOST_LINES = 300
+MOST_BARE = 50
+_NM = re.compile(r"(?:[0-9a-fA-F]{8}(?:[0-9a-fA-F]{8})?|[ \t]*)\s([A-Za-z])\s+(?=[A-Za-z_~(])")
+_ELF_NAME = re.compile(r"\[([^\[\]\n]{1,300})\]")
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The lines that tools print about a file."""
+    return (
+        by_pattern(
+            ("=> not found", "=>not found"),
+            r"(?P<library>[\w./+-]{1,300})\s?=>\s?not found",
+            _ldd_missing,
+        ),
+        by_pattern(
+            ("=> /",),
+            r"(?P<library>lib(?:cudart|nvJitLink|cusparse|cublas|cublasLt|cudnn\w{0,30}|nccl"
+            r"|stdc\+\+|torch\w{0,20}"
+            r"|c10\w{0,8})(?:-\w{8})?\.so[.\d]{0,16})\s=>\s(?P<path>/[^\s()]{1,400})",
+            _ldd_found,
+        ),
+        by_pattern(
+            (" und ", "*und*"),
+            r"^\s{0,6}(?:\d{1,6}:\s)?\s{0,4}[0-9a-f]{8,16}\s[^\n]{0,80}?(?:\bUND|\*UND\*)\s{1,20}"
+            r"(?=\S)",
+            _undefined_entry,
+        ),
+        by_pattern(("(needed)", "(rpath)", "(runpath)", "(soname)"),
+                   r"\((?P<tag>NEEDED|RPATH|RUNPATH|SONAME)\)\s{1,20}[A-Za-z ]{1,20}:\s", _dynamic),
+    )  # fmt: skip
+
+
+def _ldd_missing(line: Line, match: re.Match[str]) -> Mention:
+    return line.mention(
+        "ldd-line",
+        match.start(),
+        library=match["library"],
+        file=_file_of_listing(line),
+        detail={"sort": "not found"},
+    )
+
+
+def _ldd_found(line: Line, match: re.Match[str]) -> Mention:
+    return line.mention(
+        "ldd-line",
+        match.start(),
+        library=match["library"],
+        file=_file_of_listing(line),
+        detail={"sort": "found", "path": match["path"]},
+    )
+
+
+def _undefined_entry(line: Line, match: re.Match[str]) -> Claim | None:
+    version = None
+    at = match.end()
+    dumped = re.compile(r"\(?((?:GLIBC|GLIBCXX|CXXABI|GCC|lib)[\w.+-]{1,60})\)?\s{1,12}").match(
+        line.body, at
+    )
+    if dumped and "*UND*" in match[0].upper():
+        version, at = dumped[1], dumped.end()
+    symbol = symbol_at(line, at)
+    if symbol is None:
+        return None
+    mention = line.mention(
+        "readelf-line",
+        match.start(),
+        symbol=symbol.name,
+        version=symbol.version or version,
+        file=_file_of_listing(line),
+        detail={
+            "sort": "undefined",
+            "weak": "yes" if re.search(r"\sWEAK\s|\sw\s", match[0]) else "",
+        },
+    )
+    return Claim(match.start(), symbol.end, mention)
+
+
+def _dynamic(line: Line, match: re.Match[str]) -> Mention | None:
+    found = _ELF_NAME.search(line.body, match.end())
+    if found is None:
+        return None
+    return line.mention(
+        "readelf-line",
+        match.start(),
+        library=found[1],
+        file=_file_of_listing(line),
+        detail={"sort": match["tag"].lower()},
+    )
+
+
+def _file_of_listing(line: Line) -> str | None:
+    """The file that a listing is of: the command's argument, or the heading of ``ldd a b``."""
+    for above in line.above(40):
+        body = above.body
+        if body.endswith(":") and ".so" in body:
+            return path_before(body, len(body))
+        found = re.search(r"(?:^|[$#>]\s?)(?:ldd|nm|readelf|objdump)\s[^\n]{0,200}", body)
+        if found:
+            names = re.findall(r"[^\s|;&'\"]{1,400}\.so[.\d]{0,16}(?=[\s|;&'\"]|$)", found[0])
+            return names[0] if names else None
+    return None
+
+
+def nm_lines(source: Source) -> Iterator[Mention]:
+    """Lines of ``nm``: what a file needs (U, w, v) and what it has.
+
+    Found by their form, since nothing in them is a word of their own.
+    """
+    count = 0
+    for sign in (" U ", " T ", " W ", " V ", " D ", " B ", " t ", " w ", " u ", "\tU "):
+        at = source.text.find(sign)
+        tries = 0
+        while at >= 0 and count < MOST_LINES and tries < 3 * MOST_LINES:
+            tries += 1
+            line = source.line_at(at)
+            mention = _nm_line(line)
+            if mention is not None:
+                count += 1
+                yield mention
+            at = source.text.find(sign, line.start + len(line.raw))
+
+
+def _nm_line(line: Line) -> Mention | None:
+    match = _NM.match(line.raw) or _NM.match(" " + line.body)
+    if match is None or (match[1] not in "Uwv" and not match[0].strip()[:1].isdigit()):
+        return None
+    at = line.body.find(f"{match[1]} ") if line.body.startswith(match[1]) else -1
+    start = at + 2 if at >= 0 else line.body.find(f" {match[1]} ") + 3
+    symbol = symbol_at(line, start)
+    if (
+        symbol is None
+        or line.body[symbol.end :].strip(" |`'\"")
+        or (
+            # a line of prose such as "U should ..." has more words than a name
+            symbol.name.isalpha() and match[1] == "U" and len(line.raw) - len(line.raw.lstrip()) < 4
+        )
+    ):
+        return None
+    sort = "undefined" if match[1] in "Uwv" else "defined"
+    detail = {"sort": sort, "type": match[1], "weak": "yes" if match[1] in "wv" else ""}
+    return line.mention(
+        "nm-line", 0, symbol=symbol.name, version=symbol.version,
+        file=_file_of_listing(line), detail=detail,
+    )  # fmt: skip
+
+
+_ANY_MANGLED = re.compile(r"(?<![A-Za-z0-9_.$])_{1,2}Z[A-Za-z0-9_.$]{4,4000}")
+_ALONE = re.compile(
+    r"['\"`(]?(?P<name>[A-Za-z_][\w.$]{2,200})['\"`)]?(?:(?:@@?|,?\s+version\s+)[\w.+-]{2,100})?"
+)
+_WORD_LIKE = re.compile(r"[A-Za-z]?[a-z]+|[A-Z]+")
+
+
+def bare_symbols(source: Source) -> Iterator[Mention]:
+    """Mangled names anywhere, and lines that are nothing but a name.
+
+    For texts in which no failure was found.
+    """
+    seen: set[str] = set()
+    at = source.text.find("_Z")
+    while at >= 0 and len(seen) < MOST_BARE:
+        line = source.line_at(at)
+        for match in _ANY_MANGLED.finditer(line.body):
+            symbol = symbol_at(line, match.start())
+            if symbol is not None and symbol.name not in seen and len(seen) < MOST_BARE:
+                seen.add(symbol.name)
+                yield line.mention(
+                    "bare-symbol",
+                    match.start(),
+                    symbol=symbol.name,
+                    version=symbol.version,
+                    detail={"cut": "yes" if symbol.cut else ""},
+                )
+        at = source.text.find("_Z", max(at + 2, line.start + len(line.raw)))
+    if seen or len(source.text) > 20_000:
+        return
+    yield from _names_alone(source)
+
+
+def _names_alone(source: Source) -> Iterator[Mention]:
+    start, count = 0, 0
+    while start < len(source.text) and count < MOST_BARE:
+        line = source.line_at(start)
+        start = line.start + len(line.raw) + 1
+        body = line.body.strip("'\"`()., ")
+        if not body or len(body) > 2_000:
+            continue
+        match = _ALONE.fullmatch(body)
+        readable = "::" in body and " " not in body.split("(")[0].split("<")[0]
+        if (match and not _WORD_LIKE.fullmatch(match["name"])) or readable:
+            symbol = symbol_at(line, 0)
+            if symbol is not None and symbol.end >= len(body) - 1:
+                count += 1
+                yield line.mention("bare-symbol", 0, symbol=symbol.name, version=symbol.version)

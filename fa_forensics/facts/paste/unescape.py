@@ -1,0 +1,134 @@
+"""Pasted text brought back to what the program printed.
+
+Browsers, chats, notebooks and log collectors change a text on its way: escapes for colours,
+for HTML, for addresses, for JSON, typographic quotes, fullwidth punctuation. Everything here
+runs over the whole text in time proportional to its length.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: No more than this of a text is read (characters): its beginning and its end.
+MAX_TEXT = 16 << 20
+#: How much of a longer text's end is read (characters).
+TAIL = 4 << 20
+
+#: Ends a line inside one line of the paste: a carriage return, or a line break written as \n.
+SOFT = "\x1f"
+
+_HARD_TO_SEE = dict.fromkeys(
+    (0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF, 0x00AD, 0x202A, 0x202C), None
+)
+_LOOKALIKES: dict[int, str | None] = {
+    **{0xFF01 + n: chr(0x21 + n) for n in range(94)},  # fullwidth forms of ASCII
+    **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032, 0x00B4), "'"),
+    **dict.fromkeys((0x201C, 0x201D, 0x201E, 0x2033, 0x300C, 0x300D, 0x300E, 0x300F), '"'),
+    **dict.fromkeys((0x00AB, 0x00BB), '"'),
+    **dict.fromkeys((0x00A0, 0x2002, 0x2003, 0x2009, 0x202F, 0x3000), " "),
+    **dict.fromkeys((0x2028, 0x2029, 0x0085), "\n"),
+    0x2026: "...",
+    0x3001: ",",
+    0x3002: ". ",
+    0x0130: "I",  # the one letter whose lower case is longer than itself
+    0x241B: "\x1b",
+    **_HARD_TO_SEE,
+}
+#: UTF-8 read as Windows-1252, as terminals and web forms do to a compiler's quotes.
+_MISREAD = {
+    "\xe2\u20ac\u02dc": "'", "\xe2\u20ac\u2122": "'", "\xe2\u20ac\u0153": '"',
+    "\xe2\u20ac\x9d": '"',
+    "\xe2\u20ac\xa6": "...", "\xc2\xa0": " ",
+}  # fmt: skip
+
+_COLOUR = re.compile(
+    r"(?:\x1b|\\u001b|\\x1b|\\033|\\e|\^\[)"
+    r"(?:\[[0-9;:?]{0,30}[ -/]{0,3}[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|[()][A-B0-2])"
+)
+#: Colours whose escape character was lost on the way.
+_COLOUR_REST = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3}){0,5}m|K)")
+_TAG = re.compile(
+    r"</?(?:br|code|pre|span|p|div|b|i|em|strong|a|li|td|tr|tt|kbd|samp|font|blockquote)"
+    r"(?:\s[^<>\n]{0,300})?/?>",
+    re.IGNORECASE,
+)
+_ENTITIES = (
+    ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&#39;", "'"), ("&#x27;", "'"),
+    ("&#039;", "'"), ("&apos;", "'"), ("&#96;", "`"), ("&#x60;", "`"), ("&nbsp;", " "),
+    ("&#x2F;", "/"), ("&#47;", "/"), ("&#34;", '"'), ("&#58;", ":"), ("&lsquo;", "'"),
+    ("&rsquo;", "'"), ("&amp;", "&"),
+)  # fmt: skip
+_PERCENT = re.compile(r"%(?:20|3[aA]|0[aA])")
+_ENCODED = (
+    "20", "3A", "2F", "27", "22", "60", "0A", "0D", "2C", "28", "29", "5B", "5D", "3C", "3E",
+    "40", "2B", "5F", "3D", "26", "3B", "23", "7B", "7D", "5C", "09", "2E", "2D", "7C",
+)  # fmt: skip
+#: A line break that JSON or repr() wrote as two characters. C:\new has none.
+_WRITTEN_BREAK = re.compile(r"(?<!\\)\\n(?![a-z_])")
+
+
+def unescape(text: str) -> tuple[str, str | None]:
+    """(the text as printed, what of it is not read and why).
+
+    Lines stay lines: what becomes a line break on the way becomes ``SOFT``, so that the
+    number of a line is its number in the paste.
+    """
+    text, truncated = _bounded(text)
+    text = text.replace("\r\n", "\n").replace(SOFT, " ").replace("\0", " ")
+    if "\r" in text:
+        text = text.replace("\r", SOFT)
+    if not text.isascii():
+        for misread, meant in _MISREAD.items():
+            text = text.replace(misread, meant)
+        text = text.translate(_LOOKALIKES)
+    if "\x1b" in text or "\\u001b" in text or "\\x1b" in text or "\\033" in text or "^[[" in text:
+        text = _COLOUR.sub("", text)
+    text = _COLOUR_REST.sub("", text)
+    text = _without_percent(text)
+    text = _without_html(text)
+    if "\\" in text:
+        # A backslash before an underscore, a quote or a backtick is Markdown's or JSON's.
+        text = text.replace("\\_", "_").replace("\\`", "`")
+        text = _WRITTEN_BREAK.sub(SOFT, text)
+        text = text.replace('\\"', '"').replace("\\'", "'").replace("\\t", "\t")
+    return text, truncated
+
+
+def _bounded(text: str) -> tuple[str, str | None]:
+    if len(text) <= MAX_TEXT:
+        return text, None
+    head = MAX_TEXT - TAIL
+    left_out = len(text) - MAX_TEXT
+    # The line numbers of the end are those of the paste.
+    gap = "\n" * text.count("\n", head, len(text) - TAIL)
+    why = (
+        f"the text has {len(text):,} characters: {left_out:,} in its middle were not read "
+        f"(from character {head:,} on)"
+    )
+    return text[:head] + "\n" + gap[:MAX_TEXT] + text[-TAIL:], why
+
+
+def _without_percent(text: str) -> str:
+    """``undefined%20symbol%3A%20x`` as an address bar meant it."""
+    for _ in range(2):  # copied once more, % itself is written %25
+        if _PERCENT.search(text) is None:
+            if "%2520" not in text:
+                return text
+            text = text.replace("%25", "%")
+        for code in _ENCODED:
+            character = chr(int(code, 16))
+            if character in "\n\r":
+                character = SOFT
+            text = text.replace("%" + code, character)
+            if not code.isdigit():
+                text = text.replace("%" + code.lower(), character)
+    return text
+
+
+def _without_html(text: str) -> str:
+    if "&" in text:
+        for entity, character in _ENTITIES:
+            text = text.replace(entity, character)
+    if "</" in text or "<br" in text:
+        text = _TAG.sub("", text)
+    return text

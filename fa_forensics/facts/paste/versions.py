@@ -1,0 +1,185 @@
+"""The versions that a text names: collect_env, nvidia-smi, pip, a REPL, an image's name, prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from fa_forensics.facts.paste.lines import Line, Source
+from fa_forensics.facts.paste.versions_table import (
+    BANNER,
+    LISTED,
+    PACKAGES,
+    PROSE,
+    REPORT,
+    VERSION,
+    Rule,
+    rules,
+)
+
+#: How often a word that a version stands behind is followed up.
+PER_SIGN = 400
+MOST_PLACES = 20
+
+
+def read_versions(
+    source: Source, places: Callable[[str], Iterable[int]]
+) -> tuple[Mapping[str, str], Mapping[str, int]]:
+    """(what the text names, the line of each); ``places`` finds a small-letter word."""
+    best: dict[str, tuple[int, int, str]] = {}
+
+    def offer(key: str, sort: int, number: int, text: str) -> None:
+        known = best.get(key)
+        if known is None or (sort, number) < known[:2]:
+            best[key] = (sort, number, text)
+
+    for rule in rules():
+        for place in places(rule.sign):
+            line = source.line_at(place)
+            match = rule.pattern.search(line.body) or rule.pattern.search(line.raw)
+            if match is None:
+                match = _on_next_line(rule, line)
+            if match is None:
+                continue
+            text = match[1].strip(" .,;'\"`)*|")
+            if text:
+                offer(
+                    rule.key, rule.sort, line.number, rule.convert(text) if rule.convert else text
+                )
+            if rule.sort < PROSE:
+                break
+    _packages(source, places, offer)
+    _environment(source, places, offer)
+    _derived(offer, best)
+    return (
+        {key: text for key, (_, _, text) in sorted(best.items())},
+        {key: number for key, (_, number, _) in sorted(best.items())},
+    )
+
+
+_REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
+
+
+def _on_next_line(rule: Rule, line: Line) -> re.Match[str] | None:
+    """The answer below a question: ``>>> torch.__version__`` and ``'2.3.0'``."""
+    if rule.sort != REPORT or not ("." in rule.sign or "_" in rule.sign):
+        return None
+    if not (
+        _REPL.search(line.body) or line.lower.endswith((rule.sign, rule.sign + ")", "()", "())"))
+    ):
+        return None
+    for below in line.below(1):
+        answer = below.body.split("]:")[-1].strip("'\"() ")
+        return rule.pattern.search(f"{line.body.rstrip()} {answer}") or rule.pattern.search(
+            f"{rule.sign}: {answer}"
+        )
+    return None
+
+
+def _packages(
+    source: Source,
+    places: Callable[[str], Iterable[int]],
+    offer: Callable[[str, int, int, str], None],
+) -> None:
+    pattern = re.compile(
+        r"(?<![\w/.-])(?P<name>[a-z0-9_-]{2,40}?)"
+        rf"(?:\s?==\s?|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)|\s+(?:version\s)?v?)"
+        rf"(?P<version>{VERSION})",
+        re.IGNORECASE,
+    )
+    for package in PACKAGES:
+        for spelling in {package, package.replace("-", "_")}:
+            for place in places(spelling):
+                line = source.line_at(place)
+                for match in _near(pattern, line, place, spelling):
+                    key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
+                    sort = _listing(line, match)
+                    offer(key, sort, line.number, match["version"].rstrip("."))
+
+
+def _near(pattern: re.Pattern[str], line: Line, place: int, name: str) -> Iterable[re.Match[str]]:
+    """The package at a place of the text and its version, and pip show's two lines."""
+    offset = line.raw.lower().find(name, max(0, place - line.start - 1))
+    if offset < 0 or line.raw[max(0, offset - 1) : offset] in tuple("/_-.") + tuple(
+        "abcdefghijklmnopqrstuvwxyz"
+    ):
+        return
+    match = pattern.match(line.raw, offset)
+    if match is not None and match["name"].lower() == name:
+        yield match
+        return
+    if line.body.lower() == f"name: {name}":
+        for below in line.below(1):
+            shown = re.match(rf"Version: (?P<version>{VERSION})", below.body)
+            if shown:
+                yield shown
+
+
+def _listing(line: Line, match: re.Match[str]) -> int:
+    if line.lower.startswith(("successfully installed", "version: ")) or "==" in match[0]:
+        return LISTED
+    if re.match(r"[\w-]{2,40}\s{2,60}\d", line.body):
+        return LISTED
+    if ".whl" in line.lower:
+        return BANNER
+    return PROSE
+
+
+_ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "pythonpath",
+        "torch_extensions_dir", "max_jobs", "flash_attention_force_build",
+        "flash_attention_skip_cuda_build", "hsa_override_gfx_version", "conda_prefix",
+        "nvidia_driver_capabilities")  # fmt: skip
+
+
+def _environment(
+    source: Source,
+    places: Callable[[str], Iterable[int]],
+    offer: Callable[[str, int, int, str], None],
+) -> None:
+    for name in _ENV:
+        pattern = re.compile(
+            rf"\b{name}['\"\]]{{0,3}}\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{{1,500}})", re.IGNORECASE
+        )
+        for place in places(name):
+            line = source.line_at(place)
+            match = pattern.search(line.body)
+            if match is not None:
+                offer(f"env:{name.upper()}", REPORT, line.number, match["value"])
+                break
+            if re.search(rf"echo\s+\$\{{?{name}", line.body, re.IGNORECASE):
+                for below in line.below(1):
+                    offer(f"env:{name.upper()}", REPORT, line.number, below.body[:500])
+
+
+def _derived(
+    offer: Callable[[str, int, int, str], None], best: Mapping[str, tuple[int, int, str]]
+) -> None:
+    """What one version says of another: torch's own CUDA, a platform's machine and glibc."""
+    torch = best.get("torch")
+    if torch is not None:
+        cuda = re.search(r"\+cu(\d{2})(\d)$", torch[2])
+        if cuda:
+            offer("torch_cuda", torch[0], torch[1], f"{cuda[1]}.{cuda[2]}")
+        rocm = re.search(r"\+rocm(\d[\d.]{0,6})", torch[2])
+        if rocm:
+            offer("rocm", torch[0], torch[1], rocm[1])
+    for key in ("os", "platform"):
+        known = best.get(key)
+        machine = re.search(r"x86_64|aarch64|arm64|ppc64le", known[2]) if known else None
+        if known and machine:
+            offer("machine", known[0], known[1], machine[0])
+
+
+def read_places(source: Source, places: Callable[[str], Iterable[int]]) -> tuple[str, ...]:
+    """The site-packages directories that a text names, in its order."""
+    pattern = re.compile(r"[^\s\"'`:(),;=<>\[\]]{1,300}(?:site|dist)-packages")
+    found: dict[str, None] = {}
+    for word in ("site-packages", "dist-packages"):
+        for place in places(word):
+            head = source.text[max(0, place - 300) : place + len(word)]
+            match = pattern.search(head.split("\n")[-1])
+            if match is not None and match[0].startswith(("/", "~")):
+                found[match[0]] = None
+            if len(found) >= MOST_PLACES:
+                return tuple(found)
+    return tuple(found)

@@ -1,0 +1,252 @@
+"""Where versions stand in texts: behind which words, in which form, and how sure each place is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+#: Sources, the surest first: a report's own line, a package list, a tool's banner, a path, prose.
+REPORT, LISTED, BANNER, PATH, PROSE = range(5)
+#: A torch version: 2.4.0, 2.4.0+cu121, 2.2.0a0+81ea7a4, 2.9.0.dev20250801+cu128, 2.5.1+git.
+VERSION = (
+    r"\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,3}(?:(?:a|b|rc|\.?dev|\.?post)\d{0,10}){0,2}"
+    r"(?:\+[A-Za-z0-9.]{1,40})?"
+)
+_SHORT = r"\d{1,2}\.\d{1,2}(?:\.\d{1,4})?"
+#: Packages of which a version is worth a line.
+PACKAGES = (
+    "flash-attn", "flash-attn-3", "vllm", "xformers", "bitsandbytes", "mamba-ssm", "causal-conv1d",
+    "transformer-engine", "transformer-engine-cu12", "transformer-engine-torch", "torchvision",
+    "torchaudio", "torchao", "triton", "deepspeed", "apex", "mmcv", "mmcv-full", "detectron2",
+    "torch-scatter", "torch-sparse", "torch-cluster", "pytorch3d", "exllamav2", "auto-gptq",
+    "autoawq", "sgl-kernel", "sglang-kernel", "sglang", "flashinfer-python", "kernels",
+    "transformers", "accelerate", "numpy", "pybind11", "mkl", "torchtext", "natten", "fbgemm-gpu",
+    "tilelang", "sageattention", "spconv", "gptqmodel", "llama-cpp-python", "cupy",
+    "flash-linear-attention", "nvidia-nvjitlink-cu12", "nvidia-cusparse-cu12", "nvidia-nccl-cu12",
+    "nvidia-nccl-cu13", "nvidia-cudnn-cu11", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
+    "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
+    "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
+    "libstdcxx-ng", "pytorch-cuda", "cudatoolkit",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Where a version stands: behind which small-letter word, in which form, and how sure."""
+
+    sign: str
+    pattern: re.Pattern[str]
+    key: str
+    sort: int
+    convert: Callable[[str], str] | None = None
+
+
+def _driver_cuda(found: str) -> str:
+    """11040, as the driver counts, is CUDA 11.4."""
+    return f"{int(found) // 1000}.{int(found) % 1000 // 10}"
+
+
+def _toolkit(found: str) -> str:
+    """1201, as headers count, is CUDA 12.1."""
+    return f"{int(found[:-2])}.{int(found[-2:])}" if found.isdigit() else found
+
+
+def _truth(found: str) -> str:
+    return "True" if found.lower() in ("true", "1", "yes") else "False"
+
+
+def _capability(found: str) -> str:
+    digits = re.findall(r"\d+", found)
+    return ".".join(digits[:2]) if len(digits) > 1 else found
+
+
+#: What separates a name from its version: "torch: 2.3", "torch == 2.3", "torch .... 2.3".
+_SEP = r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|is|v(?:ersion)?)?\s{0,40}['\"`*(]{0,3}v?"
+
+Row = tuple[str, str, str, int] | tuple[str, str, str, int, Callable[[str], str]]
+
+#: Lines of reports on an environment.
+_REPORTS: tuple[Row, ...] = (
+    ("pytorch version", rf"PyTorch version(?: \(GPU\?\))?{_SEP}({VERSION})", "torch", REPORT),
+    ("torch.__version__", rf"torch\.__version__\)?{_SEP}({VERSION})", "torch", REPORT),
+    (
+        "torch version",
+        rf"\btorch version(?! \()(?<!environment torch version){_SEP}({VERSION})",
+        "torch",
+        REPORT,
+    ),
+    ("pytorch.version", rf"pytorch\.version{_SEP}({VERSION})", "torch", REPORT),
+    (
+        "cuda used to build pytorch",
+        rf"CUDA used to build PyTorch{_SEP}({_SHORT})",
+        "torch_cuda",
+        REPORT,
+    ),
+    ("torch cuda version", rf"torch cuda version{_SEP}({_SHORT})", "torch_cuda", REPORT),
+    ("torch.version.cuda", rf"torch\.version\.cuda\)?{_SEP}({_SHORT})", "torch_cuda", REPORT),
+    ("rocm used to build pytorch", rf"ROCM used to build PyTorch{_SEP}({_SHORT})", "rocm", REPORT),
+    ("torch.version.hip", rf"torch\.version\.hip\)?{_SEP}({_SHORT})", "rocm", REPORT),
+    ("cuda runtime version", rf"CUDA runtime version{_SEP}({_SHORT})", "cuda", REPORT),
+    ("nvcc version", rf"nvcc version{_SEP}({_SHORT})", "cuda", REPORT),
+    (
+        "nvidia driver version",
+        rf"Nvidia driver version{_SEP}(\d{{3}}(?:\.\d{{1,4}}){{0,2}})",
+        "driver",
+        REPORT,
+    ),
+    ("python version", rf"Python version{_SEP}({_SHORT})", "python", REPORT),
+    ("python platform", r"Python platform\s?:\s?(\S{1,100})", "platform", REPORT),
+    ("platform:", r"Platform\s?:\s?(\S{1,100})", "platform", REPORT),
+    ("libc version", rf"Libc version{_SEP}(?:glibc-)?({_SHORT})", "glibc", REPORT),
+    ("with-glibc", rf"with-glibc({_SHORT})", "glibc", BANNER),
+    ("gcc version", rf"GCC version{_SEP}(?:\([^()\n]{{0,80}}\)\s?)?({_SHORT})", "gcc", REPORT),
+    ("os:", r"^\W{0,4}OS\s?:\s?([^\n]{2,80})", "os", REPORT),
+    ("pretty_name", r"PRETTY_NAME=\"?([^\"\n]{2,80})", "os", REPORT),
+    ("gpu 0:", r"GPU 0:\s?([^\n(]{3,60})", "gpu", REPORT),
+    ("gpu.name", r"gpu\.name\s?:\s?([^\n]{3,60})", "gpu", REPORT),
+    ("compute_capability", rf"compute_capability{_SEP}(\d{{1,2}}\.\d)", "capability", REPORT),
+    (
+        "get_device_capability",
+        r"get_device_capability\([^()]{0,20}\)\)?\s{0,10}(?:->|=|:|#)?\s{0,10}\(?"
+        r"(\d{1,2},\s?\d)\)?",
+        "capability",
+        REPORT,
+        _capability,
+    ),
+    (
+        "cxx11_abi",
+        r"(?:USE_CXX11_ABI|compiled_with_cxx11_abi(?:\(\))?|CXX11_ABI)\)?[\s:=>]{1,8}(True"
+        r"|False|[01])\b",
+        "cxx11_abi",
+        REPORT,
+        _truth,
+    ),
+    (
+        "built with cxx11",
+        r"Built with CXX11 ABI[\s:=]{1,8}(True|False|[01])\b",
+        "cxx11_abi",
+        REPORT,
+        _truth,
+    ),
+    ("gpu used", r"using GPU type\s?:?\s?([^\n]{3,60})", "gpu", BANNER),
+)
+#: What tools print of themselves, and paths.
+_BANNERS: tuple[Row, ...] = (
+    ("driver version:", r"Driver Version:\s{0,6}(\d{3}(?:\.\d{1,4}){0,2})", "driver", REPORT),
+    (
+        "cuda version:",
+        r"Driver Version:[^\n]{1,60}CUDA (?:UMD )?Version:\s{0,6}(\d{1,2}\.\d{1,2})",
+        "driver_cuda",
+        REPORT,
+    ),
+    ("found version ", r"too old \(found version (\d{4,5})\)", "driver_cuda", REPORT, _driver_cuda),
+    ("compilation tools, release", r"release (\d{1,2}\.\d{1,2})", "cuda", REPORT),
+    ("detected cuda version", rf"detected CUDA version \(({_SHORT})\)", "cuda", REPORT),
+    ("used to compile", r"used to compile\s+PyTorch \((\d{1,2}\.\d{1,2})\)", "torch_cuda", REPORT),
+    ("installed cuda version", rf"Installed CUDA version ({_SHORT})", "cuda", BANNER),
+    ("ldd (", rf"ldd \([^()\n]{{1,60}}\) ({_SHORT})", "glibc", BANNER),
+    ("gcc (", rf"gcc \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
+    ("g++ (", rf"g\+\+ \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
+    ("[gcc ", r"^Python (\d\.\d{1,2}\.\d{1,2})\s", "python", BANNER),
+    ("python 3.", r"^(?:Python )(3\.\d{1,2}(?:\.\d{1,2})?)(?:\s\||\s\(|$)", "python", BANNER),
+    (
+        "you have ",
+        rf"PyTorch [\w.+]{{1,40}}(?: with CUDA \w{{1,6}})? \(you have ({VERSION})\)",
+        "torch",
+        LISTED,
+    ),
+    ("you have ", r"Python\s{1,12}[\d.]{1,10} \(you have ([\d.]{1,10})\)", "python", LISTED),
+    (
+        "with cuda capability sm_",
+        r"^(?:[^\n]{0,200}?[:/]\s?)?((?:NVIDIA|Tesla|Quadro|GeForce|RTX)[^\n:]{2,50}?) with "
+        r"CUDA capability sm_",
+        "gpu",
+        REPORT,
+    ),
+    (
+        "with cuda capability sm_",
+        r"with CUDA capability sm_(\d{2,3})",
+        "capability",
+        REPORT,
+        lambda sm: f"{sm[:-1]}.{sm[-1]}",
+    ),
+    ("environment torch version", r"environment Torch version \(([\d.]{1,8})\)", "torch", LISTED),
+    (
+        "torch_cuda_arch_list",
+        r"TORCH_CUDA_ARCH_LIST[=:]\s?['\"]?([\w.+; ]{2,60})",
+        "env:TORCH_CUDA_ARCH_LIST",
+        REPORT,
+    ),
+    ("x86_64 gnu/linux", r"(x86_64) GNU/Linux", "machine", BANNER),
+    ("aarch64", r"\b(aarch64)\b", "machine", PROSE),
+    ("python/3.", r"/Python/(3\.\d{1,2})/", "python", PATH),
+    ("/python3.", r"/python(3\.\d{1,2})t?/(?:site-packages|dist-packages|\w)", "python", PATH),
+)
+#: Names of container images.
+_IMAGES: tuple[Row, ...] = (
+    ("nvcr.io/nvidia/pytorch:", r"nvcr\.io/nvidia/pytorch:(\d\d\.\d\d)", "ngc", REPORT),
+    ("pytorch/pytorch:", r"pytorch/pytorch:(\d\.\d{1,2}\.\d)-", "torch", BANNER),
+    ("nvidia/cuda:", r"nvidia/cuda:(\d{1,2}\.\d{1,2})", "cuda", BANNER),
+    ("ngc ", r"\bNGC(?: PyTorch)?(?: container)?[ :]{1,2}(\d\d\.\d\d)\b", "ngc", PROSE),
+)
+#: Versions in sentences.
+_SENTENCES: tuple[Row, ...] = (
+    (
+        "torch",
+        rf"(?<![\w./-])(?:py)?torch(?:\s?[=:v]{{1,3}}\s?|\s+(?:version\s+)?v?|@)({VERSION})"
+        rf"(?![\w-])",
+        "torch",
+        PROSE,
+    ),
+    ("+cu", r"(?<![\w.])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
+    (
+        "cuda",
+        rf"(?<![\w./-])CUDA(?: toolkit)?(?:\s?[=:]\s?|\s+(?:version\s+)?v?)({_SHORT})(?![\w-])",
+        "cuda",
+        PROSE,
+    ),
+    ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
+    (
+        "python",
+        rf"(?<![\w./-])python(?:\s?[=:]{{1,2}}\s?|\s+(?:version\s+)?v?|(?=3))({_SHORT})(?![\w/-])",
+        "python",
+        PROSE,
+    ),
+    ("rocm", rf"\bROCm[\s:=-]{{0,4}}v?({_SHORT})", "rocm", PROSE),
+    ("glibc", rf"\bglibc[\s:=-]{{1,3}}(?:version\s)?({_SHORT})", "glibc", PROSE),
+    (
+        "gcc",
+        rf"(?<![\w/-])g(?:cc|\+\+)[\s:=-]{{1,3}}(?:version\s)?({_SHORT})(?![\w-])",
+        "gcc",
+        PROSE,
+    ),
+    ("driver", r"\bdriver(?: version)?[\s:=]{1,3}(\d{3}\.\d{1,3}(?:\.\d{1,2})?)", "driver", PROSE),
+    ("ubuntu", r"\b(Ubuntu[ -]?\d\d\.\d\d)", "os", PROSE),
+    ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
+    (
+        "rtx",
+        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX (?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
+        r"|Ada))?)\b",
+        "gpu",
+        PROSE,
+    ),
+    ("tesla", r"\b(Tesla [A-Z]\d{1,3})\b", "gpu", PROSE),
+    (
+        "nvidia ",
+        r"\b(NVIDIA (?:A|H|B|L|T|V|GB|GH)\d{1,3}[A-Z]?(?:[ -](?:SXM\d?|PCIe)[\w-]{0,12})?)",
+        "gpu",
+        PROSE,
+    ),
+)
+
+
+@lru_cache(maxsize=1)
+def rules() -> tuple[Rule, ...]:
+    """All rules, in no order."""
+    rows: tuple[Row, ...] = (*_REPORTS, *_BANNERS, *_IMAGES, *_SENTENCES)
+    return tuple(
+        Rule(sign, re.compile(pattern, re.IGNORECASE), key, sort, convert[0] if convert else None)
+        for sign, pattern, key, sort, *convert in rows
+    )
