@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -27,7 +27,7 @@ from fa_forensics.report import (
     Skipped,
     TargetReport,
 )
-from fa_forensics.resolve.target import Linked, link_target
+from fa_forensics.resolve.target import Linked, Linkers, link_target
 from fa_forensics.rules.base import Context
 from fa_forensics.views import elf_view, environment_view, provenance_view, relabel
 
@@ -77,8 +77,7 @@ def inspect(
     variables = os.environ if environ is None else environ
     first = absolute(arguments[0]) if os.path.exists(arguments[0]) else None
     environment = find_environment(options.python, first, variables)
-    run = _Run(environment, options)
-    with ExitStack() as stack:
+    with closing(_Run(environment, options)) as run, ExitStack() as stack:
         for argument in arguments:
             try:
                 found = stack.enter_context(find_targets(argument, environment.site_dirs))
@@ -102,10 +101,10 @@ def inspect_found(
 
     Raises ``UsageError`` for a ``--torch`` that names no release.
     """
-    run = _Run(environment, options)
-    for argument, targets in found:
-        run.add(argument, targets)
-    run.finish()
+    with closing(_Run(environment, options)) as run:
+        for argument, targets in found:
+            run.add(argument, targets)
+        run.finish()
     return Report(__version__, environment_view(environment), tuple(run.reports))
 
 
@@ -126,6 +125,7 @@ class _Run:
         self.options = options
         self.reports: list[TargetReport] = []
         self._table = ReleaseTable(options.atlas)
+        self._linkers = Linkers(environment)
         self._requests: tuple[Request, ...] = ()
         if options.torch:
             from fa_forensics.asked import read_requests
@@ -136,6 +136,10 @@ class _Run:
             self._gpus = GpuQuestion(options.gpu, options.kernels, options.progress)
         self._pending: list[_Read | TargetReport] = []
         self._symbols = 0
+
+    def close(self) -> None:
+        """Unmap the libraries that the files were resolved with."""
+        self._linkers.close()
 
     def add_unread(self, target: Target, error: ForensicsError) -> None:
         """Keep the place of a target that could not be read."""
@@ -173,9 +177,7 @@ class _Run:
 
     def _judged(self, entry: _Read, releases: ReleaseFacts | None) -> Iterator[TargetReport]:
         for asked in self._asked(entry.file.elf.machine):
-            report = _report(
-                entry.file, releases, asked, self.environment, self.options, self._table
-            )
+            report = _report(entry.file, releases, asked, self._linkers, self.options, self._table)
             target = entry.file.target
             if target.member is not None:
                 # The unpacked copy is gone when the report is read.
@@ -216,12 +218,13 @@ def _report(
     file: FileFacts,
     releases: ReleaseFacts | None,
     asked: Asked | None,
-    environment: Environment,
+    linkers: Linkers,
     options: Options,
     table: ReleaseTable,
 ) -> TargetReport:
     """One file judged in the environment, or against the torch that was asked for."""
-    linked, judged_in = _link(file, releases, asked, environment)
+    environment = linkers.environment
+    linked, judged_in = _link(file, releases, asked, linkers)
     if releases is not None:
         gone = [item.binding.symbol for item in linked.missing if item.owner.startswith("torch/")]
         lives, texts = table.lives(gone, file.elf.machine)
@@ -281,12 +284,13 @@ def _cuda_skips(asked: Asked | None) -> tuple[Skipped, ...]:
 
 
 def _link(
-    file: FileFacts, releases: ReleaseFacts | None, asked: Asked | None, environment: Environment
+    file: FileFacts, releases: ReleaseFacts | None, asked: Asked | None, linkers: Linkers
 ) -> tuple[Linked, Environment]:
     """The file resolved, and the environment that it was resolved in."""
-    path, elf, owners = file.target.path, file.elf, file.owners
+    path, elf, owners, environment = file.target.path, file.elf, file.owners, linkers.environment
     if asked is None or asked.judged.judged_by == "installed":
-        return link_target(path, elf, environment, owners, file.as_package), environment
+        linked = link_target(path, elf, environment, owners, file.as_package, None, linkers)
+        return linked, environment
     if asked.torch is None:
         reason = asked.problem or "it could not be looked up"
         comment = _comment(releases, asked)

@@ -34,6 +34,7 @@ def _rows() -> tuple[Mapping[str, object], ...]:
     return tuple(rows)
 
 
+@lru_cache(maxsize=8_192)
 def owner_of(name: str, version: str | None, demangled: str) -> str:
     """The owner of a symbol; ``extension`` when no known library owns such a name."""
     row = _row_of(name, version, demangled)
@@ -64,6 +65,7 @@ def libraries_of(owner: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4_096)
 def owner_of_library(soname: str) -> str | None:
     """The owner whose library a soname names: ``libcudart.so.12`` → ``cudart``."""
     for row in _rows():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fa_forensics.facts.conda import CondaPackage
@@ -61,19 +61,28 @@ class Stray:
     extensions: tuple[str, ...] = field(default=())
 
 
-def extra_files(state_tops: Sequence[str], site: str, records: Sequence[Record]) -> tuple[str, ...]:
-    """Sources and shared objects in a package's directories that none of the RECORDs lists.
+def listed_paths(records: Sequence[Record]) -> Mapping[str, set[str]]:
+    """Top-level name → the normal paths, relative to the directory, that the RECORDs list."""
+    listed: dict[str, set[str]] = {}
+    for record in records:
+        for entry in record.entries:
+            path = entry.path
+            if path.endswith((".py", ".so")):
+                path = os.path.normpath(path) if "./" in path or "//" in path else path
+                listed.setdefault(path.partition("/")[0], set()).add(path)
+    return listed
 
-    ``state_tops`` are the directories' names in ``site``. Byte code is left aside.
+
+def extra_files(tops: Sequence[str], site: str, listed: Mapping[str, set[str]]) -> tuple[str, ...]:
+    """Sources and shared objects in a package's directories that no RECORD lists.
+
+    ``tops`` are the directories' names in ``site``, ``listed`` what ``listed_paths`` gave for
+    it. Byte code is left aside.
     """
-    listed = {
-        os.path.normpath(os.path.join(record.root, entry.path))
-        for record in records
-        for entry in record.entries
-        if entry.path.partition("/")[0] in state_tops
-    }
+    known = {path for top in tops for path in listed.get(top, ())}
+    start = len(site) + 1
     found: list[str] = []
-    pending = [os.path.join(site, top) for top in sorted(state_tops)]
+    pending = [os.path.join(site, top) for top in sorted(tops)]
     count = 0
     while pending and count < MAX_FILES:
         directory = pending.pop()
@@ -87,6 +96,6 @@ def extra_files(state_tops: Sequence[str], site: str, records: Sequence[Record])
             if entry.is_dir(follow_symlinks=False):
                 if entry.name != "__pycache__":
                     pending.append(entry.path)
-            elif entry.name.endswith((".py", ".so")) and os.path.normpath(entry.path) not in listed:
+            elif entry.name.endswith((".py", ".so")) and entry.path[start:] not in known:
                 found.append(entry.path)
     return tuple(sorted(found))

@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 class Record:
     """A RECORD: ``root`` is the directory its paths start from, ``mtime`` when it was written.
 
-    ``problem`` is one sentence where lines were left aside.
+    Byte code is left out. ``problem`` is one sentence where lines were left aside.
     """
 
     root: str
@@ -88,8 +88,10 @@ def read_record(path: str) -> Record:
         data = data[:MAX_RECORD].rpartition(b"\n")[0]
     entries: list[Entry] = []
     bad = 0
-    for line in os.fsdecode(data).split("\n"):
-        entry = _entry(line.rstrip("\r"))
+    for line in os.fsdecode(data).replace("\r\n", "\n").split("\n"):
+        if not line or line.endswith(".pyc,,"):
+            continue  # byte code comes and goes with any run
+        entry = _entry(line)
         if entry is not None:
             entries.append(entry)
         elif line.strip():
@@ -101,19 +103,24 @@ def read_record(path: str) -> Record:
 
 def _entry(line: str) -> Entry | None:
     """One line taken apart, None for one that is none."""
+    fields = line.rsplit(",", 2)
     if '"' in line:
         try:
             fields = next(csv.reader([line]))
         except (csv.Error, StopIteration):
             return None
-    else:
-        fields = line.rsplit(",", 2)
-    if len(fields) != 3 or not fields[0] or "\0" in fields[0]:
+    if len(fields) != 3:
         return None
-    size = fields[2].strip()
-    if size and not (size.isascii() and size.isdigit() and len(size) < 19):
+    path, digest, size = fields
+    if not path or "\0" in path:
         return None
-    return Entry(fields[0], fields[1].strip(), int(size) if size else None)
+    if not size:
+        return Entry(path, digest, None)
+    return Entry(path, digest, int(size)) if _is_size(size) else None
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def top_names(entries: Iterable[Entry]) -> frozenset[str]:
@@ -144,7 +151,7 @@ def check_files(
     for entry in record.entries:
         if entry.size is None or entry.path.endswith(".pyc"):
             continue  # written at will, by any run
-        path = os.path.join(record.root, entry.path)
+        path = f"{record.root}/{entry.path}" if entry.path[0] != "/" else entry.path
         try:
             status = os.stat(path)
         except FileNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from fa_forensics.facts.conda import CondaPackage
@@ -26,10 +26,12 @@ def package_state(
     conda: Sequence[CondaPackage],
     environment: Environment,
     hashes: bool,
+    listed: Mapping[str, set[str]],
 ) -> PackageState:
     """Everything about one project, whose metadata that counts is ``item``.
 
-    ``hashes`` has every file read that its RECORD lists.
+    ``hashes`` has every file read that its RECORD lists; ``listed`` are the paths that all
+    RECORDs of its directory list, by their first part.
     """
     distribution = item.distribution
     assert distribution is not None
@@ -39,8 +41,6 @@ def package_state(
         copies_of(name, environment.site_dirs, environment.site_origins, environment.version_short)
         for name in names
     )
-    same_site = [other for other in installed if other.site == item.site]
-    records = [other.record for other in same_site if other.record is not None]
     tops = [name for name in names if os.path.isdir(os.path.join(item.site, name))]
     row = row_of(item.name)
     hip = environment.torch is not None and environment.torch.hip is not None
@@ -50,7 +50,7 @@ def package_state(
         copies=copies,
         extensions=extensions,
         check=_check(item, hashes),
-        leftovers=extra_files(tops, item.site, records) if item.record is not None else (),
+        leftovers=extra_files(tops, item.site, listed) if item.record is not None else (),
         expects_extension=bool(row and row["modules"]) and not hip and not distribution.editable,
         tags_misfit=_misfit(distribution, environment),
         conda=next((package for package in conda if package.project == item.name), None),

@@ -11,6 +11,7 @@ from fa_forensics.facts.dependents import comes_with_torch, cuda_extensions
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.installed import Installed, read_installed
 from fa_forensics.facts.package import Distribution, normalized
+from fa_forensics.facts.package_state import listed_paths
 from fa_forensics.packages.caches import cache_lines
 from fa_forensics.packages.gather import package_state, strays
 from fa_forensics.packages.lines import other_lines, package_lines, path_lines, stray_line
@@ -42,8 +43,12 @@ def look_at_packages(
     lines: list[Line] = []
     extensions: Extensions = []
     states = []
+    listed = {
+        site: listed_paths([i.record for i in installed if i.site == site and i.record is not None])
+        for site in environment.site_dirs
+    }
     for item in _extension_projects(installed, environment):
-        state = package_state(item, installed, conda, environment, hashes)
+        state = package_state(item, installed, conda, environment, hashes, listed[item.site])
         states.append(state)
         lines += package_lines(state)
         distribution = item.distribution

@@ -59,6 +59,11 @@ class Linker:
                 self.process, torch_dir, site_dirs, bool(variables.get("TORCH_USE_RTLD_GLOBAL"))
             )
         self.torch_objects = tuple(self.process.objects)
+        self._start = self.process.mark()
+
+    def rewind(self) -> None:
+        """Forget every file that was opened since the start, so that the next one is alone."""
+        self.process.rewind(self._start)
 
     def close(self) -> None:
         """Unmap every file of the process."""

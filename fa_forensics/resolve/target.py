@@ -48,6 +48,37 @@ class Linked:
     left_with_siblings: int | None = None
 
 
+class Linkers:
+    """The processes of one environment, kept from file to file: torch is imported once.
+
+    ``names`` are torch's exported names in them. Close it after use.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self._open: dict[bool, Linker] = {}
+        self._names: dict[str, NameIndex] = {}
+
+    def get(self, with_torch: bool) -> Linker:
+        """A process in which nothing but torch was opened. Raises as ``open_linker``."""
+        if with_torch not in self._open:
+            self._open[with_torch] = open_linker(self.environment, with_torch)
+        self._open[with_torch].rewind()
+        return self._open[with_torch]
+
+    def names(self, linker: Linker, torch_dir: str) -> NameIndex:
+        """The names of torch's libraries in the process with torch."""
+        if torch_dir not in self._names:
+            self._names[torch_dir] = torch_names(linker, torch_dir)
+        return self._names[torch_dir]
+
+    def close(self) -> None:
+        """Unmap every file."""
+        for linker in self._open.values():
+            linker.close()
+        self._open, self._names = {}, {}
+
+
 def link_target(
     path: str,
     elf: ElfFacts,
@@ -55,8 +86,11 @@ def link_target(
     owners: Mapping[int, tuple[str, str]],
     as_package: bool,
     stand_in: StandIn | None = None,
+    linkers: Linkers | None = None,
 ) -> Linked:
     """Resolve a file in an environment.
+
+    ``linkers`` are processes of this environment to use again; without them one is made.
 
     ``owners`` maps a symbol's index to (demangled, owner). With ``as_package`` the file is
     loaded as its package does it: libraries of its own directory that it cannot find are
@@ -72,14 +106,14 @@ def link_target(
     if reason is not None:
         return Linked(None, (), (), (Skipped("link", reason),), uses_torch)
     try:
-        first = _link_once(path, elf, environment, owners, uses_torch, (), stand_in)
+        first = _link_once(path, elf, environment, owners, uses_torch, (), stand_in, linkers)
         if not first.siblings:
             return first
     except ForensicsError as error:
         return Linked(None, (), (), (Skipped("link", error.message),), uses_torch)
     try:
         preload = [sibling.path for sibling in first.siblings]
-        second = _link_once(path, elf, environment, owners, uses_torch, preload, stand_in)
+        second = _link_once(path, elf, environment, owners, uses_torch, preload, stand_in, linkers)
     except ForensicsError:
         return first  # a damaged neighbour changes nothing about this file
     if as_package:
@@ -96,19 +130,22 @@ def _link_once(
     owners: Mapping[int, tuple[str, str]],
     uses_torch: bool,
     preload: Sequence[str],
-    stand_in: StandIn | None = None,
+    stand_in: StandIn | None,
+    linkers: Linkers | None,
 ) -> Linked:
     with_torch = loads_after_torch(elf, uses_torch)
     torch = environment.torch if with_torch else None
-    linker = open_linker(environment, with_torch, stand_in)
+    kept = linkers if stand_in is None else None
+    linker = kept.get(with_torch) if kept else open_linker(environment, with_torch, stand_in)
     try:
         resolution = linker.resolve(path, elf.symbols, preload)
-        missing = _explain(linker, resolution, owners, torch.path if torch else None)
+        missing = _explain(linker, resolution, owners, torch.path if torch else None, kept)
         siblings = _siblings(path, resolution)
         skipped = [Skipped("link", problem) for problem in linker.process.searcher.problems]
         return Linked(resolution, missing, siblings, tuple(skipped), uses_torch)
     finally:
-        linker.close()
+        if kept is None:
+            linker.close()
 
 
 def loads_after_torch(elf: ElfFacts, uses_torch: bool) -> bool:
@@ -228,6 +265,7 @@ def _explain(
     resolution: Resolution,
     owners: Mapping[int, tuple[str, str]],
     torch_dir: str | None,
+    linkers: Linkers | None,
 ) -> tuple[Missing, ...]:
     stand_in = linker.stand_in
     absent = {library.soname for library in resolution.missing_libraries}
@@ -250,7 +288,8 @@ def _explain(
             rows.append(row)
             continue
         if library is None and is_torch(owner) and torch_dir and explained < MAX_EXPLAINED:
-            index = index or torch_names(linker, torch_dir)
+            index = index or (linkers.names(linker, torch_dir) if linkers
+                              else torch_names(linker, torch_dir))  # fmt: skip
             near = index.nearest(binding.symbol, libraries_of(owner))
             row = Missing(binding, demangled, owner, None, near, nearest_sought=True)
             explained += 1
