@@ -27,6 +27,8 @@ _FOLLOWS = {
     "location": {"origin"},
     "requires": {"version"},
     "wheel tags": {"version"},
+    "loaded build-id": {"build-id"},
+    "loaded from": {"taken from"},
 }
 
 _CODES = {CAN: ("FA862", "warning"), CANNOT: ("FA863", "note")}

@@ -8,6 +8,7 @@ from itertools import islice
 
 from fa_forensics.compare import plain
 from fa_forensics.compare.model import Facts
+from fa_forensics.compare.of_copies import is_of_copies, put_copies
 from fa_forensics.compare.places import Places
 from fa_forensics.report_compare import GROUPS, Value
 
@@ -83,6 +84,10 @@ def put_lines(
             code = plain.text(plain.mapping(line, "finding"), "code")
             word = f"{state}, {code}" if code else "ok" if state == "note" else state
             gathered.setdefault((group, name, "state"), []).append(word)
+        facts = plain.mapping(line, "facts")
+        if layer == "copies" and is_of_copies(facts):
+            put_copies(into, facts, places)
+            continue
         for aspect, value in _facts(line, places):
             gathered.setdefault((group, name, aspect), []).append(value)
     for (group, name, aspect), values in gathered.items():

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.build_id import build_id
+from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.image import ElfImage
 
 _MAPS = "/proc/self/maps"
@@ -15,9 +16,14 @@ _MOST_LINES = 200_000
 
 
 class LoadedFile(NamedTuple):
-    """A mapped shared object; ``problem`` says why its build-id could not be read, if so."""
+    """A mapped shared object.
+
+    ``name`` is its soname, or its file name where it has none; ``problem`` says why it could
+    not be read, if so.
+    """
 
     path: str
+    name: str
     build_id: str | None
     problem: str | None
 
@@ -39,10 +45,12 @@ def loaded_files() -> tuple[LoadedFile, ...]:
 
 
 def _read(path: str) -> LoadedFile:
+    name = os.path.basename(path)
     if path.endswith(" (deleted)") and not os.path.lexists(path):
-        return LoadedFile(path, None, "it was deleted or replaced after it was loaded")
+        name = name.removesuffix(" (deleted)")
+        return LoadedFile(path, name, None, "it was deleted or replaced after it was loaded")
     try:
         with ElfImage(path) as image:
-            return LoadedFile(path, build_id(image), None)
+            return LoadedFile(path, DynamicObject(image).soname or name, build_id(image), None)
     except ForensicsError as error:
-        return LoadedFile(path, None, error.message)
+        return LoadedFile(path, name, None, error.message)

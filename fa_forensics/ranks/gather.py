@@ -58,7 +58,7 @@ def put_loaded(facts: Facts, places: Places) -> None:
     for file in loaded:
         if f"{os.sep}lib-dynload{os.sep}" in file.path:
             continue
-        name = os.path.basename(file.path).removesuffix(" (deleted)")
+        name = file.name
         group = "python" if name.startswith(("python", "libpython")) else "libraries"
         if file.problem is not None:
             facts.could_not_look(group, name, "loaded build-id", places.name(file.problem))
