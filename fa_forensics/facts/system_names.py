@@ -33,3 +33,15 @@ def _table(file: str) -> Mapping[str, str]:
     with open(os.path.join(_DATA, file), encoding="utf-8") as opened:
         since: dict[str, list[str]] = json.load(opened)["since"]
     return {name: version for version, names in since.items() for name in names}
+
+
+def debian_package(soname: str) -> str | None:
+    """The Debian package that brings a library of the system; None for unknown ones."""
+    return _packages().get(soname)
+
+
+@lru_cache(maxsize=1)
+def _packages() -> Mapping[str, str]:
+    with open(os.path.join(_DATA, "system_packages.json"), encoding="utf-8") as opened:
+        rows: dict[str, str] = json.load(opened)["debian"]
+    return rows

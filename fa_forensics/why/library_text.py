@@ -2,6 +2,247 @@
 
 from __future__ import annotations
 
-from fa_forensics.why.seen import Answerer
+import re
+from dataclasses import replace
 
-ANSWERERS: dict[str, Answerer] = {}
+from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.facts.system_releases import brings, family_of, gcc_of
+from fa_forensics.report import Answer
+from fa_forensics.why import import_first
+from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN
+from fa_forensics.why.known import libstdcxx_commands
+from fa_forensics.why.missing_library import missing_library, wheel_of
+from fa_forensics.why.own_file import missing_own_file
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.symbol_text import undefined_symbol
+
+VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
+
+
+def version_not_found(seen: Seen) -> Answer:
+    """``version `GLIBCXX_3.4.30' not found (required by ...)``."""
+    version = seen.mention.version or ""
+    family = family_of(version)
+    if family == "GLIBC":
+        return _glibc(seen, version)
+    if family is not None:
+        return _libstdcxx(seen, version)
+    library = (seen.mention.library or version).rsplit("/", 1)[-1]
+    cause = (
+        f"The {library} that is loaded does not define the version {version}: another copy of the "
+        "library comes before the one that the file was built with."
+    )
+    return seen.answer(
+        VERSIONED, OTHER_COPY, cause, owner=owner_of_library(library), direction=UNKNOWN,
+        confidence="medium", help=(f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'",
+                                   seen.inspect_command()),
+    )  # fmt: skip
+
+
+def _required_by(seen: Seen) -> str:
+    file = seen.mention.file or seen.mention.detail.get("needed_by") or ""
+    return file.rsplit("/", 1)[-1] or "the file"
+
+
+def _glibc(seen: Seen, version: str) -> Answer:
+    own = seen.versions.get("glibc")
+    cause = f"{_required_by(seen)} was built on a system with a newer glibc"
+    first = brings(version)
+    cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
+    cause += f"; this system has glibc {own}." if own else "."
+    notes = [
+        "A wheel that is tagged linux_x86_64 promises nothing about glibc, so pip cannot refuse "
+        "it; a manylinux tag does.",
+        "glibc belongs to the system and is not to be changed: a build of the file for this "
+        "system, or a system (a container) with that glibc, are the two ways.",
+    ]
+    return seen.answer(
+        "glibc", "FA203", cause, owner="libc", direction=NEWER, confidence="high",
+        help=(*_built_here(seen), "ldd --version | head -1", seen.inspect_command()),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _built_here(seen: Seen) -> tuple[str, ...]:
+    from fa_forensics.rules.remedy import rebuild_command, row_of
+    from fa_forensics.why.clues import package_in
+
+    name = package_in(seen)
+    if name is None:
+        return ()
+    python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
+    return (rebuild_command(python, name, "", row_of(name)),)
+
+
+def _libstdcxx(seen: Seen, version: str) -> Answer:
+    library = seen.mention.library or "libstdc++.so.6"
+    first, gcc = brings(version), gcc_of(version)
+    cause = f"{_required_by(seen)} needs {version}"
+    cause += f", {first} or newer" if first else ""
+    cause += f"; the copy that is loaded, {library}, is older."
+    where = (
+        "The path in the message is the copy that was taken. A conda environment has a copy of its "
+        "own, which goes first only where its lib directory has the name libstdc++.so.6."
+    )
+    if "/lib/x86_64-linux-gnu" in library or library.startswith(("/usr/lib", "/lib")):
+        where = (
+            "It is the system's copy. Where this is a conda environment, its own, newer copy was "
+            "not found: libstdcxx-ng is not installed there or not whole."
+        )
+    notes = (
+        where,
+        "A file compiled with an older compiler, conda's for instance, loads with the older copy "
+        "too.",
+    )
+    list_copies = (
+        "for f in $(ldconfig -p | grep -o '/.*libstdc++.so.6$') $CONDA_PREFIX/lib/libstdc++.so.6; "
+        'do echo $f; strings $f | grep -o "GLIBCXX_3[0-9.]*" | sort -V | tail -1; done'
+    )
+    return seen.answer(
+        "libstdcxx", "FA203", cause, owner="libstdc++", direction=NEWER, confidence="high",
+        help=(list_copies, *libstdcxx_commands(version if gcc else None, ())[1:]), notes=notes,
+    )  # fmt: skip
+
+
+def could_not_load(seen: Seen) -> Answer:
+    """``Could not load library libcudnn_cnn_infer.so.8. Error: ...``."""
+    if seen.mention.symbol:
+        return cudnn_mix(seen)
+    sought = seen.mention.detail.get("sought") or seen.mention.library or ""
+    if sought.rsplit("/", 1)[-1].startswith("libcudnn"):
+        return _cudnn_part(seen, sought.rsplit("/", 1)[-1])
+    return missing_library(replace(seen, mention=replace(seen.mention, library=sought)))
+
+
+def _cudnn_part(seen: Seen, soname: str) -> Answer:
+    cause = (
+        f"cuDNN loads its parts at run time, by name, and {soname} is not on the loader's path: "
+        "cuDNN is installed in part, or in another place than the one that was loaded first."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
+        help=(f"{seen.pip} list | grep -i cudnn",
+              f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; "
+              "print(torch.backends.cudnn.version())'"),
+        notes=("pip's torch brings a whole cuDNN along; a copy of the system is not needed.",),
+    )  # fmt: skip
+
+
+def cudnn_mix(seen: Seen) -> Answer:
+    """Parts of two cuDNN releases in one process."""
+    detail = seen.mention.detail
+    cause = (
+        "Parts of two cuDNN releases are in one process. cuDNN's libraries fit those of the very "
+        "same release alone, and one part came from another directory than the others: a system "
+        "or toolkit copy on LD_LIBRARY_PATH, or a second one that pip or conda added."
+    )
+    built, found = detail.get("built"), detail.get("found")
+    built, found = built or detail.get("built2"), found or detail.get("found2")
+    if built and found:
+        cause += f" torch was built with {_dotted(built)}, {_dotted(found)} is loaded."
+    answer = None
+    if seen.mention.symbol:
+        answer = undefined_symbol(seen)
+    notes = (
+        "Remove the copy that was added, or take it off LD_LIBRARY_PATH: pip's torch brings a "
+        "whole cuDNN along. Adding further nvidia packages makes another mix.",
+    )
+    commands = (
+        f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; "
+        "print(torch.backends.cudnn.version())'",
+        "echo $LD_LIBRARY_PATH",
+        f"{seen.pip} list | grep -i cudnn",
+    )
+    if answer is not None and answer.kind == VERSIONED:
+        return replace(answer, cause=cause, direction=UNKNOWN, notes=notes, help=commands)
+    return seen.answer(
+        VERSIONED, OTHER_COPY, cause, owner="cudnn", direction=UNKNOWN, confidence="high",
+        help=commands, notes=notes,
+    )  # fmt: skip
+
+
+def _dotted(text: str) -> str:
+    """``8, 9, 2`` as people write it."""
+    return re.sub(r"\s*,\s*", ".", text.strip())
+
+
+def nvrtc_builtins(seen: Seen) -> Answer:
+    """``failed to open libnvrtc-builtins.so.11.1``."""
+    soname = (seen.mention.library or "libnvrtc-builtins.so").rsplit("/", 1)[-1]
+    version = re.search(r"\.so\.(\d{1,2})\.(\d{1,2})", soname)
+    number = f"{version[1]}.{version[2]}" if version else ""
+    cause = (
+        f"NVRTC, CUDA's run-time compiler, opens {soname} by that very name at run time, so it "
+        "stands in no list of needed libraries. It fits the libnvrtc of exactly its own version"
+        f"{f' ({number})' if number else ''}, and lies beside it: the libnvrtc that was loaded is "
+        "not the one whose builtins are on the loader's path, or its wheel is not whole."
+    )
+    wheel = wheel_of(seen, f"libnvrtc.so.{version[1]}", version[1]) if version else None
+    commands = [f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'"]
+    if wheel and version:
+        commands.insert(0, f'{seen.pip} install --force-reinstall "{wheel}=={number}.*"')
+    elif seen.torch:
+        release = seen.torch.partition("+")[0]
+        again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+        commands.insert(0, again)
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="nvrtc", direction=NONE, confidence="medium",
+        help=(*commands, "find / -name 'libnvrtc*' 2>/dev/null"),
+        notes=("Another version of the builtins under that name makes NVRTC misbehave: the number "
+               "is a check.",),
+    )  # fmt: skip
+
+
+def several_runtimes(seen: Seen) -> Answer:
+    """Two CUDA runtimes in one process or one environment."""
+    cause = (
+        "Several copies of the CUDA runtime (libcudart) are found: which one is used depends on "
+        "LD_LIBRARY_PATH and on who loads first. A process needs the one that torch brings, no "
+        "other."
+    )
+    return seen.answer(
+        VERSIONED, "FA605", cause, owner="cudart", direction=UNKNOWN, confidence="medium",
+        help=("echo $LD_LIBRARY_PATH", f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'"),
+    )  # fmt: skip
+
+
+def nccl(seen: Seen) -> Answer:
+    """An error that NCCL reports at run time: no matter of symbols."""
+    cause = (
+        "NCCL reports an error while it runs: every symbol was found. Its own log, with "
+        "NCCL_DEBUG=INFO, names the cause a few lines earlier (network, shared memory, a driver "
+        "error, a rank that died first)."
+    )
+    return seen.answer(
+        "unrecognised", "FA899", cause, owner="nccl", direction=NONE, confidence="low",
+        help=("env NCCL_DEBUG=INFO python YOUR_SCRIPT.py",),
+    )  # fmt: skip
+
+
+def hip_error(seen: Seen) -> Answer:
+    """What the HIP runtime says at run time."""
+    cause = (
+        "The HIP runtime of ROCm reports this. Where it says that no binary or function is there "
+        "for the GPU, the file holds no code for this AMD GPU's gfx target: it has to be built "
+        "with PYTORCH_ROCM_ARCH naming it."
+    )
+    return seen.answer(
+        "rocm", "FA504", cause, owner="hip", direction=NONE, confidence="medium",
+        help=("rocminfo | grep -m1 gfx",
+              f"{seen.python} -c 'import torch; print(torch.version.hip, "
+              "torch.cuda.get_arch_list())'"),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    **import_first.ANSWERERS,
+    "version-not-found": version_not_found,
+    "missing-library": missing_library,
+    "missing-own-file": missing_own_file,
+    "could-not-load-library": could_not_load,
+    "cudnn-mix": cudnn_mix,
+    "nvrtc-builtins": nvrtc_builtins,
+    "several-cuda-runtimes": several_runtimes,
+    "nccl": nccl,
+    "hip-error": hip_error,
+}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fa_forensics.report import Answer
+from fa_forensics.why.context import with_context
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
-    from fa_forensics.facts.paste import Paste
+    from fa_forensics.facts.paste import Mention, Paste
 
 #: Answers to one text; who pastes more wants the first few.
 MOST_ANSWERS = 5
+
+#: Lines that only tell something where no error stands in the text, and how many are looked at.
+LISTINGS = ("ldd-line", "nm-line", "readelf-line")
+MOST_LINES = 100
 
 
 def answerers() -> Mapping[str, Answerer]:
@@ -30,6 +35,7 @@ def answerers() -> Mapping[str, Answerer]:
         library_text,
         python_text,
         symbol_text,
+        tool_text,
         toolchain_text,
     )
 
@@ -44,6 +50,7 @@ def answerers() -> Mapping[str, Answerer]:
         python_text,
         toolchain_text,
         symbol_text,
+        tool_text,
         library_text,
     )
     return {what: answerer for module in modules for what, answerer in module.ANSWERERS.items()}
@@ -55,16 +62,40 @@ def paste_answers(
     """The answers to a text, the first cause first; one "unrecognised" where nothing is known."""
     table = answerers()
     found: list[Answer] = []
+    listed: list[Mention] = []
     for mention in paste.mentions:
+        if mention.what in LISTINGS:
+            listed.append(mention)
         answerer = table.get(mention.what)
         if answerer is None:
             continue
-        answer = answerer(Seen(mention, paste, place, tables, elsewhere))
-        if not any(_same(answer, other) for other in found):
-            found.append(answer)
+        _add(found, answerer(Seen(mention, paste, place, tables, elsewhere)))
         if len(found) == MOST_ANSWERS:
             break
-    return tuple(found) or (nothing_recognised(),)
+    if not found:
+        found = _from_listings(listed, paste, place, tables, elsewhere)
+    return with_context(tuple(found), paste, place, tables) or (nothing_recognised(),)
+
+
+def _from_listings(
+    listed: Sequence[Mention], paste: Paste, place: Place, tables: Tables, elsewhere: bool
+) -> list[Answer]:
+    """What the lines of ldd, nm and readelf tell, where the text has no error of its own."""
+    from fa_forensics.why.tool_text import LINES
+
+    found: list[Answer] = []
+    for mention in listed[:MOST_LINES]:
+        answer = LINES[mention.what](Seen(mention, paste, place, tables, elsewhere))
+        if answer is not None:
+            _add(found, answer)
+        if len(found) == MOST_ANSWERS:
+            break
+    return found
+
+
+def _add(found: list[Answer], answer: Answer) -> None:
+    if not any(_same(answer, other) for other in found):
+        found.append(answer)
 
 
 def _same(one: Answer, other: Answer) -> bool:

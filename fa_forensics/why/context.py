@@ -1,0 +1,91 @@
+"""What the rest of a text adds to its answers: names that count together, paths that ldd shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.atlas.builds import interval_text
+from fa_forensics.facts.owner import is_torch, libraries_of
+from fa_forensics.facts.symbol_text import parse_symbol
+from fa_forensics.report import Answer
+from fa_forensics.why.place import Place
+from fa_forensics.why.tables import Tables
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Mention, Paste
+
+#: Names that are counted together; a listing of a large file has thousands.
+_MOST_NAMES = 400
+
+
+def with_context(
+    answers: tuple[Answer, ...], paste: Paste, place: Place, tables: Tables
+) -> tuple[Answer, ...]:
+    """The answers, with what other lines of the text say about them."""
+    if not answers:
+        return ()
+    first = answers[0]
+    notes = [*_built_on(first, paste, place, tables), *_copies(first, paste)]
+    if not notes:
+        return answers
+    return (replace(first, notes=(*notes, *first.notes)), *answers[1:])
+
+
+def _built_on(answer: Answer, paste: Paste, place: Place, tables: Tables) -> list[str]:
+    """The torch that all torch names in the text together point to."""
+    atlas = tables.atlas
+    if atlas is None or answer.owner is None or not is_torch(answer.owner):
+        return []
+    names = _torch_names(paste)
+    if len(names) < 2:
+        return []
+    known = atlas.releases(place.machine)
+    sets = [set(releases) for name in names if (releases := atlas.releases_of(name, place.machine))]
+    if len(sets) < 2:
+        return []
+    common = [release for release in known if all(release in one for one in sets)]
+    if not common or len(common) == len(known):
+        return []
+    return [
+        f"All {len(sets)} torch names in the text together are exported by torch "
+        f"{interval_text(common, known)} alone: that is what the file was built on, whatever its "
+        "own version says."
+    ]
+
+
+def _torch_names(paste: Paste) -> list[str]:
+    found: dict[str, None] = {}
+    for mention in paste.mentions[:_MOST_NAMES]:
+        undefined = mention.detail.get("sort", "undefined") == "undefined"
+        symbol = parse_symbol(mention.symbol) if mention.symbol and undefined else None
+        if symbol is not None and symbol.name and symbol.name.startswith("_Z"):
+            found.setdefault(symbol.name)
+    return list(found)
+
+
+def _copies(answer: Answer, paste: Paste) -> list[str]:
+    """Which copy of the library in question the text's own ldd lines show."""
+    if answer.kind not in ("versioned-symbol", "libstdcxx", "missing-library", "wrong-torch"):
+        return []
+    notes = []
+    libraries = libraries_of(answer.owner) if answer.owner else ()
+    for mention in paste.mentions:
+        path = _shown(mention, libraries)
+        if path:
+            notes.append(f"ldd in the text shows the copy that is taken: {path}.")
+            break
+    variable = paste.versions.get("env:LD_LIBRARY_PATH")
+    if variable and answer.kind == "versioned-symbol":
+        notes.append(
+            f"LD_LIBRARY_PATH is set in the text ({variable[:200]}); it goes before the wheels' "
+            "own search path."
+        )
+    return notes
+
+
+def _shown(mention: Mention, libraries: tuple[str, ...]) -> str | None:
+    if mention.what != "ldd-line" or mention.detail.get("sort") != "found":
+        return None
+    name = (mention.library or "").rsplit("/", 1)[-1]
+    return mention.detail.get("path") if name.startswith(libraries) and libraries else None

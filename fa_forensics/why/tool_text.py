@@ -1,0 +1,139 @@
+"""Answers to lines of tools: a linker's ``undefined reference``, and ldd, nm and readelf."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fa_forensics.facts.owner import OWN, PYTHON, is_torch, libraries_of, owner_of_library, title_of
+from fa_forensics.report import Answer
+from fa_forensics.why.import_first import import_order
+from fa_forensics.why.judgement import NONE
+from fa_forensics.why.missing_library import missing_library
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.symbol_text import undefined_symbol
+
+_HIP = re.compile(r"\bhip|rocm|\bgfx\d", re.IGNORECASE)
+
+
+def linker_undefined(seen: Seen) -> Answer:
+    """``undefined reference to `...'``: the linker, at build time, not the loader."""
+    answer = undefined_symbol(seen)
+    if answer.kind in ("unrecognised", "rocm") or answer.owner is None:
+        return answer
+    if "nvlink" in seen.mention.detail.get("linker", ""):
+        return _device_linker(seen, answer)
+    if not is_torch(answer.owner):
+        return _not_on_the_line(seen, answer)
+    everywhere = _in_every_torch(seen, answer)
+    if everywhere:
+        return _torch_not_on_the_line(seen, answer)
+    note = (
+        "This is the linker's message, so headers and libraries of two torches meet in the build: "
+        "the headers are of one, the libraries on the link line of another."
+    )
+    return replace(answer, notes=(note, *answer.notes))
+
+
+def _in_every_torch(seen: Seen, answer: Answer) -> bool:
+    atlas = seen.tables.atlas
+    return atlas is not None and answer.exported_by == atlas.releases(seen.place.machine)
+
+
+def _torch_not_on_the_line(seen: Seen, answer: Answer) -> Answer:
+    library = libraries_of(answer.owner or "")[0]
+    flag = "-l" + library.removeprefix("lib").split(".so")[0]
+    cause = (
+        f"Every torch on record exports it, from {library}: no release is too old or too new. That "
+        f"library is not on the link line ({flag}); it is {library} that owns the name, not the "
+        "part of torch that was being linked. At run time, import torch before the extension."
+    )
+    kind = "rocm" if _is_rocm(seen) else "import-order"
+    return replace(
+        answer, kind=kind, code="FA210", direction=NONE, cause=cause, confidence="medium",
+        help=(f"{seen.python} -c 'import torch.utils.cpp_extension as c; "
+              "print(c.library_paths())'",),
+    )  # fmt: skip
+
+
+def _is_rocm(seen: Seen) -> bool:
+    return "rocm" in seen.versions or _HIP.search(seen.mention.line) is not None
+
+
+def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
+    if answer.owner == OWN:
+        cause = (
+            "The linker finds no definition of this name, which is the extension's own: its source "
+            "file is not in the list of sources, was compiled for other architectures only, or has "
+            "another signature than the declaration."
+        )
+        return replace(answer, cause=cause if answer.kind == "own-symbol" else answer.cause)
+    libraries = libraries_of(answer.owner or "")
+    flag = "-l" + libraries[0].removeprefix("lib").split(".so")[0] if libraries else ""
+    words = f" ({flag})" if flag and answer.owner != PYTHON else ""
+    note = (
+        f"It is the linker that misses it: {title_of(answer.owner or '')}{words} is not on the "
+        "link line, or an older copy of it comes first there."
+    )
+    return replace(answer, notes=(note, *answer.notes))
+
+
+def _device_linker(seen: Seen, answer: Answer) -> Answer:
+    cause = (
+        "nvlink, CUDA's device linker, finds no definition of this device function: its source was "
+        "not compiled with -rdc=true (-dc), or is not among the objects of the device link."
+    )
+    return replace(answer, kind="own-symbol", code="FA205", owner=OWN, cause=cause, direction=NONE)
+
+
+def ldd_line(seen: Seen) -> Answer | None:
+    """A line of ``ldd`` or ``ldd -r``; None for one that tells of nothing missing."""
+    detail = seen.mention.detail
+    if detail.get("sort") == "not found":
+        soname = (seen.mention.library or "").rsplit("/", 1)[-1]
+        owner = owner_of_library(soname)
+        if owner is not None and is_torch(owner):
+            return import_order(seen)
+        return missing_library(seen)
+    if detail.get("sort") == "undefined":
+        return _undefined_in_ldd(seen)
+    return None
+
+
+def _undefined_in_ldd(seen: Seen) -> Answer:
+    answer = undefined_symbol(seen)
+    if answer.owner == PYTHON:
+        cause = (
+            "No error: names that begin with Py or _Py are defined by the python program itself, "
+            "and ldd -r starts none. In a Python of the right version they are there."
+        )
+        return replace(
+            answer, cause=cause, direction=NONE, confidence="high", help=(
+                f"{seen.python} -c 'import torch; import "
+                f"{seen.mention.detail.get('import') or 'MODULE'}'",
+            ),
+            notes=("What counts is what remains of the list when these names are left out.",),
+        )  # fmt: skip
+    return answer
+
+
+def listed_symbol(seen: Seen) -> Answer | None:
+    """An undefined entry in what ``nm`` or ``readelf`` prints; None for what a file defines."""
+    detail = seen.mention.detail
+    if detail.get("sort") != "undefined" or detail.get("weak") or not seen.mention.symbol:
+        return None
+    answer = undefined_symbol(seen)
+    if answer.owner is None or not (is_torch(answer.owner) or answer.kind == "cxx11-abi"):
+        return None  # a U alone is an import, no error; torch's names tell of the build
+    note = "U in nm's list means that the file imports the name, not that anybody defines it there."
+    return replace(answer, notes=(note, *answer.notes))
+
+
+#: Who answers for a line of a listing; None where the line tells of nothing wrong.
+LINES = {
+    "ldd-line": ldd_line,
+    "nm-line": listed_symbol,
+    "readelf-line": listed_symbol,
+}
+
+ANSWERERS: dict[str, Answerer] = {"linker-undefined": linker_undefined}
