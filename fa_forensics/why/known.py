@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.drivers import driver_table, parse_cuda
-from fa_forensics.facts.owner import is_rocm, title_of
+from fa_forensics.facts.owner import PYTHON, is_rocm, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.facts.system_names import driver_since, libstdcxx_since
 from fa_forensics.facts.system_releases import brings, gcc_of
@@ -27,6 +27,10 @@ def judge_known(
     """(judgement, commands) on a name that nothing here exports; None where nothing is known."""
     if owner == "cuda-driver":
         return _driver(name, place, needed_by)
+    if owner == PYTHON:
+        from fa_forensics.why.python_names import judge_python
+
+        return judge_python(name, place, needed_by)
     if owner == "libstdc++":
         return libstdcxx(symbol, name, needed_by)
     if is_rocm(owner):

@@ -75,7 +75,7 @@ def other_answer(
 
 def _known_here(owner: str, place: Place) -> bool:
     """Whether a copy of the owner's library is here to judge by."""
-    return owner != "cuda-driver" and bool(place.loaded_of(owner))
+    return owner not in ("cuda-driver", PYTHON) and bool(place.loaded_of(owner))
 
 
 def _judge(symbol: SymbolText, owner: str, provider: str | None, place: Place) -> Judgement:

@@ -34,13 +34,15 @@ class Told:
     """What a text from another machine says of it.
 
     Its machine ("x86_64"), Python ("3.10") and the CUDA version that its driver supports;
-    ``flavour`` tells whether the text names the std::string flavour of torch.
+    ``flavour`` tells whether the text names the std::string flavour of torch, and
+    ``python_version`` is the Python as the text has it ("3.10.12").
     """
 
     machine: str = ""
     python: str | None = None
     flavour: bool = False
     driver_cuda: tuple[int, int] | None = None
+    python_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

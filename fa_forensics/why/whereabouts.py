@@ -104,6 +104,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         _python(paste),
         "cxx11_abi" in paste.versions,
         _driver_cuda(paste),
+        _python_version(paste),
     )
     if match is None:
         return Place(None, None, None, None, told=told)
@@ -152,6 +153,12 @@ def _python(paste: Paste) -> str | None:
             digits = next(group for group in found.groups() if group)
             return digits if "." in digits else f"{digits[0]}.{digits[1:]}"
     return None
+
+
+def _python_version(paste: Paste) -> str | None:
+    """The Python with its patch release, where the text has that."""
+    stated = re.match(r"\d+\.\d+\.\d+", paste.versions.get("python", ""))
+    return stated[0] if stated is not None else _python(paste)
 
 
 def _told_flavour(paste: Paste, version: str) -> str | None:

@@ -1,0 +1,70 @@
+"""Which CPython exports a name of its C interface: ``data/python_names.json``."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+_TABLE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "python_names.json"
+)
+
+
+class PythonSpan(NamedTuple):
+    """CPython from ``since`` on and before ``before`` (None: to this day)."""
+
+    since: str
+    before: str | None
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Any]:
+    import json
+
+    with open(_TABLE, encoding="utf-8") as file:
+        table: dict[str, Any] = json.load(file)
+    return table
+
+
+def known_pythons() -> tuple[str, ...]:
+    """The minor versions that were looked at, oldest first."""
+    return tuple(_table()["pythons"])
+
+
+def python_spans(name: str) -> tuple[PythonSpan, ...]:
+    """The versions that export a name; empty where none of those looked at does.
+
+    The first ``since`` is a patch release ("3.6.1") where the name came with one.
+    """
+    for text, names in _table()["spans"].items():
+        if name in names.split():
+            parts = [part.partition("-") for part in text.split(", ")]
+            spans = [PythonSpan(since, before or None) for since, _dash, before in parts]
+            patch = _table()["patches"].get(name)
+            if patch is not None:
+                spans[0] = spans[0]._replace(since=patch)
+            return tuple(spans)
+    return ()
+
+
+def exports(name: str, version: str) -> bool | None:
+    """Whether CPython of a version ("3.6.0", or "3.6" for its later patches) exports a name.
+
+    None where that version was not looked at.
+    """
+    minor = version_key(version)[:2]
+    pythons = [version_key(python) for python in known_pythons()]
+    if minor not in pythons and not pythons[0] <= minor <= pythons[-1]:
+        return None
+    wanted = version_key(version) if version.count(".") > 1 else (*minor, 999)
+    for span in python_spans(name):
+        ended = span.before is not None and minor >= version_key(span.before)
+        if version_key(span.since) <= wanted and not ended:
+            return True
+    return False
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """What versions of Python compare by."""
+    return tuple(int(part) for part in version.split(".")[:3] if part.isascii() and part.isdigit())

@@ -1,0 +1,143 @@
+"""A name of the Python interpreter: which CPython brings it, and what its absence means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fa_forensics.facts.python_names import (
+    exports,
+    known_pythons,
+    python_spans,
+    version_key,
+)
+from fa_forensics.why.commands import without_path
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
+from fa_forensics.why.place import Place
+
+KIND, CODE = "python-abi", "FA402"
+
+#: PyPI's torch has one libtorch_python.so for each Python; a C++ libtorch brings one more.
+_TORCH_PYTHON = (
+    "Where libtorch_python.so lacks it, that file may be another one than torch's own: a C++ "
+    "libtorch on LD_LIBRARY_PATH comes first. The first command leaves that path out."
+)
+
+
+def judge_python(
+    name: str, place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    """(judgement, commands) on a name of Python's C interface that is missing."""
+    running = _running(place)
+    spans = python_spans(name)
+    python = place.python or "python"
+    commands: tuple[str, ...] = (f"{python} -c 'import sys; print(sys.version, sys.executable)'",)
+    notes: tuple[str, ...] = ()
+    if name.startswith(("PyThread_", "_PyThreadState")) or any(
+        file.endswith("libtorch_python.so") for file in needed_by
+    ):
+        notes = (_TORCH_PYTHON,)
+        commands = (without_path(place), *commands)
+    if not spans:
+        return _unknown(name, running, notes), commands
+    if running is not None and exports(name, running):
+        return _everywhere(name, running, notes), commands
+    if running is not None and exports(name, running) is False:
+        return _not_in(name, running, notes), commands
+    return _unplaced(name, notes), commands
+
+
+def _running(place: Place) -> str | None:
+    if place.environment is not None and place.requested is None:
+        return place.environment.version
+    return place.told.python_version if place.told is not None else None
+
+
+def _since_words(name: str) -> str:
+    spans = python_spans(name)
+    first = known_pythons()
+    if spans[0].before and spans[0].since == first[0] and version_key(spans[0].before) <= (3, 6):
+        return f"it is a name of Python 2 ({_last_before(spans[0].before)})"
+    texts = []
+    for span in spans:
+        text = f"since {span.since}" if span.since != first[0] else "at all times"
+        if span.before is not None:
+            text = f"{text} up to {_last_before(span.before)}"
+        texts.append(text)
+    return f"CPython exports it {', and again '.join(texts)}"
+
+
+def _last_before(version: str) -> str:
+    pythons = known_pythons()
+    return pythons[pythons.index(version) - 1]
+
+
+def _not_in(name: str, running: str, notes: tuple[str, ...]) -> Judgement:
+    spans = python_spans(name)
+    older = version_key(running) < version_key(spans[0].since)
+    what = f"{spans[0].since} or newer" if older else "an older one"
+    cause = (
+        f"{_since_words(name)}; Python {running} does not: the file was compiled for Python {what}."
+    )
+    return Judgement(
+        KIND, CODE, NEWER if older else OLDER, cause[0].upper() + cause[1:],
+        (*_patch_note(name), *notes),
+    )  # fmt: skip
+
+
+def _patch_note(name: str) -> tuple[str, ...]:
+    if name == "_PyThreadState_UncheckedGet":
+        return (
+            "The variable _PyThreadState_Current, which it replaces, went with 3.5.1: files that "
+            "were compiled with a later 3.5 do not load in 3.5.0. A newer patch release is enough.",
+        )
+    if python_spans(name)[0].since.count(".") > 1:
+        return ("A newer patch release of the same Python is enough.",)
+    return ()
+
+
+def _everywhere(name: str, running: str, notes: tuple[str, ...]) -> Judgement:
+    cause = (
+        f"Python {running} exports it, so it is missing only where no such interpreter is in the "
+        "process: ldd -r starts none and lists every name of Python, a C++ program has none, and "
+        "another Python than this one may have loaded the file."
+    )
+    return Judgement(KIND, CODE, NONE, cause, notes, "medium")
+
+
+def _unplaced(name: str, notes: tuple[str, ...]) -> Judgement:
+    spans = python_spans(name)
+    words = _since_words(name)
+    pythons = known_pythons()
+    whole = spans[0].before is None and version_key(spans[0].since) <= version_key(pythons[1])
+    if whole and spans[0].since in pythons[:2]:
+        cause = (
+            f"Every CPython from {pythons[1]} to {pythons[-1]} exports it, so it is missing only "
+            "where no interpreter is in the process: ldd -r starts none and lists every name of "
+            "Python, which is no error; a C++ program has none either."
+        )
+        return Judgement(KIND, CODE, NONE, cause, notes, "medium")
+    if spans[-1].before is None:
+        cause = (
+            f"{words}: the file was compiled for Python {spans[0].since} or newer, and the "
+            "interpreter that loads it is older."
+        )
+        direction = NEWER
+    else:
+        cause = (
+            f"{words}: the file was compiled for such a Python, and the interpreter that loads it "
+            "is another one."
+        )
+        direction = OLDER
+    return Judgement(
+        KIND, CODE, direction, cause[0].upper() + cause[1:], (*_patch_note(name), *notes)
+    )
+
+
+def _unknown(name: str, running: str | None, notes: tuple[str, ...]) -> Judgement:
+    pythons = known_pythons()
+    here = f" (Python {running} loads it)" if running else ""
+    cause = (
+        f"No CPython looked at ({pythons[0]}, {pythons[1]} to {pythons[-1]}) exports it: the file "
+        f"was compiled for a newer one, a debug build, or another kind of Python{here}."
+    )
+    return Judgement(KIND, CODE, UNKNOWN, cause, notes, "medium")
