@@ -28,7 +28,7 @@ _SHORT_STEP = 1 << 16
 #: Broken transfers that are taken up again where they stopped.
 _TRIES = 3
 
-_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
 def is_url(text: str) -> bool:

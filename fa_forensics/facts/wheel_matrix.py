@@ -121,8 +121,20 @@ def candidates(wanted: Wanted) -> tuple[WheelBuild, ...]:
     Best is the toolkit that torch has, then the nearest older one, then a newer one: a name
     that a newer runtime library has may be missing from torch's.
     """
-    fitting = [build for build in builds() if fits(build, wanted)]
+    rows = builds()
+    if wanted.torch is not None and wanted.python is not None:
+        rows = _by_pair().get((wanted.torch, wanted.python), ())
+    fitting = [build for build in rows if fits(build, wanted)]
     return tuple(sorted(fitting, key=lambda b: (-b.order, b.cxx11_abi, *_cuda_rank(b, wanted))))
+
+
+@lru_cache(maxsize=1)
+def _by_pair() -> dict[tuple[str, str], tuple[WheelBuild, ...]]:
+    """The rows of each torch and Python: what nearly every question names."""
+    found: dict[tuple[str, str], list[WheelBuild]] = {}
+    for build in builds():
+        found.setdefault((build.torch, build.python), []).append(build)
+    return {pair: tuple(rows) for pair, rows in found.items()}
 
 
 def fits(build: WheelBuild, wanted: Wanted) -> bool:

@@ -47,11 +47,12 @@ def misfit(
     """
     if not (python_tags and abi_tags and platform_tags):
         return "the file name carries no tags, so pip refuses it"
-    pairs = itertools.product(python_tags, abi_tags)
+    pairs = list(itertools.product(python_tags, abi_tags))
     problems = [_python_misfit(host, python, abi) for python, abi in pairs]
-    if None not in problems:
+    fitting = [abi for (_, abi), problem in zip(pairs, problems, strict=True) if problem is None]
+    if not fitting:
         return problems[0]
-    places = [_platform_misfit(host, tag) for tag in platform_tags]
+    places = [_platform_misfit(host, tag, abi) for tag in platform_tags for abi in fitting]
     return None if None in places else places[0]
 
 
@@ -76,12 +77,9 @@ def _python_misfit(host: TagHost, python: str, abi: str) -> str | None:
             return f"an abi3 wheel needs the ordinary build of Python, here is {here}"
         fits = 2 <= wants_minor <= minor
         return None if fits else f"it is for Python {wanted} and later, here is {here}"
-    if abi == "none":
-        fits = wants_minor <= minor if wants_minor >= 0 else True
-        return None if fits else f"it is for Python {wanted} and later, here is {here}"
     if wants_minor != minor:
         return f"it is for Python {wanted}, here is {here}"
-    if abi == host.tag + host.abiflags:
+    if abi in ("none", host.tag + host.abiflags):
         return None
     return f"its ABI is {abi}, here is {here} ({host.tag}{host.abiflags})"
 
@@ -92,10 +90,10 @@ def _here(host: TagHost) -> str:
     return f"{name} {host.python}{free}"
 
 
-def _platform_misfit(host: TagHost, tag: str) -> str | None:
+def _platform_misfit(host: TagHost, tag: str, abi: str) -> str | None:
     platform = platform_of_tag(tag)
     if platform.system == "any":
-        return None
+        return None if abi == "none" else f"it has the ABI {abi} but names no platform"
     if platform.system != "linux":
         known = {"windows": "Windows", "macos": "macOS"}.get(platform.system)
         return f"it is for {known or tag}, here is Linux"
