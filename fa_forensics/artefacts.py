@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fa_forensics.facts.environment import Environment
+from fa_forensics.facts.extension_use import other_build, why_unused
 from fa_forensics.facts.package import Distribution
 from fa_forensics.facts.targets import Target, Targets
 from fa_forensics.pipeline import Options, inspect_found
@@ -32,46 +32,52 @@ _STATES = {
     INCONCLUSIVE: COULD_NOT_LOOK,
 }
 
-#: The part of a file's name that tells builds of one library apart: libbitsandbytes_cuda121.so,
-#: libtorio_ffmpeg6.so.
-_VARIANT = re.compile(r"(?<=[a-z])(\d{1,4})(?=\.|_|$)")
-
 
 def artefact_lines(
-    packages: Iterable[tuple[str, Distribution | None, Sequence[str]]], environment: Environment
+    packages: Iterable[tuple[str, Distribution | None, Sequence[str]]],
+    environment: Environment,
+    environ: Mapping[str, str],
 ) -> tuple[Line, ...]:
     """One line for each extension file: its verdict and headline.
 
     ``packages`` are (name, distribution, paths of its extension files). Nothing is loaded.
     """
-    found = [
-        (name, Targets([Target(path, None, path) for path in paths], package=distribution))
-        for name, distribution, paths in packages
-        if paths
-    ]
-    report = inspect_found(found, environment, Options(confirm=False))
-    verdicts = {target.path: target.verdict for target in report.targets}
-    return tuple(_line(target, environment, verdicts) for target in report.targets)
+    groups = [(name, distribution, paths) for name, distribution, paths in packages if paths]
+    report = inspect_found(
+        (
+            (name, Targets([Target(path, None, path) for path in paths], package=distribution))
+            for name, distribution, paths in groups
+        ),
+        environment,
+        Options(confirm=False),
+    )
+    package_of = {path: (name, paths) for name, _, paths in groups for path in paths}
+    loading = [t.path for t in report.targets if t.verdict in (LOADS, LINKS)]
+    cuda = environment.torch.cuda if environment.torch else None
+    lines = []
+    for target in report.targets:
+        name, paths = package_of.get(target.path, ("", ()))
+        spared = why_unused(name, target.path, paths, cuda, environ)
+        if spared is None and (other := other_build(target.path, loading)) is not None:
+            spared = f"{other} beside it, a build for another version, is used"
+        lines.append(_line(name, target, environment, spared))
+    return tuple(lines)
 
 
-def _line(target: TargetReport, environment: Environment, verdicts: dict[str, str]) -> Line:
+def _line(package: str, target: TargetReport, environment: Environment, spared: str | None) -> Line:
+    """The line of one file; ``spared`` says why it is no matter if it does not load."""
     name = _short(target.path, environment.site_dirs)
     state = _STATES[target.verdict]
     text = f"{_WORDS[target.verdict]}: {target.headline}"
-    worst = _worst(target.findings)
-    shown = worst
-    spared = _spared(target.path, verdicts) if state == WRONG else None
-    if spared is not None:
-        # The package loads another build of the same library.
+    shown = _worst(target.findings)
+    if state == WRONG and spared is not None:
         state, shown = NOTE, None
-        text = f"not the build that is used here ({spared} is): {target.headline}"
-    elif state == OK and worst is not None and worst.severity == "error":
+        text = f"{text} (no matter: {spared})"
+    elif state == OK and shown is not None and shown.severity == "error":
         state = WRONG
     details = [f"{f.severity}[{f.code}] {f.title}" for f in target.findings if f is not shown]
     details += [f"not looked at: {skip.rule}: {skip.reason}" for skip in target.skipped]
-    return Line(
-        ARTEFACT, name, state, text, shown, tuple(details), _facts(target)
-    )  # fmt: skip
+    return Line(ARTEFACT, name, state, text, shown, tuple(details), _facts(package, target))
 
 
 _WORDS = {
@@ -89,25 +95,6 @@ def _worst(findings: Sequence[Finding]) -> Finding | None:
     return min(grave, key=lambda finding: SEVERITIES.index(finding.severity), default=None)
 
 
-def _spared(path: str, verdicts: dict[str, str]) -> str | None:
-    """The name of another build of the same library, in the same directory, that loads."""
-    directory, name = os.path.split(path)
-    family = _VARIANT.sub("*", name)
-    if family == name:
-        return None
-    return next(
-        (
-            os.path.basename(other)
-            for other, verdict in verdicts.items()
-            if other != path
-            and os.path.dirname(other) == directory
-            and _VARIANT.sub("*", os.path.basename(other)) == family
-            and verdict in (LOADS, LINKS)
-        ),
-        None,
-    )
-
-
 def _short(path: str, site_dirs: Sequence[str]) -> str:
     """The path as it stands below its directory of packages."""
     for site in site_dirs:
@@ -116,10 +103,11 @@ def _short(path: str, site_dirs: Sequence[str]) -> str:
     return path
 
 
-def _facts(target: TargetReport) -> dict[str, object]:
+def _facts(package: str, target: TargetReport) -> dict[str, object]:
     """What programs compare: identity, flavour, GPU code, place among the releases."""
     elf = target.elf or {}
     return {
+        "package": package,
         "path": target.path,
         "verdict": target.verdict,
         "build_id": elf.get("build_id"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from fa_forensics import __version__
 from fa_forensics.artefacts import artefact_lines
+from fa_forensics.copies import copies_lines
 from fa_forensics.facts.environment import find_environment
 from fa_forensics.packages.look import look_at_packages
 from fa_forensics.report_env import EnvReport
@@ -26,5 +27,9 @@ def inspect_environment(
     variables = os.environ if environ is None else environ
     environment = find_environment(python, None, variables)
     seen = look_at_packages(environment, variables, hashes)
-    lines = (*seen.lines, *artefact_lines(seen.extensions, environment))
+    lines = (
+        *seen.lines,
+        *artefact_lines(seen.extensions, environment, variables),
+        *copies_lines(environment, variables),
+    )
     return EnvReport(__version__, environment_view(environment), lines)

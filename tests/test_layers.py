@@ -67,6 +67,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "env": {
         "artefacts",
         "packages",
+        "runtime",
+        "copies",
         "views",
         "facts",
         "errors",

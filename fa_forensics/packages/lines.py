@@ -34,8 +34,7 @@ def package_lines(state: PackageState) -> list[Line]:
         )  # fmt: skip
         return lines
     whole = _wholeness(state)
-    where = os.path.dirname(first.info)
-    text = f"{state.version} in {where}{_installer(first)}; {whole}"
+    text = f"{state.version}{_installer(first)}, {_where(state)}; {whole}"
     could = OK if state.check is not None else COULD_NOT_LOOK
     return [Line(PACKAGE, state.name, could, text, None, details, _facts(state)), *lines]
 
@@ -45,7 +44,13 @@ def _installer(item: Installed) -> str:
     if distribution is None or distribution.installer is None:
         return ""
     kind = ", editable" if distribution.editable else ""
-    return f" (by {distribution.installer}{kind})"
+    return f" by {distribution.installer}{kind}"
+
+
+def _where(state: PackageState) -> str:
+    """Where its import comes from: its own directory."""
+    winner = state.winner
+    return winner.path if winner is not None else os.path.dirname(state.installed[0].info)
 
 
 def _wholeness(state: PackageState) -> str:

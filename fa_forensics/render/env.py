@@ -45,9 +45,8 @@ _STATES = {
     COULD_NOT_LOOK: ("could not look", "yellow"),
     NOTE: ("note", "dim"),
 }
-_COLUMN = max(len(word) for word, _ in _STATES.values()) + 2
-#: So wide is the column of subjects at most; a longer one starts a line of its own.
-_SUBJECT = 28
+#: So wide is the column of subjects at most; a longer one has a line of its own.
+_SUBJECT = 36
 
 
 def env_text(report: EnvReport, color: bool, verbose: bool, width: int) -> str:
@@ -59,29 +58,57 @@ def env_text(report: EnvReport, color: bool, verbose: bool, width: int) -> str:
     for layer in LAYERS:
         lines = [line for line in report.lines if line.layer == layer]
         if lines:
-            blocks.append(_layer(layer, lines, paint, verbose, width))
-    blocks += [
-        finding_lines(line.finding, _place(line), paint, verbose, width)
-        for line in report.lines
-        if line.finding is not None and (verbose or line.finding.severity != "note")
-    ]
+            blocks.append(_layer(layer, lines, _home(report), paint, verbose, width))
+    blocks += _findings(report.lines, paint, verbose, width)
     blocks.append(_summary(report, paint, width))
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _layer(layer: str, lines: Sequence[Line], paint: Paint, verbose: bool, width: int) -> list[str]:
+def _findings(lines: Sequence[Line], paint: Paint, verbose: bool, width: int) -> list[list[str]]:
+    """Every finding in full; of files of one package that share a code, the first one alone."""
+    blocks: list[list[str]] = []
+    first: dict[tuple[object, ...], int] = {}
+    others: dict[int, list[str]] = {}
+    for line in lines:
+        finding = line.finding
+        if finding is None or (finding.severity == "note" and not verbose):
+            continue
+        key = (line.layer, line.facts.get("package") or line.subject, finding.code)
+        if key in first and not verbose and line.layer == ARTEFACT:
+            others.setdefault(first[key], []).append(file_name(line.subject))
+            continue
+        first.setdefault(key, len(blocks))
+        blocks.append(finding_lines(finding, _place(line), paint, verbose, width))
+    for at, names in others.items():
+        text = f"{', '.join(names)}: {'as well' if names[1:] else 'too'} (--verbose shows it)"
+        blocks[at] += sentence(text, width, "   = note: ", " " * 11)
+    return blocks
+
+
+def _home(report: EnvReport) -> str:
+    """The environment's own directory of packages: what lies in it is named from there on."""
+    sites = (report.environment or {}).get("site_dirs")
+    places = [str(site) for site in sites] if isinstance(sites, list) else []
+    return next((p for p in places if p.endswith(("/site-packages", "/dist-packages"))), "")
+
+
+def _layer(
+    layer: str, lines: Sequence[Line], home: str, paint: Paint, verbose: bool, width: int
+) -> list[str]:
     out = [paint(_TITLES[layer], "bold")]
-    column = min(max(len(escape(line.subject)) for line in lines), _SUBJECT) + 2
+    subjects = [len(escape(line.subject)) for line in lines]
+    column = max([size for size in subjects if size <= _SUBJECT], default=_SUBJECT) + 2
+    words = max(len(_STATES[line.state][0]) for line in lines) + 2
     for line in lines:
         word, style = _STATES[line.state]
         subject = escape(line.subject)
-        first = f"  {word:<{_COLUMN}}{subject:<{column}}"
-        rest = " " * (2 + _COLUMN + column)
+        first = f"  {word:<{words}}{subject:<{column}}"
+        rest = " " * (2 + words + column)
         if len(subject) > column - 2:
             out.append(_painted(first.rstrip(), word, style, paint))
-            out += sentence(_with_code(line), width, rest, rest)
+            out += sentence(_text(line, home), width, rest, rest)
         else:
-            rows = sentence(_with_code(line), width, first, rest)
+            rows = sentence(_text(line, home), width, first, rest)
             rows[0] = _painted(rows[0], word, style, paint)
             out += rows
         for detail in line.details if verbose else ():
@@ -93,8 +120,10 @@ def _painted(line: str, word: str, style: str, paint: Paint) -> str:
     return "  " + paint(word, style) + line[2 + len(word) :]
 
 
-def _with_code(line: Line) -> str:
-    return line.text if line.finding is None else f"{line.text} [{line.finding.code}]"
+def _text(line: Line, home: str) -> str:
+    """The sentence with the code of its finding; paths begin at the directory of packages."""
+    text = line.text.replace(home + "/", "") if home else line.text
+    return text if line.finding is None else f"{text} [{line.finding.code}]"
 
 
 def _place(line: Line) -> TargetReport:
