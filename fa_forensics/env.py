@@ -11,6 +11,7 @@ from fa_forensics.copies import copies_lines
 from fa_forensics.facts.environment import find_environment
 from fa_forensics.packages.look import look_at_packages
 from fa_forensics.report_env import EnvReport
+from fa_forensics.runtime import runtime_lines
 from fa_forensics.views import environment_view
 
 
@@ -30,6 +31,7 @@ def inspect_environment(
     lines = (
         *seen.lines,
         *artefact_lines(seen.extensions, environment, variables),
+        *runtime_lines(environment, variables),
         *copies_lines(environment, variables),
     )
     return EnvReport(__version__, environment_view(environment), lines)

@@ -35,7 +35,8 @@ def env(
     """Look at a whole environment: packages, extension files, runtime, library copies.
 
     Each line is ok, wrong or could not look. Nothing is imported or loaded. Exit code 1 when a
-    finding is at or above --fail-on, 4 when none is but something could not be looked at.
+    finding is at or above --fail-on, 4 when none is but a package, an extension file or a
+    library copy could not be looked at.
     """
     from fa_forensics.env import inspect_environment
 
@@ -60,6 +61,7 @@ def exit_code(report: EnvReport, fail_on: str) -> int:
     limit = _LEVELS[fail_on]
     if any(_LEVELS[finding.severity] <= limit for finding in report.findings):
         return EXIT_FINDINGS
-    if any(line.state == "could-not-look" for line in report.lines):
+    # That this machine has no driver or no GPU to ask leaves no judgement open.
+    if any(line.state == "could-not-look" and line.layer != "runtime" for line in report.lines):
         return EXIT_INCONCLUSIVE
     return EXIT_OK
