@@ -154,6 +154,8 @@ def wrapped(seen: Seen) -> Answer:
     package = package_in(seen)
     file = seen.mention.file or ""
     name = file.rpartition("/")[2] or "a compiled module"
+    if not file and not package:
+        return _nameless(seen)
     cause = (
         f"The failing file is {name}"
         + (f" of {package}" if package else "")
@@ -173,6 +175,29 @@ def wrapped(seen: Seen) -> Answer:
             'Paste the whole line that contains "undefined symbol": with the symbol the answer can '
             "say which torch it was built for.",
             "Where an image brought torch, hold pip to that with a constraints file (pip -c).",
+        ),
+    )  # fmt: skip
+
+
+def _nameless(seen: Seen) -> Answer:
+    """An undefined symbol is talked of, without its name and without the file."""
+    return seen.answer(
+        "wrong-torch", BANNER,
+        "The text speaks of an undefined symbol and names neither the symbol nor the file. Most "
+        "often such a file was compiled for another torch than the one that runs: by pip in an "
+        "environment of its own (build isolation), or before torch was replaced.",
+        owner=None, direction="unknown", confidence="low",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+            "fa-forensics inspect PACKAGE",
+            f"{seen.pip} install -v --no-build-isolation --no-cache-dir --force-reinstall "
+            "--no-deps PACKAGE",
+        ),
+        notes=(
+            'Paste the whole line with "undefined symbol", or the log of pip -v, for an answer '
+            "that is sure.",
+            'A line "Collecting torch" or "Using cached torch-..." in that log is the torch that '
+            "the build took.",
         ),
     )  # fmt: skip
 

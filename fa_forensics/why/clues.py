@@ -130,23 +130,42 @@ def words_of(seen: Seen) -> str:
 
 
 def package_in(seen: Seen) -> str | None:
-    """The distribution that a mention is about: by its file, else by the words of its line."""
+    """The distribution that a mention is about: by its file, its words, or the text's versions."""
     if seen.package is not None:
         return seen.package
+    text = words_of(seen)
+    return (
+        _by_words(text)
+        or ("flash-attn" if re.search(r"flash[-_ ]?attention", text, re.IGNORECASE) else None)
+        or _only_package(seen)
+    )
+
+
+def _by_words(text: str) -> str | None:
+    """The package whose import name, or whose compiled module, is among the words of a text."""
     from fa_forensics.rules.remedy import known_packages
 
     found: tuple[int, str] | None = None
-    text = words_of(seen)
     tokens = set(_WORD.findall(text))
     for row in known_packages():
         top = str(row["import"]).split(".")[0]
+        modules = [module for module in row["modules"] if "_" in module]  # type: ignore[attr-defined]
         for token in tokens:
-            own = token == top or token.startswith(f"{top}_") or token in row["modules"]  # type: ignore[operator]
+            own = token == top or token.startswith(f"{top}_") or token in modules
             if own and (found is None or len(top) > found[0]):
                 found = (len(top), str(row["distribution"]))
-    if found is None and re.search(r"flash[-_ ]?attention", text, re.IGNORECASE):
-        return "flash-attn"
     return found[1] if found is not None else None
+
+
+def _only_package(seen: Seen) -> str | None:
+    """The one package with compiled code, torch's own family aside, that the text lists."""
+    from fa_forensics.rules.remedy import row_of
+
+    family = ("torch", "torchvision", "torchaudio", "bitsandbytes")
+    names = {key.removeprefix("pkg:") for key in seen.versions if key.startswith("pkg:")}
+    rows = {name: row_of(name) for name in names if normalized(name) not in family}
+    known = [str(row["distribution"]) for row in rows.values() if row is not None]
+    return known[0] if len(known) == 1 else None
 
 
 def version_of(seen: Seen, package: str) -> str | None:

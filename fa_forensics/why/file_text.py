@@ -7,6 +7,7 @@ import re
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.files import read_bounded
+from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report import Answer
 from fa_forensics.why.clues import base, package_in, version_of
 from fa_forensics.why.seen import Answerer, Seen
@@ -121,7 +122,8 @@ def static_tls(seen: Seen) -> Answer:
         f"GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000 {seen.python} -c 'import torch'"
     )
     return seen.answer(
-        LOADER, "FA107", cause, owner=_owner(seen, path) or name, direction="none",
+        LOADER, "FA107", cause, owner=owner_of_library(name) or _owner(seen, path) or name,
+        direction="none",
         confidence="high", help=(first, second), notes=tuple(notes),
     )  # fmt: skip
 

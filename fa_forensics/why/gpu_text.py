@@ -55,8 +55,8 @@ def no_kernel(seen: Seen) -> Answer:
     version = version_of(seen, package) if package else None
     called_file = f"{name} {version}" if version else name
     cause = (
-        f"{_capital(called_file)} as it was built holds no code for {called(gpu)}, which "
-        f"runs {what_would_run(gpu.capability)}."
+        f"The {called_file} that is installed holds no code for {called(gpu)}, which runs "
+        f"{what_would_run(gpu.capability)}."
     )
     helps: list[str] = [*advice.help]
     if torch_says_nothing(seen):
@@ -86,22 +86,35 @@ def torch_says_nothing(seen: Seen) -> bool:
 def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> Answer:
     """The kind is clear; which of torch and the extension lacks the code is not."""
     name = package or "an extension"
+    if rows and rows[-1].id == "fa3":
+        return _hopper(seen, rows[-1])
     cause = (
         f"A kernel was started that {name} has no code of for the GPU at hand; the text does not "
         "name the GPU. The first command shows the GPU and what torch itself has code for: "
         "if torch's list covers the GPU, it is the extension that lacks it."
     )
     notes = [] if rows else [_BUILD_NOTE]
-    if rows and rows[-1].id == "fa3":
-        archs = " and ".join(rows[-1].archs)
-        notes.append(
-            f"{rows[-1].name} is compiled for {archs} alone, and sm_90a code runs on compute "
-            "capability 9.0 alone: on other GPUs than Hopper and Ampere no rebuild helps."
-        )
     return seen.answer(
         KIND, "FA504", cause, owner=package, direction="none", confidence="medium",
         help=(f"{seen.python} {_TORCH_ARCHS}", inspect_for(seen, (), package)),
         notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _hopper(seen: Seen, row: Limits) -> Answer:
+    """FlashAttention 3 without a GPU named: what its build can hold at all says enough."""
+    cause = (
+        f'{row.name} is compiled for {" and ".join(row.archs)} alone, and code with an "a" runs '
+        "on that one part, here compute capability 9.0 (H100, H200), without PTX to fall back on. "
+        "On Blackwell (10.x, 12.x) no rebuild and no architecture list helps."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner=row.distributions[0], direction="none", confidence="high",
+        help=(f"{seen.python} {_TORCH_ARCHS}", inspect_for(seen, (), row.distributions[0])),
+        notes=(
+            "FlashAttention 2 (flash-attn), FlashAttention 4 (flash-attn-4) and torch's own "
+            "scaled_dot_product_attention serve other GPUs.",
+        ),
     )  # fmt: skip
 
 
@@ -148,12 +161,12 @@ def torch_lacks_gpu(seen: Seen) -> Answer:
 def _torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     """torch itself lacks the GPU: a build for another CUDA version has it, or none has."""
     family = gpu_table().family(gpu.capability)
-    torch = f"torch {seen.torch}" if seen.torch else "the torch in use"
-    cause = f"{torch} itself has no code for {called(gpu)}; the extension is not the cause."
+    torch = f"torch {seen.torch} itself" if seen.torch else "torch itself"
+    cause = f"{torch} has no code for {called(gpu)}; the extension is not the cause."
     if archs:
         cause = (
-            f"{torch} itself has no code for {called(gpu)}: it holds {', '.join(archs)}. The "
-            "extension is not the cause."
+            f"{torch} has no code for {called(gpu)}: it holds {', '.join(archs)}. The extension "
+            "is not the cause."
         )
     notes: list[str] = []
     newest = max(
@@ -210,16 +223,20 @@ def _install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
         return ()
     from fa_forensics.why.history import order_key
 
-    having = []
+    having: list[str] = []
     for build in atlas.builds(seen.place.machine):
         archs = torch_archs(build.release, build.cuda) if build.cuda else None
-        if archs is not None and _covers(archs, gpu):
+        # Where no torch is told, one that the drivers of the day before CUDA 13 can run.
+        modest = seen.torch is not None or not having or build.cuda_major == 12
+        if archs is not None and _covers(archs, gpu) and modest:
             having.append(build.release)
     if not having:
         return ()
-    own = seen.torch or having[-1]
-    later = [r for r in having if order_key(r) >= order_key(own.split("+")[0])]
-    release = later[0] if later else having[-1]
+    if seen.torch is None:
+        release = having[-1]
+    else:
+        later = [r for r in having if order_key(r) >= order_key(seen.torch.split("+")[0])]
+        release = later[0] if later else having[-1]
     return (f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',)
 
 
@@ -249,7 +266,7 @@ def ampere_only(seen: Seen) -> Answer:
     gpus = gpus_of(seen)[:1]
     if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
         return _refused(seen, gpus[0], package, rows)
-    accepted = f"accepts {', '.join(rows[-1].gpus)} alone" if rows else "accepts newer GPUs alone"
+    accepted = f"accepts {_gpus_words(rows[-1])} alone" if rows else "accepts newer GPUs alone"
     cause = (
         f"A check in {package} itself raised this before any kernel ran: it {accepted}, and the "
         "GPU that the tensors are on is none of these. A rebuild or another architecture list "
@@ -270,6 +287,12 @@ def ampere_only(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _gpus_words(row: Limits) -> str:
+    """``compute capability 8.0 and newer``, ``8.x, 9.0``."""
+    words = [f"{gpu[:-1]} and newer" if gpu.endswith("+") else gpu for gpu in row.gpus]
+    return f"compute capability {', '.join(words)}"
+
+
 def _refused(seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits]) -> Answer:
     """FlashAttention's own check does not let this GPU through."""
     row = rows[-1]
@@ -278,7 +301,7 @@ def _refused(seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits]) 
     advice = rebuild(_build(seen, package), rows, (gpu,))
     cause = (
         f"{row.name}{release} refuses {called(gpu)} by a check of its own: it accepts "
-        f"{', '.join(row.gpus)} alone."
+        f"{_gpus_words(row)} alone."
     )
     if not advice.helps:
         cause += " No rebuild and no architecture list changes that."

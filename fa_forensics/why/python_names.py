@@ -127,7 +127,7 @@ def _unplaced(name: str, notes: tuple[str, ...]) -> Judgement:
             f"{words}: the file was compiled for such a Python, and the interpreter that loads it "
             "is another one."
         )
-        direction = OLDER
+        direction = UNKNOWN
     return Judgement(
         KIND, CODE, direction, cause[0].upper() + cause[1:], (*_patch_note(name), *notes)
     )

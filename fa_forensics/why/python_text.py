@@ -73,9 +73,10 @@ def _absent(seen: Seen, module: str, package: str, row: Mapping[str, object] | N
     name = f"{package} {version}" if version else package
     last = module.split(".")[-1]
     here = not seen.elsewhere and seen.place.environment is not None
+    here = here and installed(seen, package) is not None
     cause = f"The Python files of {name} are there, its compiled module {last} is not found"
-    python = seen.python_version
-    if here and installed(seen, package) is not None:
+    python = seen.python_version if here or seen.elsewhere else None
+    if here:
         cause += (
             f": no file {last}.*.so is in this environment. The installation left the compiled "
             "part out."
@@ -98,7 +99,7 @@ def _absent(seen: Seen, module: str, package: str, row: Mapping[str, object] | N
         )
     find = (
         f"{seen.python} -c 'import sys, glob; print(sys.version); "
-        f'[print(f) for p in sys.path for f in glob.glob(p + "/**/{last}*.so", recursive=True)]\''
+        f'[print(f) for p in sys.path for f in glob.glob(p + "/{module.replace(".", "/")}*.so")]\''
     )
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none",

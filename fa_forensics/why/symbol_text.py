@@ -1,22 +1,28 @@
-"""Answers to mentions of a symbol: undefined in the loader's, the linker's or a tool's words."""
+"""Answers to mentions of a symbol: undefined in the loader's words, cut off, or left out."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report import Answer
-from fa_forensics.why.cut import cut_answer
+from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
+from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
 from fa_forensics.why.symbol import symbol_answer
+
+_MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
+#: Libraries that packages load where they find no GPU: ``libbitsandbytes_cpu.so``.
+_CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
 
 
 def undefined_symbol(seen: Seen) -> Answer:
     """A symbol that the loader did not find."""
     symbol = _symbol(seen)
     if symbol is None:
-        return cut_answer(seen)
+        return cut_answer(seen) if seen.mention.symbol else _unnamed(seen)
     answer = symbol_answer(symbol, seen.place, seen.tables, seen.mention.file)
     answer = replace(answer, source_line=seen.mention.line or None)
     return with_signs(answer, seen)
@@ -26,13 +32,83 @@ def _symbol(seen: Seen) -> SymbolText | None:
     """The symbol as it was meant; None where it is cut off or none."""
     text = seen.mention.symbol or ""
     symbol = parse_symbol(text)
+    if symbol is None:
+        symbol = _undemangled(seen, text)
     if symbol is not None and seen.mention.version is not None:
         symbol = replace(symbol, version=seen.mention.version)
     return symbol
+
+
+def _undemangled(seen: Seen, text: str) -> SymbolText | None:
+    """A whole mangled name that this system's demangler is too old for: its scope is readable."""
+    found = _MANGLED.fullmatch(text.strip())
+    if found is None or seen.mention.detail.get("cut"):
+        return None
+    name = "_Z" + found["rest"]
+    scope, rest = scope_of(name)
+    if "::" not in scope.rstrip(":") or not rest.startswith("E") or len(rest) < 3:
+        return None
+    return None if begins_a_name(seen, name) else SymbolText(name, scope.rstrip(":"), None)
+
+
+def _unnamed(seen: Seen) -> Answer:
+    """The words "undefined symbol" without the symbol."""
+    more = (
+        'Paste the whole line with the name that follows "undefined symbol:": it tells which torch '
+        "the file was built for."
+    )
+    if not seen.mention.file:
+        return seen.answer(
+            "unrecognised", "FA899", f"The text does not say which symbol is undefined. {more}",
+            help=(seen.inspect_command(),), confidence="low",
+        )  # fmt: skip
+    name = seen.package or seen.module or "the file"
+    cause = (
+        f"{seen.mention.file.rsplit('/', 1)[-1]} lacks a symbol, and the text leaves out which. For "
+        f"an extension of torch that most often means that {name} was built for another torch than "
+        "the one that is loaded, for instance one that pip put in place of a container's."
+    )
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner=None, direction=UNKNOWN, confidence="low",
+        notes=(more,), help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+            seen.inspect_command(),
+        ),
+    )  # fmt: skip
+
+
+def ctypes_attribute(seen: Seen) -> Answer:
+    """``AttributeError: .../libX.so: undefined symbol: f``: ctypes looked a function up by name."""
+    file = seen.mention.file or ""
+    found = _CPU_LIBRARY.search(file.rsplit("/", 1)[-1])
+    if found is None:
+        answer = undefined_symbol(seen)
+        note = (
+            "AttributeError: the library was loaded, and ctypes did not find a function in it that "
+            "the Python code of the package expects: the two are from different releases."
+        )
+        return replace(answer, notes=(note, *answer.notes))
+    package = found["package"]
+    cause = (
+        f"{file.rsplit('/', 1)[-1]} is what {package} loads where its CUDA set-up failed, and it "
+        f"has no GPU functions such as {seen.mention.symbol}. The real failure is that set-up, "
+        "earlier in the log: no GPU or driver is seen, or the CUDA runtime library is not found."
+    )
+    return seen.answer(
+        "own-symbol", "FA207", cause, symbol=seen.mention.symbol, demangled=seen.mention.symbol,
+        owner="extension", direction=NONE, confidence="high",
+        help=(f"{seen.python} -m {package}",
+              f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.cuda.is_available())'",
+              f"{seen.pip} install --upgrade {package}"),
+        notes=("Putting the CUDA library in the CPU library's place hides the cause: the next "
+               "machine or release fails again.",),
+    )  # fmt: skip
 
 
 ANSWERERS: dict[str, Answerer] = {
     "undefined-symbol": undefined_symbol,
     "bare-symbol": undefined_symbol,
     "symbol-not-found-macho": undefined_symbol,
+    "ctypes-attribute": ctypes_attribute,
 }
