@@ -20,7 +20,8 @@ from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.resolution import Library
 from fa_forensics.resolve.search import split_path
 from fa_forensics.resolve.target import open_linker
-from fa_forensics.rules.copies import CopyFacts, copy_findings, described
+from fa_forensics.rules.copies import copy_findings, described
+from fa_forensics.rules.copy_remedy import CopyFacts
 
 SUBJECT = "library copies"
 TORCH_SUBJECT = "torch's libraries"

@@ -82,3 +82,21 @@ def driver_needed(cuda: CudaVersion) -> str:
     version = driver_table().driver_for(cuda)
     known = f" ({version} or newer)" if version else ""
     return f"a driver for CUDA {cuda_text(cuda)}{known}"
+
+
+def driver_numbers(version: str) -> tuple[int, ...]:
+    """What driver versions compare by: (535, 104, 5) for "535.104.05"; () for no such text."""
+    parts = version.split(".")
+    plain = all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts)
+    return tuple(map(int, parts)) if plain else ()
+
+
+def cuda_of_driver(version: str) -> CudaVersion | None:
+    """The newest CUDA release whose own driver is not newer than this one; None if unknown."""
+    own = driver_numbers(version)
+    fitting = [
+        cuda
+        for cuda, first in driver_table().releases.items()
+        if first is not None and own and driver_numbers(first) <= own
+    ]
+    return max(fitting, default=None)

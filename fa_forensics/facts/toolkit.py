@@ -77,6 +77,11 @@ def find_toolkits(
     return tuple(found)
 
 
+def read_toolkit(root: str) -> Toolkit:
+    """The toolkit in a directory; its ``problem`` says that there is none."""
+    return _read(USUAL, root, os.path.join(root, "bin", "nvcc"))
+
+
 def toolkit_roots(toolkits: tuple[Toolkit, ...]) -> tuple[str, ...]:
     """The directories of toolkits, each once."""
     return tuple(dict.fromkeys(t.root for t in toolkits if os.path.isdir(t.root)))

@@ -9,7 +9,7 @@ one is taken is what ``Process`` found for ``import torch``, by ld.so's own rule
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
@@ -246,7 +246,10 @@ def _winner(soname: str, members: Sequence[Copy], linker: Linker) -> Copy | None
     loaded = next((copy for copy in members if copy.loaded and copy.name.hash is None), None)
     if loaded is not None:
         return loaded
-    path = linker.process.would_find(soname, _opener(members[0], linker))
+    opener = _opener(members[0], linker)
+    names = [soname] if opener is None else [*_exact_names(members[0], opener), soname]
+    paths = (linker.process.would_find(name, opener) for name in names)
+    path = next((found for found in paths if found is not None), None)
     identity = None if path is None else _identity(path)
     return next((c for c in members if identity and _identity(c.path) == identity), None)
 
@@ -257,6 +260,14 @@ def _opener(copy: Copy, linker: Linker) -> LoadedObject | None:
     return None if family is None else linker.process.find_loaded_prefix(f"{family}.so")
 
 
-def by_soname(copies: Copies) -> Mapping[str, Group]:
-    """The groups by what programs ask for."""
-    return {group.soname: group for group in copies.groups}
+def _exact_names(copy: Copy, opener: LoadedObject) -> list[str]:
+    """The names that cuDNN asks for first: with its own version in full, then without patch.
+
+    Observed of cuDNN 9.1 with LD_DEBUG=libs: libcudnn_graph.so.9.1.0, .so.9.1, then .so.9.
+    """
+    version = library_version(opener.path, opener.dynamic, ()).version
+    parts = (version or "").split(".")
+    if len(parts) < 3:
+        return []
+    stem = f"{copy.name.family.name}.so."
+    return [stem + ".".join(parts[:3]), stem + ".".join(parts[:2])]

@@ -51,15 +51,13 @@ def find_lacking(linker: Linker, copies: Copies) -> tuple[Lacking, ...]:
         lost = {name: one for name, one in wanted.items() if name in displaced}
         if lost:
             found += _torch_names_lacking(needing, lost, groups, linker)
-        for miss in check_versions(needing, linker.torch_objects):
-            if miss.soname in groups:
-                holders = _holders_of_version(groups[miss.soname], miss.version)
-                found.append(
-                    Lacking(
-                        miss.needed_by, miss.soname, miss.provider, (miss.version,), None, holders,
-                        is_version=True,
-                    )
-                )  # fmt: skip
+        for miss in check_versions(needing, linker.process.objects):
+            group = groups.get(miss.soname)
+            holders = () if group is None else _holders_of_version(group, miss.version)
+            names = (miss.version,)
+            found.append(
+                Lacking(miss.needed_by, miss.soname, miss.provider, names, None, holders, True)
+            )
     return tuple(found)
 
 

@@ -7,45 +7,18 @@ with the soname it is about.
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fa_forensics.facts.library_version import version_key
-from fa_forensics.facts.torch_install import Torch
+from fa_forensics.facts.system_releases import brings
 from fa_forensics.report import Evidence, Finding
-from fa_forensics.resolve.copies import (
-    LIBRARY_PATH,
-    TOOLKIT,
-    TORCH,
-    WHEEL,
-    Copies,
-    Copy,
-    Group,
-)
+from fa_forensics.resolve.copies import TORCH, WHEEL, Copy, Group
 from fa_forensics.resolve.lacking import Lacking, displaced_torch
-from fa_forensics.resolve.resolution import Library
+from fa_forensics.rules.copy_remedy import CopyFacts, cure, nothing_needed, reinstall, without
 
 #: So many names are shown as evidence; the title counts them all.
 MAX_NAMES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class CopyFacts:
-    """What the rules of this module judge.
-
-    ``misses`` are the libraries that torch's own files need and the loader would not find;
-    ``library_path`` the elements of LD_LIBRARY_PATH.
-    """
-
-    python: str
-    torch: Torch
-    variables: Mapping[str, str]
-    library_path: tuple[str, ...]
-    copies: Copies
-    lacking: tuple[Lacking, ...]
-    misses: tuple[Library, ...]
 
 
 class About(NamedTuple):
@@ -102,9 +75,9 @@ def lacking_names(facts: CopyFacts) -> Sequence[About]:
             evidence=tuple(evidence),
             notes=(
                 f'`import torch` ends with "{needer}: undefined symbol: {row.names[0]}{version}".',
-                *_nothing_needed(facts, taken),
+                *nothing_needed(taken),
             ),
-            help=_cure(facts, row, taken),
+            help=cure(facts, row, taken),
         )
         found.append(About(row.soname, finding))
     return found
@@ -133,14 +106,19 @@ def lacking_versions(facts: CopyFacts) -> Sequence[About]:
             title=f"{needer} needs {newest.names[0]} of {soname}, and {provider}"
             f"{_by(taken) if taken else ''} is older than that",
             evidence=tuple(evidence),
-            notes=(
-                "The version is one of the library's interface; a newer library has all older "
-                "ones too.",
-            ),
-            help=_cure(facts, newest, taken),
+            notes=_version_notes(newest),
+            help=cure(facts, newest, taken),
         )
         found.append(About(soname, finding))
     return found
+
+
+def _version_notes(row: Lacking) -> tuple[str, ...]:
+    by = brings(row.names[0])
+    if by is None:
+        return ("A newer library has all versions of the older ones too.",)
+    return (f"{row.names[0]} came with {by}; a newer one has it too.",
+            "Without it, only a torch that was built for an older system runs here.")  # fmt: skip
 
 
 def not_found(facts: CopyFacts) -> Sequence[About]:
@@ -162,7 +140,7 @@ def not_found(facts: CopyFacts) -> Sequence[About]:
                 *(Evidence(f"there is {described(copy)}", copy.path) for copy in elsewhere),
             ),
             notes=("Until torch imports, no extension of it can.",),
-            help=(_reinstall(facts),),
+            help=(reinstall(facts),),
         )
         found.append(About(miss.soname, finding))
     return found
@@ -187,7 +165,7 @@ def displaced(facts: CopyFacts) -> Sequence[About]:
                 Evidence(f"torch's own: {described(own)}", own.path),
             ),
             notes=("Torch's libraries fit one another only as they come in one wheel.",),
-            help=_without(facts, taken) or (_reinstall(facts),),
+            help=without(facts, taken) or (reinstall(facts),),
         )
         found.append(About(group.soname, finding))
     return found
@@ -218,9 +196,9 @@ def shadowed(facts: CopyFacts) -> Sequence[About]:
             notes=(
                 "All names that torch's libraries need are there; it is not what torch was tested "
                 "with" + (", and it is older." if older else "."),
-                *_nothing_needed(facts, taken),
+                *nothing_needed(taken),
             ),
-            help=_without(facts, taken),
+            help=without(facts, taken),
         )
         found.append(About(group.soname, finding))
     return found
@@ -275,7 +253,7 @@ def split_parts(facts: CopyFacts) -> Sequence[About]:
                 Evidence(f"is what it gets for {group.soname}", part.path),
             ),
             notes=("The parts of one release belong together; a mixture stops at its first use.",),
-            help=_without(facts, part),
+            help=without(facts, part),
         )
         found.append(About(group.soname, finding))
     return found
@@ -350,55 +328,3 @@ def _taken(soname: str, path: str, copy: Copy | None) -> Evidence:
     if copy is not None and copy.version.version is not None:
         what += f": {described(copy)} ({copy.version.how})"
     return Evidence(what, path)
-
-
-def _nothing_needed(facts: CopyFacts, taken: Copy | None) -> tuple[str, ...]:
-    if taken is None or taken.found_by != LIBRARY_PATH:
-        return ()
-    if TOOLKIT in taken.places:
-        return ("Torch's wheels bring their own CUDA libraries and need no toolkit's.",)
-    return ("Torch's wheels bring their own CUDA libraries and need no LD_LIBRARY_PATH.",)
-
-
-def _without(facts: CopyFacts, taken: Copy) -> tuple[str, ...]:
-    """Commands that take the copy out of the loader's way; none where no variable put it there."""
-    variable, value = "LD_LIBRARY_PATH", facts.variables.get("LD_LIBRARY_PATH", "")
-    if taken.found_by == LIBRARY_PATH and value:
-        here = os.path.dirname(taken.path)
-        rest = [e for e in facts.library_path if e and os.path.normpath(e) != here]
-    elif os.path.basename(taken.path) in facts.variables.get("LD_PRELOAD", ""):
-        variable, value = "LD_PRELOAD", facts.variables["LD_PRELOAD"]
-        name = os.path.basename(taken.path)
-        rest = [e for e in value.replace(":", " ").split() if os.path.basename(e) != name]
-    else:
-        return ()
-    change = f"export {variable}={shlex.quote(':'.join(rest))}" if rest else f"unset {variable}"
-    return (change, f"{shlex.quote(facts.python)} -c 'import torch'")
-
-
-def _cure(facts: CopyFacts, row: Lacking, taken: Copy | None) -> tuple[str, ...]:
-    if taken is not None:
-        commands = _without(facts, taken)
-        if commands:
-            return commands
-    wheel = _wheel_of(facts, row.soname)
-    return (wheel,) if wheel is not None and not row.is_version else (_reinstall(facts),)
-
-
-def _wheel_of(facts: CopyFacts, soname: str) -> str | None:
-    """The command for the wheel of a library as torch's own requirements pin it, or None."""
-    group = next((g for g in facts.copies.groups if g.soname == soname), None)
-    distribution = group.copies[0].name.family.distribution if group else None
-    for requirement in facts.torch.requires if distribution else ():
-        plain = requirement.partition(";")[0].strip()
-        if plain.startswith(str(distribution)) and "==" in plain:
-            return f"{shlex.quote(facts.python)} -m pip install {shlex.quote(plain)}"
-    return None
-
-
-def _reinstall(facts: CopyFacts) -> str:
-    """Torch of the same release again, whole, with the libraries it pins."""
-    return (
-        f"{shlex.quote(facts.python)} -m pip install --force-reinstall --no-cache-dir "
-        f'"torch=={facts.torch.release}"'
-    )
