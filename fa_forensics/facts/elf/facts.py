@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from dataclasses import dataclass
 
+from fa_forensics.facts.elf.build_id import build_id
 from fa_forensics.facts.elf.dynamic import (
     BIND_NAMES,
     SHN_UNDEF,
@@ -20,15 +20,12 @@ from fa_forensics.facts.elf.image import (
     PF_X,
     PT_GNU_STACK,
     PT_LOAD,
-    PT_NOTE,
     PT_TLS,
     ElfImage,
 )
 from fa_forensics.facts.elf.refusal import loader_refusal
 
 _TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
-_NOTE = struct.Struct("<III")
-NT_GNU_BUILD_ID = 3
 
 #: CPython names of extension files: PEP 3149 (``cpython-311-x86_64-linux-gnu``) and the
 #: stable ABI (``abi3``).
@@ -128,7 +125,7 @@ def read_facts(dynamic: DynamicObject) -> ElfFacts:
         needed=dynamic.needed,
         rpath=dynamic.rpath,
         runpath=dynamic.runpath,
-        build_id=_build_id(image),
+        build_id=build_id(image),
         compilers=_compilers(image),
         module_name=module_name,
         python_tag=python_tag,
@@ -166,24 +163,6 @@ def module_of(path: str) -> tuple[str | None, str | None]:
     elif abi.startswith("pypy"):
         abi = "pp" + abi[4:].split("-")[0]
     return name[: match.start()], abi
-
-
-def _build_id(image: ElfImage) -> str | None:
-    spans = [(s.offset, s.file_size) for s in image.segments if s.type == PT_NOTE]
-    section = image.section(".note.gnu.build-id")
-    if section is not None:
-        spans.append((section.offset, section.size))
-    for offset, size in spans:
-        raw = image.read(offset, min(size, 65_536))
-        at = 0
-        while at + _NOTE.size <= len(raw):
-            name_size, value_size, kind = _NOTE.unpack_from(raw, at)
-            name_at = at + _NOTE.size
-            value_at = name_at + (name_size + 3 & ~3)
-            if kind == NT_GNU_BUILD_ID and raw[name_at : name_at + name_size] == b"GNU\0":
-                return raw[value_at : value_at + value_size].hex() or None
-            at = value_at + (value_size + 3 & ~3)
-    return None
 
 
 def _compilers(image: ElfImage) -> tuple[str, ...]:
