@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import editable_mapping
 
@@ -25,7 +26,9 @@ EDITABLE = "editable install"
 #: No more is read of a file that may assign a version (bytes); real ones have some KB.
 MAX_SOURCE = 1 << 18
 
-_ORDER = {PACKAGE: 0, EXTENSION: 1, SOURCE: 2, NAMESPACE: 3}
+
+#: Sources, and byte code without one.
+_SOURCE = (".py", ".pyc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +49,33 @@ class Copy:
     version_file: str | None = None
 
 
+def extension_suffixes(environment: Environment) -> tuple[str, ...]:
+    """How an interpreter's extension files end, in its order (``EXTENSION_SUFFIXES``).
+
+    CPython's ``Python/dynload_shlib.c``: its own tag, the stable ABI's, the plain one; a
+    free-threaded build has no stable ABI before 3.15.
+    """
+    libc = "musl" if environment.libc == "musl" else "gnu"
+    tag = environment.version_short.replace(".", "") + environment.abiflags
+    own = f".cpython-{tag}-{environment.machine}-linux-{libc}.so"
+    if environment.implementation != "cpython":
+        return (".so",)
+    return (own, ".so") if "t" in environment.abiflags else (own, ".abi3.so", ".so")
+
+
 def copies_of(
-    name: str, site_dirs: Sequence[str], origins: Sequence[str], python_short: str
+    name: str, site_dirs: Sequence[str], origins: Sequence[str], suffixes: Sequence[str]
 ) -> tuple[Copy, ...]:
     """All copies of a top-level name; the first is the one that ``import`` takes.
 
-    ``python_short`` ("3.11") tells which extension files this interpreter would take.
+    ``suffixes`` are the interpreter's ``extension_suffixes``.
     """
     regular: list[Copy] = []
     namespaces: list[Copy] = []
     mapped: list[Copy] = []
     for at, site in enumerate(site_dirs):
         origin = origins[at] if at < len(origins) else ""
-        for kind, path in _in_directory(site, name, python_short):
+        for kind, path in _in_directory(site, name, suffixes):
             copy = Copy(name, path, kind, site, origin, *source_version(path, kind))
             (namespaces if kind == NAMESPACE else regular).append(copy)
         target = editable_mapping(site).get(name)
@@ -75,26 +92,19 @@ def copies_of(
     return tuple(found)
 
 
-def _in_directory(site: str, name: str, python_short: str) -> list[tuple[str, str]]:
+def _in_directory(site: str, name: str, suffixes: Sequence[str]) -> list[tuple[str, str]]:
     """(kind, path) of what one directory has under a name, in Python's order."""
     base = os.path.join(site, name)
+    is_directory = os.path.isdir(base)
     found = []
-    if os.path.isdir(base):
-        has_init = os.path.isfile(os.path.join(base, "__init__.py"))
-        found.append((PACKAGE if has_init else NAMESPACE, base))
-    tag = "cpython-" + python_short.replace(".", "")
-    try:
-        names = [
-            entry for entry in os.listdir(site) if entry.split(".")[0] == name and entry != name
-        ]
-    except OSError:
-        names = []
-    for entry in sorted(names):
-        if entry.endswith(".so") and ("cpython-" not in entry or tag in entry):
-            found.append((EXTENSION, os.path.join(site, entry)))
-        elif entry == name + ".py":
-            found.append((SOURCE, os.path.join(site, entry)))
-    found.sort(key=lambda pair: _ORDER[pair[0]])
+    if is_directory and any(
+        os.path.isfile(os.path.join(base, "__init__" + suffix)) for suffix in (*suffixes, *_SOURCE)
+    ):
+        found.append((PACKAGE, base))
+    found += [(EXTENSION, base + s) for s in suffixes if os.path.isfile(base + s)]
+    found += [(SOURCE, base + s) for s in _SOURCE if os.path.isfile(base + s)][:1]
+    if is_directory and not found:
+        found.append((NAMESPACE, base))
     return found
 
 
@@ -104,7 +114,7 @@ def source_version(path: str, kind: str) -> tuple[str | None, str | None]:
     Read by parsing, never by importing: a version that is computed is None.
     """
     if kind == SOURCE:
-        places = [path]
+        places = [path] if path.endswith(".py") else []
     elif kind == PACKAGE:
         names = ("__init__.py", "version.py", "_version.py", "__version__.py", "__about__.py")
         places = [os.path.join(path, name) for name in names]

@@ -11,7 +11,7 @@ from fa_forensics.facts.dependents import cuda_extensions
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.installed import Installed, unowned
-from fa_forensics.facts.module_copies import Copy, copies_of
+from fa_forensics.facts.module_copies import Copy, copies_of, extension_suffixes
 from fa_forensics.facts.package import Distribution, editable_mapping, origin_url
 from fa_forensics.facts.package_state import PackageState, Stray, extra_files
 from fa_forensics.facts.record import RecordCheck, check_files
@@ -37,9 +37,9 @@ def package_state(
     assert distribution is not None
     extensions = tuple(cuda_extensions(distribution, environment.site_dirs))
     names = _import_names(item, extensions)
+    suffixes = extension_suffixes(environment)
     copies = tuple(
-        copies_of(name, environment.site_dirs, environment.site_origins, environment.version_short)
-        for name in names
+        copies_of(name, environment.site_dirs, environment.site_origins, suffixes) for name in names
     )
     tops = [name for name in names if os.path.isdir(os.path.join(item.site, name))]
     row = row_of(item.name)
