@@ -89,7 +89,9 @@ def commands_by_history(
         commands.append(built[0])
     releases = history.releases if history is not None else ()
     if releases:
-        wanted = f">={releases[0]}" if direction == "file-newer" else f"=={releases[-1]}"
+        still = history is not None and releases[-1] == history.known[-1]
+        newer = direction == "file-newer" or still
+        wanted = f">={releases[0]}" if newer else f"=={releases[-1]}"
         commands.append(install(place, f"torch{wanted}"))
     remarks = ("Another build of the extension or another torch: one of the two is enough.",)
     return (*commands, inspect_command(place, needed_by)), remarks if len(commands) > 2 else ()

@@ -117,7 +117,8 @@ def _judge(
         cause = f"{since}; {loaded[0].path} (found by {loaded[0].found_by}) is older than that."
         return Judgement(KIND, CODE, NEWER, cause)
     if wheel is None:
-        where = f"; none is loaded with {place.here}" if place.present else ""
+        here = place.present is not None and place.told is None
+        where = f"; none is loaded with {place.here}" if here else ""
         cause = f"{since}{where}: what lacks it is older than that."
         dropped = last != [r for r in history.known if r.distribution == last.distribution][-1]
         if dropped:
@@ -206,7 +207,8 @@ def _another_copy(
             ": where it is missing, another copy of the library was loaded first, most often one "
             "of a CUDA toolkit on LD_LIBRARY_PATH."
         )
-    return Judgement(KIND, CODE, NEWER if outside else NONE, cause, (_NO_TOOLKIT,))
+    older = bool(outside) or place.told is not None
+    return Judgement(KIND, CODE, NEWER if older else NONE, cause, (_NO_TOOLKIT,))
 
 
 def _in_sites(path: str, place: Place) -> bool:

@@ -31,7 +31,7 @@ def cut_answer(seen: Seen) -> Answer:
         )
     found_names = _starting(seen, start)
     names = [name for name, _ in found_names]
-    owner = owner_of(start, None, demangle(names[0]) if names else _scope_of(start))
+    owner = owner_of(start, None, demangle(names[0]) if names else scope_of(start)[0])
     if not names:
         return _nothing_begins_so(seen, start, owner)
     rows = [
@@ -77,8 +77,16 @@ def _starting(seen: Seen, start: str) -> list[tuple[str, tuple[str, ...]]]:
     return atlas.starting_with(start, seen.place.machine, limit=_SHOWN + 1)
 
 
-def _scope_of(start: str) -> str:
-    """The readable scope in a cut-off name: ``_ZN3c104cuda9SetDev`` gives ``c10::cuda::``."""
+def begins_a_name(seen: Seen, start: str) -> bool:
+    """Whether names of published torches begin so."""
+    return bool(_starting(seen, start))
+
+
+def scope_of(start: str) -> tuple[str, str]:
+    """The readable scope at the beginning of a mangled name, and what follows it.
+
+    ``_ZN3c104cuda9SetDev`` gives ``("c10::cuda::", "9SetDev")``.
+    """
     body = re.sub(r"^_ZN?K?", "", start)
     parts = []
     while (found := re.match(r"(\d{1,3})", body)) is not None:
@@ -88,7 +96,7 @@ def _scope_of(start: str) -> str:
             break
         parts.append(part)
         body = body[found.end() + length :]
-    return "::".join([*parts, ""])
+    return "::".join([*parts, ""]), body
 
 
 def _nothing_begins_so(seen: Seen, start: str, owner: str) -> Answer:

@@ -100,7 +100,8 @@ def told_flavour(question: Question, place: Place, history: History) -> Judgemen
     if present is None or present.installed or place.requested is not None:
         return None
     own = flavour_of_name(question.name, question.demangled, history)
-    if own is None or history.place(present) not in (INSIDE, BETWEEN):
+    early = not present.published and present.release in history.alive
+    if own is None or (history.place(present) not in (INSIDE, BETWEEN) and not early):
         return None
     if present.flavour == own:
         return None

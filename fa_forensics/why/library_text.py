@@ -46,7 +46,9 @@ def _required_by(seen: Seen) -> str:
 
 def _glibc(seen: Seen, version: str) -> Answer:
     own = seen.versions.get("glibc")
-    cause = f"{_required_by(seen)} was built on a system with a newer glibc"
+    file = _required_by(seen)
+    cause = f"{file[0].upper()}{file[1:]}" if " " in file else file
+    cause += " was built on a system with a newer glibc"
     first = brings(version)
     cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
     cause += f"; this system has glibc {own}." if own else "."
@@ -67,11 +69,22 @@ def _built_here(seen: Seen) -> tuple[str, ...]:
     from fa_forensics.rules.remedy import rebuild_command, row_of
     from fa_forensics.why.clues import package_in
 
-    name = package_in(seen)
+    name = package_in(seen) or _named(seen)
     if name is None:
         return ()
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
     return (rebuild_command(python, name, "", row_of(name)),)
+
+
+def _named(seen: Seen) -> str | None:
+    """The distribution whose name stands in the line."""
+    from fa_forensics.rules.remedy import known_packages
+
+    names = [str(row["distribution"]) for row in known_packages()]
+    found = [
+        n for n in names if re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", seen.mention.line)
+    ]
+    return found[0] if found else None
 
 
 def _libstdcxx(seen: Seen, version: str) -> Answer:
@@ -154,7 +167,9 @@ def cudnn_mix(seen: Seen) -> Answer:
         f"{seen.pip} list | grep -i cudnn",
     )
     if answer is not None and answer.kind == VERSIONED:
-        return replace(answer, cause=cause, direction=UNKNOWN, notes=notes, help=commands)
+        return replace(
+            answer, code=OTHER_COPY, cause=cause, direction=UNKNOWN, notes=notes, help=commands
+        )
     return seen.answer(
         VERSIONED, OTHER_COPY, cause, owner="cudnn", direction=UNKNOWN, confidence="high",
         help=commands, notes=notes,

@@ -41,7 +41,7 @@ def whereabouts(
     """
     reason = None
     if where is None:
-        reason = _not_from_here(paste, here)
+        reason = _not_from_here(paste, here, tables)
         where = ELSEWHERE if reason else HERE
     elif where == ELSEWHERE:
         reason = "--elsewhere says that the text is of another machine"
@@ -53,15 +53,25 @@ def whereabouts(
     return place, True, f"{reason}: {told}; --here judges by what is installed here."
 
 
-def _not_from_here(paste: Paste, here: Place) -> str | None:
+def told_torch(paste: Paste, tables: Tables) -> str | None:
+    """The version of torch that a text names; None where it names none, or no torch has it."""
+    match = _VERSION.search(paste.versions.get("torch", ""))
+    if match is None:
+        return None
+    version = match[0].rstrip(".+-")
+    known = tables.atlas.releases() if tables.atlas is not None else ()
+    newest = int(known[-1].split(".")[0]) if known else 2
+    return version if int(version.split(".")[0]) <= newest else None
+
+
+def _not_from_here(paste: Paste, here: Place, tables: Tables) -> str | None:
     """Why a text is not of this environment, half a sentence; None where it may well be."""
-    told = paste.versions.get("torch")
-    version = _VERSION.search(told) if told else None
+    version = told_torch(paste, tables)
     if version is not None:
         if here.present is None:
-            return f"the text names torch {version[0]}, and there is no torch here"
-        if not _same_torch(version[0], here.present.version):
-            return f"the text names torch {version[0]}, installed here is {here.present.text}"
+            return f"the text names torch {version}, and there is no torch here"
+        if not _same_torch(version, here.present.version):
+            return f"the text names torch {version}, installed here is {here.present.text}"
     files = [mention.file for mention in paste.mentions if mention.file]
     if not files:
         return None
@@ -97,8 +107,7 @@ def _is_here(file: str, here: Place) -> bool:
 
 def told_place(paste: Paste, tables: Tables) -> Place:
     """The torch that a text names: by the table of releases, else by its number alone."""
-    text = paste.versions.get("torch")
-    match = _VERSION.search(text) if text else None
+    version = told_torch(paste, tables)
     told = Told(
         paste.versions.get("machine", ""),
         _python(paste),
@@ -106,9 +115,8 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         _driver_cuda(paste),
         _python_version(paste),
     )
-    if match is None:
+    if version is None:
         return Place(None, None, None, None, told=told)
-    version = match[0].rstrip(".+-")
     requested = _requested(version, paste, tables, told.machine)
     if requested is not None:
         present = Present(
