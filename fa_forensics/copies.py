@@ -120,7 +120,13 @@ def _text(group: Group) -> str:
         return f"{version}{taken.path}, {verb}"
     others = len(group.rivals)
     more = f"; {others} other {'copy' if others == 1 else 'copies'} in reach" if others else ""
-    return f"{version}{taken.path}, by {taken.found_by}{more}"
+    return f"{version}{taken.path}, {_how(taken)}{more}"
+
+
+def _how(copy: Copy) -> str:
+    """The loader's rule in words: "by RPATH", "by its path"."""
+    rule = copy.found_by or ""
+    return rule if rule.startswith("by ") else f"by {rule}"
 
 
 def _opened_later(copy: Copy) -> bool:
@@ -129,7 +135,7 @@ def _opened_later(copy: Copy) -> bool:
 
 def _detail(copy: Copy) -> str:
     version = copy.version.version or "version unknown"
-    state = f"taken by {copy.found_by}" if copy.loaded else "not taken"
+    state = f"taken {_how(copy)}" if copy.loaded else "not taken"
     places = f"; in {', '.join(copy.places)}" if copy.places else ""
     problem = f"; {copy.problem}" if copy.problem else ""
     return f"{copy.path}: {version} ({copy.version.how}), {state}{places}{problem}"

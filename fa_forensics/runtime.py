@@ -26,6 +26,7 @@ from fa_forensics.facts.system_releases import brings
 from fa_forensics.facts.toolkit import (
     HOME_VARIABLES,
     ON_PATH,
+    USUAL,
     USUAL_PLACE,
     Toolkit,
     find_toolkits,
@@ -72,7 +73,7 @@ def _lines(
     yield from _system_libraries(linker, problem)
     yield from _host(environ)
     yield from _driver_lines(environment, driver, files, asked)
-    yield from _gpus(gpus, environ, asked)
+    yield from _gpus(gpus, environ, files, _why_no_gpu(driver, files, asked))
     yield from _toolkits(environment, environ)
     has_driver = driver.version is not None or files.present
     yield from _variables(environment, environ, linker, gpus, has_driver)
@@ -259,19 +260,36 @@ def _minor_note(environment: Environment, driver: DriverFacts) -> str:
     )
 
 
-def _gpus(gpus: tuple[Gpu, ...], environ: Mapping[str, str], problem: str | None) -> Iterator[Line]:
+def _why_no_gpu(driver: DriverFacts, files: DriverFiles, problem: str | None) -> str | None:
+    """Why no GPU is known though there may be one; None where there is no driver at all."""
+    if driver.version is None and driver.library_path is None and not files.present:
+        return None
+    if problem is None:
+        return "the driver sees no GPU"
+    return problem.partition(", or name one with --gpu")[0]
+
+
+def _gpus(
+    gpus: tuple[Gpu, ...], environ: Mapping[str, str], files: DriverFiles, problem: str | None
+) -> Iterator[Line]:
+    """One line for each kind of GPU."""
+    if not gpus and problem is None:
+        text = "there is no driver, so no program can use an NVIDIA GPU here"
+        yield Line(RUNTIME, "GPU", NOTE, text, None, (), {"name": None})
+    elif not gpus:
+        yield Line(RUNTIME, "GPU", COULD_NOT_LOOK, str(problem), None, (), {"name": None})
     hidden = rules.hidden_gpus(environ)
-    if not gpus:
-        text = problem or "the driver sees no GPU"
-        yield Line(RUNTIME, "GPU", COULD_NOT_LOOK, text, None, (), {"gpus": []})
     for number, gpu in enumerate(gpus):
+        count = files.gpus.count(gpu.name)
         memory = f", {gpu.memory_bytes / (1 << 30):.0f} GiB" if gpu.memory_bytes else ""
         facts = {
             "name": gpu.name,
             "capability": capability_text(gpu.capability),
             "memory_bytes": gpu.memory_bytes,
+            "count": count or None,
         }
-        text = f"{gpu.name}, compute capability {capability_text(gpu.capability)}{memory}"
+        times = f"{count} x " if count > 1 else ""
+        text = f"{times}{gpu.name}, compute capability {capability_text(gpu.capability)}{memory}"
         yield _line("GPU", text, hidden if number == 0 else None, facts)
 
 
@@ -291,7 +309,7 @@ def _toolkits(environment: Environment, environ: Mapping[str, str]) -> Iterator[
         if number == 0:
             fitting = _fitting_toolkit(environment, toolkits)
             finding = finding or rules.toolkit_mismatch(environment, toolkit, fitting) or conflict
-        subject = "nvcc" if toolkit.named_by == ON_PATH else toolkit.named_by
+        subject = {ON_PATH: "nvcc", USUAL: toolkit.named}.get(toolkit.named_by, toolkit.named_by)
         yield _toolkit_line(subject, toolkit, finding, number == 0)
 
 

@@ -324,7 +324,11 @@ def _by(copy: Copy) -> str:
 def _taken(soname: str, path: str, copy: Copy | None) -> Evidence:
     what = f"is taken for {soname}"
     if copy is not None and copy.found_by is not None:
-        what += f", found by {copy.found_by}"
+        what += (
+            f", found {copy.found_by}"
+            if copy.found_by.startswith("by ")
+            else (f", found by {copy.found_by}")
+        )
     if copy is not None and copy.version.version is not None:
         what += f": {described(copy)} ({copy.version.how})"
     return Evidence(what, path)
