@@ -6,8 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.elf.dynamic import DynamicObject, Symbol
+from fa_forensics.facts.elf.image import EM_X86_64
 from fa_forensics.facts.elf.refusal import loader_refusal
 from fa_forensics.facts.files import absolute
+from fa_forensics.facts.system_releases import (
+    GLIBC,
+    asks_for_executable_stack,
+    newest,
+    refuses_executable_stack,
+)
 from fa_forensics.resolve.bind import bind_symbols, check_versions, dependency_misses
 from fa_forensics.resolve.process import ALREADY_LOADED, LoadedObject, Miss, Process
 from fa_forensics.resolve.resolution import (
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 STAGE = "dlopen"
 PACKAGE_STAGE = "its package"
+#: glibc 2.41 ``elf/dl-load.c``, with EINVAL.
+EXECUTABLE_STACK = "cannot enable executable stack as shared object requires: Invalid argument"
 
 
 class Linker:
@@ -52,6 +61,8 @@ class Linker:
         self.process = Process(searcher, stand_in)
         self.stand_in = stand_in
         self.problems: list[str] = []
+        self._machine = "x86_64" if machine == EM_X86_64 else "aarch64"
+        self._tunables = variables.get("GLIBC_TUNABLES", "")
         preload = variables.get("LD_PRELOAD", "").replace(":", " ").split()
         self.process.start(interpreter, preload)
         if torch_dir is not None:
@@ -105,8 +116,20 @@ class Linker:
                 for miss in loaded.missing
             ),
             problems=tuple(self.problems),
-            first_failure=_first_failure(target, libraries, versions, dependencies, bindings),
+            first_failure=self._refused_by_headers(target)
+            or _first_failure(target, libraries, versions, dependencies, bindings),
         )
+
+    def _refused_by_headers(self, target: LoadedObject) -> str | None:
+        """The loader's text for a file that it does not even map."""
+        refusal = loader_refusal(target.dynamic)
+        if refusal is None and asks_for_executable_stack(
+            target.dynamic.image.executable_stack, self._machine
+        ):
+            glibc = glibc_of(self.process)
+            if glibc is not None and refuses_executable_stack(glibc, self._tunables):
+                refusal = EXECUTABLE_STACK
+        return None if refusal is None else f"{absolute(target.path)}: {refusal}"
 
     def _bind_elsewhere(
         self, bindings: tuple[Binding, ...], scope: Sequence[LoadedObject]
@@ -126,6 +149,13 @@ class Linker:
     def dynamic_of(self, path: str) -> DynamicObject | None:
         """The opened object of a path in this process, or None."""
         return next((o.dynamic for o in self.process.objects if o.path == path), None)
+
+
+def glibc_of(process: Process) -> str | None:
+    """The glibc of a process, "2.36", by the newest version that its libc.so.6 defines."""
+    libc = process.find_loaded("libc.so.6")
+    version = newest(libc.dynamic.verdef.values(), GLIBC) if libc is not None else None
+    return None if version is None else version.partition("_")[2]
 
 
 def _library(soname: str, loaded: LoadedObject, miss: Miss) -> Library:
@@ -163,9 +193,6 @@ def _first_failure(
     bindings: Sequence[Binding],
 ) -> str | None:
     """The text that ld.so would give: it stops at the first of these, in this order."""
-    refusal = loader_refusal(target.dynamic)
-    if refusal is not None:
-        return f"{absolute(target.path)}: {refusal}"
     for library in libraries:
         if library.path is None:
             if library.refusal is not None:

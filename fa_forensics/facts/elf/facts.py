@@ -17,8 +17,6 @@ from fa_forensics.facts.elf.dynamic import (
 from fa_forensics.facts.elf.image import (
     EM_AARCH64,
     EM_X86_64,
-    PF_X,
-    PT_GNU_STACK,
     PT_LOAD,
     PT_TLS,
     ElfImage,
@@ -110,7 +108,6 @@ def read_facts(dynamic: DynamicObject) -> ElfFacts:
             f"cut short: its headers describe {expected_size:,} bytes, the file has {image.size:,}"
         )
     module_name, python_tag = module_of(image.path)
-    stack = next((s for s in image.segments if s.type == PT_GNU_STACK), None)
     tls = next((s for s in image.segments if s.type == PT_TLS), None)
     return ElfFacts(
         path=image.path,
@@ -134,7 +131,7 @@ def read_facts(dynamic: DynamicObject) -> ElfFacts:
             for s in symbols
             if s.shndx != SHN_UNDEF and s.name.startswith(b"PyInit_")
         ),
-        executable_stack=None if stack is None else bool(stack.flags & PF_X),
+        executable_stack=image.executable_stack,
         tls_size=0 if tls is None else tls.memory_size,
         static_tls=dynamic.static_tls,
         has_section_headers=bool(image.sections),

@@ -218,6 +218,12 @@ class ElfImage:
         return tuple(sections)
 
     @property
+    def executable_stack(self) -> bool | None:
+        """Whether PT_GNU_STACK asks for an executable stack; None where there is no such header."""
+        stack = next((s for s in self.segments if s.type == PT_GNU_STACK), None)
+        return None if stack is None else bool(stack.flags & PF_X)
+
+    @property
     def program_header_size(self) -> int:
         """e_phentsize, the bytes of one program header."""
         return self._phentsize
