@@ -155,7 +155,7 @@ def wrapped(seen: Seen) -> Answer:
     file = seen.mention.file or ""
     name = file.rpartition("/")[2] or "a compiled module"
     if not file and not package:
-        return _nameless(seen)
+        return nameless(seen)
     cause = (
         f"The failing file is {name}"
         + (f" of {package}" if package else "")
@@ -179,7 +179,7 @@ def wrapped(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def _nameless(seen: Seen) -> Answer:
+def nameless(seen: Seen) -> Answer:
     """An undefined symbol is talked of, without its name and without the file."""
     return seen.answer(
         "wrong-torch", BANNER,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report import Answer
+from fa_forensics.why.banner_text import nameless
 from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
@@ -58,18 +59,15 @@ def _unnamed(seen: Seen) -> Answer:
         "the file was built for."
     )
     if not seen.mention.file:
-        return seen.answer(
-            "unrecognised", "FA899", f"The text does not say which symbol is undefined. {more}",
-            help=(seen.inspect_command(),), confidence="low",
-        )  # fmt: skip
+        return nameless(seen)
     name = seen.package or seen.module or "the file"
     cause = (
-        f"{seen.mention.file.rsplit('/', 1)[-1]} lacks a symbol, and the text leaves out which. For "
-        f"an extension of torch that most often means that {name} was built for another torch than "
-        "the one that is loaded, for instance one that pip put in place of a container's."
+        f"{seen.mention.file.rsplit('/', 1)[-1]} lacks a symbol, and the text leaves out which. "
+        f"For an extension of torch that most often means that {name} was built for another torch "
+        "than the one that is loaded, for instance one that pip put in place of a container's."
     )
     return seen.answer(
-        "wrong-torch", "FA607", cause, owner=None, direction=UNKNOWN, confidence="low",
+        "wrong-torch", "FA607", cause, owner=seen.package, direction=UNKNOWN, confidence="low",
         notes=(more,), help=(
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
             seen.inspect_command(),
