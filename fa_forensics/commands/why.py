@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
@@ -15,9 +14,6 @@ from fa_forensics.errors import (
     ForensicsError,
     UsageError,
 )
-
-#: Longer texts are read up to here (bytes).
-_MOST = 64 << 20
 
 
 @click.command()
@@ -85,22 +81,12 @@ def _given(texts: tuple[str, ...]) -> tuple[str, ...]:
                 "paste it in quotes, name a file that holds it, or send it to standard input: "
                 "fa-forensics why < log.txt",
             )
-        return (sys.stdin.buffer.read(_MOST).decode("utf-8", "replace"),)
-    if len(texts) == 1 and _names_file(texts[0]):
-        from fa_forensics.facts.files import read_bounded
+        from fa_forensics.why.given import MOST
 
-        try:
-            return (read_bounded(texts[0], _MOST).decode("utf-8", "replace"),)
-        except OSError as error:
-            raise UsageError(f"{texts[0]} cannot be read: {error.strerror}") from None
+        return (sys.stdin.buffer.read(MOST).decode("utf-8", "replace"),)
+    if len(texts) == 1:
+        from fa_forensics.why.given import names_file, text_of
+
+        if names_file(texts[0]):
+            return (text_of(texts[0]),)
     return texts
-
-
-def _names_file(text: str) -> bool:
-    """Whether one argument is the path of a file, not a text."""
-    if "\n" in text or len(text) > 4096:
-        return False
-    try:
-        return os.path.exists(text)
-    except ValueError:
-        return False

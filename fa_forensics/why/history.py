@@ -144,6 +144,11 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
         exact = [row for row in same if same_text(row.demangled, demangled)] or same
         if len(exact) == 1:
             name, demangled = exact[0].symbol, exact[0].demangled
+    if not name and "(" not in demangled:
+        # Data, which has no parameters; of a function this is only the beginning.
+        data = [row for row in rows if same_text(row.demangled, demangled)]
+        if len(data) == 1:
+            name, demangled = data[0].symbol, data[0].demangled
     rows = (*rows, *_templates(rows, demangled, atlas, machine))
     releases = atlas.releases_of(name, machine) if name else ()
     twin = next((row for row in rows if row.relation == OTHER_FLAVOUR), None) if name else None

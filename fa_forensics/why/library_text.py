@@ -81,10 +81,8 @@ def _named(seen: Seen) -> str | None:
     from fa_forensics.rules.remedy import known_packages
 
     names = [str(row["distribution"]) for row in known_packages()]
-    found = [
-        n for n in names if re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", seen.mention.line)
-    ]
-    return found[0] if found else None
+    line = seen.mention.line
+    return next((n for n in names if re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", line)), None)
 
 
 def _libstdcxx(seen: Seen, version: str) -> Answer:

@@ -125,7 +125,7 @@ Answerer = Callable[[Seen], Answer]
 
 def module_of(path: str) -> str:
     """The module name in the path of an extension file."""
-    return _SUFFIX.sub("", os.path.basename(path.rstrip("/")))
+    return _SUFFIX.sub("", os.path.basename(path.rstrip("/"))).rstrip(".")
 
 
 def package_of(path: str) -> str | None:

@@ -58,7 +58,7 @@ def stale_jit(answer: Answer, folder: str) -> Answer:
     return replace(
         answer,
         help=(remove_folder(folder), *answer.help[-1:]),
-        notes=(note, *answer.notes),
+        notes=(note, *(n for n in answer.notes if "torch: one of the two" not in n)),
     )
 
 

@@ -13,7 +13,7 @@ from fa_forensics.why.missing_library import missing_library
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.symbol_text import undefined_symbol
 
-_HIP = re.compile(r"\bhip|rocm|\bgfx\d", re.IGNORECASE)
+_HIP = re.compile(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
 
 
 def linker_undefined(seen: Seen) -> Answer:
