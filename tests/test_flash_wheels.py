@@ -45,7 +45,6 @@ jobs:
     steps:
       - name: Set versions
         run: |
-      - run: |
           echo "MATRIX_CUDA_VERSION=$(echo ${{ matrix.cuda-version }} | awk -F \\. {'print $1 $2'})"
           tmpname=cu${MATRIX_CUDA_VERSION}torch${MATRIX_TORCH_VERSION}cxx11abi${{ X }}
 """

@@ -25,6 +25,8 @@ MAX_FILE = 16 << 30
 MAX_READ = 64 << 20
 #: A step forwards that is read over rather than asked for anew (bytes).
 _SHORT_STEP = 1 << 16
+#: The end of a file that is kept: an archive's list of members is read there piece by piece.
+_TAIL = 1 << 16
 #: Broken transfers that are taken up again where they stopped.
 _TRIES = 3
 
@@ -62,6 +64,7 @@ class RemoteFile(io.RawIOBase):
         self._answer: HTTPResponse | None = None
         self._answer_at = 0  # where the open answer is
         self._mark: str | None = None
+        self._tail = b""
         self.size = 0
         self._ask(0)
 
@@ -107,20 +110,31 @@ class RemoteFile(io.RawIOBase):
         wanted = left if size is None or size < 0 else min(size, left)
         if wanted > MAX_READ:
             raise UnreadableFile(f"{self.shown} asks for {wanted:,} bytes at once: not believed")
+        start = max(0, self.size - _TAIL)
+        if wanted and self._at >= start:
+            if not self._tail:
+                self._tail = self._fetch(start, self.size - start)
+            data = self._tail[self._at - start :][:wanted]
+            self._at += len(data)
+            return data
+        data = self._fetch(self._at, wanted)
+        self._at += len(data)
+        return data
+
+    def _fetch(self, at: int, wanted: int) -> bytes:
+        """Bytes of the file, over the network; a broken transfer is taken up again."""
         pieces: list[bytes] = []
         tries = 0
         while wanted:
-            piece = self._piece(wanted)
+            piece = self._piece(at, wanted)
             if not piece:
                 tries += 1
                 self._hang_up()
                 if tries >= _TRIES:
-                    raise UnreadableFile(
-                        f"{self.shown} stopped at byte {self._at:,}, again and again"
-                    )
+                    raise UnreadableFile(f"{self.shown} stopped at byte {at:,}, again and again")
                 continue
             pieces.append(piece)
-            self._at += len(piece)
+            at += len(piece)
             wanted -= len(piece)
         return b"".join(pieces)
 
@@ -130,11 +144,11 @@ class RemoteFile(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def _piece(self, wanted: int) -> bytes:
-        """Some bytes from where the reader is; nothing where the connection broke."""
-        step = self._at - self._answer_at
+    def _piece(self, at: int, wanted: int) -> bytes:
+        """Some bytes from a place; nothing where the connection broke."""
+        step = at - self._answer_at
         if self._answer is None or not 0 <= step <= _SHORT_STEP:
-            self._ask(self._at)
+            self._ask(at)
             step = 0
         assert self._answer is not None
         try:

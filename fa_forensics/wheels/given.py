@@ -156,18 +156,13 @@ def _inspected(
     name: str, targets: Targets, situation: Situation
 ) -> tuple[tuple[TargetReport, ...], tuple[Check, ...]]:
     """Its extensions judged as ``inspect`` does, never loaded."""
-    gpus = tuple(gpu.name for gpu in situation.gpus.gpus) if _named(situation) else ()
     if targets.targets:
         # The files of a package are loaded by it, in its own order.
         targets.package = find_distribution(targets.targets[0].path, ())
-    options = Options(confirm=False, torch=situation.requests, gpu=gpus)
+    options = Options(confirm=False, torch=situation.requests, gpu=situation.gpu_words)
     report = inspect_found([(name, targets)], situation.environment, options)
     notes = tuple(Check("content", NOTE, note) for note in targets.notes)
     return report.targets, notes
-
-
-def _named(situation: Situation) -> bool:
-    return situation.gpus.source == "option"
 
 
 def _unread(reason: str) -> Check:

@@ -41,7 +41,7 @@ class Situation:
     ``torch_version`` is the whole text, ``torch`` the release "2.6.0"; ``cuda`` None where it
     is not known and "" for a torch without CUDA; ``flavour`` None where it is not known.
     ``own_python`` is false where another Python version was asked for.
-    ``requests`` are texts of ``--torch`` for ``inspect``; ``sources`` say how each part is known.
+    ``requests`` and ``gpu_words`` are texts of ``--torch`` and ``--gpu`` for ``inspect``; ``sources`` say how each part is known.
     ``unknown`` are sentences on what could not be told.
     """
 
@@ -56,6 +56,7 @@ class Situation:
     flavour: str | None
     rocm: bool
     gpus: AskedGpus
+    gpu_words: tuple[str, ...]
     requests: tuple[str, ...]
     sources: Mapping[str, str]
     unknown: tuple[str, ...]
@@ -117,6 +118,7 @@ def read_situation(asked: Asked, environ: Mapping[str, str]) -> Situation:
         flavour=torch.flavour,
         rocm=torch.rocm,
         gpus=asked_gpus(asked.gpu),
+        gpu_words=asked.gpu,
         requests=torch.requests,
         sources=sources,
         unknown=torch.unknown,
