@@ -48,6 +48,8 @@ def no_kernel(seen: Seen) -> Answer:
     if not gpus:
         return _gpu_not_named(seen, package, rows)
     gpu = gpus[0]
+    if rows and rows[-1].id == "fa3":
+        package = rows[-1].distributions[0]
     if rows and not any(row.accepts(gpu.capability) for row in rows):
         return _refused(seen, gpu, package, rows)
     advice = rebuild(_build(seen, package), rows, gpus)
