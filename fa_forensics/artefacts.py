@@ -22,8 +22,7 @@ from fa_forensics.report import (
 )
 from fa_forensics.report_env import ARTEFACT, COULD_NOT_LOOK, NOTE, OK, WRONG, Line
 
-#: What a verdict is as the state of a line. A file that ``links`` has all it needs; whether it
-#: behaves is told by its findings.
+#: What a verdict is as the state of a line, if no finding above a note says otherwise.
 _STATES = {
     LOADS: OK,
     LINKS: OK,
@@ -73,8 +72,8 @@ def _line(package: str, target: TargetReport, environment: Environment, spared: 
     if state == WRONG and spared is not None:
         state, shown = NOTE, None
         text = f"{text} (no matter: {spared})"
-    elif state == OK and shown is not None and shown.severity == "error":
-        state = WRONG
+    elif state == OK and shown is not None:
+        state = WRONG  # it loads, and is warned of
     details = [f"{f.severity}[{f.code}] {f.title}" for f in target.findings if f is not shown]
     details += [f"not looked at: {skip.rule}: {skip.reason}" for skip in target.skipped]
     return Line(ARTEFACT, name, state, text, shown, tuple(details), _facts(package, target))

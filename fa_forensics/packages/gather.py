@@ -35,7 +35,9 @@ def package_state(
     """
     distribution = item.distribution
     assert distribution is not None
-    extensions = tuple(cuda_extensions(distribution, environment.site_dirs))
+    mine = [i.distribution for i in installed if i.name == item.name and i.site == item.site]
+    found = (cuda_extensions(d, environment.site_dirs) for d in mine if d is not None)
+    extensions = tuple(sorted({path for paths in found for path in paths}))
     names = _import_names(item, extensions)
     suffixes = extension_suffixes(environment)
     copies = tuple(
