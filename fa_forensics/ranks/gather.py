@@ -6,14 +6,14 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fa_forensics.compare.documents import facts_of
 from fa_forensics.compare.model import Fact, Facts
 from fa_forensics.compare.places import Places
 from fa_forensics.env import inspect_environment
 from fa_forensics.errors import UnreadableReport
-from fa_forensics.facts.loaded import loaded_files
+from fa_forensics.facts.loaded import LoadedFile, loaded_files
 from fa_forensics.render.json_env import env_document
 from fa_forensics.report_compare import Compared, Value
 
@@ -37,22 +37,25 @@ def facts_of_this_rank(environ: Mapping[str, str]) -> Facts:
 
     Raises the errors of ``env``.
     """
+    try:
+        # Before the look at the environment, which loads libraries of this program's own.
+        loaded: Sequence[LoadedFile] | OSError = loaded_files()
+    except OSError as error:
+        loaded = error
     document = env_document(inspect_environment(None, environ))
     facts = facts_of(document, "this rank", PER_RANK)
     environment = document.get("environment")
-    put_loaded(facts, Places(environment if isinstance(environment, Mapping) else None))
+    put_loaded(facts, loaded, Places(environment if isinstance(environment, Mapping) else None))
     return facts
 
 
-def put_loaded(facts: Facts, places: Places) -> None:
+def put_loaded(facts: Facts, loaded: Sequence[LoadedFile] | OSError, places: Places) -> None:
     """Note every library that this process has mapped, by build-id and by place.
 
     Python's own extension modules are left out: its version says as much.
     """
-    try:
-        loaded = loaded_files()
-    except OSError as error:
-        reason = f"what this process has loaded is not listed: {error.strerror or error}"
+    if isinstance(loaded, OSError):
+        reason = f"what this process has loaded is not listed: {loaded.strerror or loaded}"
         facts.could_not_look("libraries", "loaded files", "", reason)
         return
     for file in loaded:

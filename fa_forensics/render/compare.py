@@ -260,7 +260,7 @@ def _aside(report: CompareReport, who: Who, width: int) -> list[str]:
 
 def _summary(report: CompareReport, paint: Paint, width: int) -> list[str]:
     if len(report.reports) < 2:
-        return ["there are not two reports left to compare"]
+        return ["there are not two left to compare"]
     same = f"{counted(report.same, 'fact')} {'is' if report.same == 1 else 'are'} the same"
     if not report.differences:
         looked = (
