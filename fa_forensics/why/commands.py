@@ -39,6 +39,11 @@ def without_path(place: Place) -> str:
     return f"env -u LD_LIBRARY_PATH {_python(place)} -c 'import torch'"
 
 
+def list_wheels(place: Place, pattern: str) -> str:
+    """The versions of installed wheels whose names match."""
+    return f"{_pip(place)} list | grep -iE '{pattern}'"
+
+
 def reinstall_torch(place: Place, release: str) -> str:
     """Put back the torch of a release, whole."""
     return f'{_pip(place)} install --force-reinstall --no-cache-dir "torch=={release}"'

@@ -15,6 +15,7 @@ from fa_forensics.report import Answer
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.commands import (
     inspect_command,
+    list_wheels,
     install,
     needed_libraries,
     without_path,
@@ -64,6 +65,11 @@ def cuda_answer(
         notes.append(
             f"Such inner names are meant for the libraries of one and the same {title_of(owner)}: "
             "two copies of it are mixed, and the one that was added is to be removed."
+        )
+    if provider is None and owner == "nvJitLink" and judgement.code == CODE:
+        notes.append(
+            "An older copy comes from a toolkit's directory on LD_LIBRARY_PATH, or from pip: "
+            "nothing ties nvidia-cusparse and nvidia-nvjitlink together, so compare their versions."
         )
     if torches and tables.atlas is not None:
         span = interval_text(torches, tables.atlas.releases(place.machine))
@@ -248,6 +254,9 @@ def _help(
     if wheel is not None and history.has(wheel):
         return (without_path(place), look)
     commands = list(_wheel_command(place, history, wheel))
+    if wheel is None and "nvJitLink" in history.soname:
+        commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse")]
+        return (*commands, look)
     if place.present is not None and torches and not commands:
         own = order_key(place.present.release)
         nearest = min(

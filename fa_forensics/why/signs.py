@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 
-from fa_forensics.facts.owner import is_torch, owner_of_library
+from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report import Answer
 from fa_forensics.why.seen import Seen
 
@@ -20,6 +20,12 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     file = seen.mention.file or ""
     if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
         return _inside_torch(answer, seen, file)
+    if answer.owner is not None and is_cuda(answer.owner) and is_torch_file(file):
+        note = (
+            f"The file that lacks it, {file.rsplit('/', 1)[-1]}, is torch itself: the extension "
+            "that was imported has no part in it."
+        )
+        return replace(answer, notes=(note, *answer.notes))
     jit = _JIT.search(file)
     if jit is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return stale_jit(answer, jit["folder"])

@@ -72,6 +72,13 @@ def _not_from_here(paste: Paste, here: Place, tables: Tables) -> str | None:
             return f"the text names torch {version}, and there is no torch here"
         if not _same_torch(version, here.present.version):
             return f"the text names torch {version}, installed here is {here.present.text}"
+    python = _python(paste)
+    own = here.environment.version_short if here.environment else None
+    if python is not None and own is not None and python != own:
+        return f"the text is of Python {python}, here is {own}"
+    strange = [place for place in paste.places if place.startswith("/")]
+    if strange and not any(os.path.isdir(place) for place in strange):
+        return f"{strange[0][:200]} is not on this machine"
     files = [mention.file for mention in paste.mentions if mention.file]
     if not files:
         return None
