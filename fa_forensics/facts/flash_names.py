@@ -69,6 +69,12 @@ def renamed(name: str) -> str | None:
     return other
 
 
+def extra_folder(module: str) -> str | None:
+    """The folder of flash-attn's repository that builds a module which its wheel lacks."""
+    folder: str | None = _table()["extras"].get(module)
+    return folder
+
+
 def is_in(spans: tuple[Span, ...], release: str) -> bool | None:
     """Whether a release lies in one of the spans; None for a text that is no release."""
     key = release_key(release)

@@ -28,11 +28,12 @@ FLASH = "flash-attn"
 
 def unexpected_keyword(seen: Seen) -> Answer:
     """``f() got an unexpected keyword argument 'x'``."""
-    function = seen.mention.detail.get("function", "").rpartition(".")[2]
+    whole = seen.mention.detail.get("function", "")
+    function = whole.rpartition(".")[2]
     parameter = seen.mention.detail.get("parameter", "")
     since = parameter_since(function, parameter)
     if since is None:
-        return _keyword_of_others(seen, function, parameter)
+        return _keyword_of_others(seen, whole, function, parameter)
     version = version_of(seen, FLASH)
     cause = f"{function} of flash-attn has {parameter} since {since}"
     direction, confidence = "none", "high"
@@ -61,9 +62,9 @@ def unexpected_keyword(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def _keyword_of_others(seen: Seen, function: str, parameter: str) -> Answer:
+def _keyword_of_others(seen: Seen, whole: str, function: str, parameter: str) -> Answer:
     package = package_in(seen)
-    called = f"{function}()" if function else "the function"
+    called = f"{whole}()" if whole else "The function"
     first, last = known_releases()
     if name_spans(function, "flash_attn.flash_attn_interface"):
         cause = (
@@ -95,23 +96,27 @@ def missing_attribute(seen: Seen) -> Answer:
     detail = seen.mention.detail
     name = detail.get("name", "") or detail.get("attribute", "") or detail.get("function", "")
     module = detail.get("module", "")
-    if "circular import" in seen.mention.line or "unknown location" in seen.mention.line:
+    if detail.get("sort") == "operator":
+        from fa_forensics.why.call_text import operator_missing
+
+        return operator_missing(seen)
+    if detail.get("partly") or "unknown location" in seen.mention.line:
         return _shadowed(seen, name, module)
     if _is_flash(module, seen):
         spans = _spans(name, module)
         if spans:
             return _flash_name(seen, name, module, spans)
     package = package_in(seen) or (module.split(".")[0].replace("_", "-") if module else None)
-    where = f"{module} " if module else "the module "
+    where = f"The module {module}" if module else "The module"
     cause = (
-        f"{where}is there but has no {name or 'such name'}: its caller was written for another "
+        f"{where} is there but has no {name or 'such name'}: its caller was written for another "
         "release of it, or another file of that name is imported in its place."
     )
     helps = [f"{seen.pip} show {package}"] if package else []
     if module:
         helps.append(_where(seen, module.split(".")[0]))
     return seen.answer(
-        KIND, CODE, cause[0].upper() + cause[1:], owner=package, direction="none",
+        KIND, CODE, cause, owner=package, direction="none",
         confidence="medium", help=tuple(helps),
         notes=("The command that prints a path shows which file is imported.",) if module else (),
     )  # fmt: skip

@@ -210,7 +210,8 @@ def crash(seen: Seen) -> Answer:
         from fa_forensics.why.python_text import pybind_crash
 
         return pybind_crash(seen)
-    what = "aborted" if re.search(r"abort|SIGABRT", seen.mention.line, re.IGNORECASE) else "crashed"
+    aborted = re.search(r"abort|terminate|free|malloc|corrupt", seen.mention.line, re.IGNORECASE)
+    what = "aborted" if aborted else "crashed"
     name = package or "an extension"
     cause = (
         f"The process {what} without the loader naming anything missing. A build for another torch "
@@ -218,6 +219,13 @@ def crash(seen: Seen) -> Answer:
         "a fault of its own in the program. The first command tells which build "
         f"{name if package else 'the extension'} is."
     )
+    thrown = seen.mention.detail.get("thrown")
+    if thrown:
+        cause = (
+            f'A C++ exception that nobody caught ended the process ("{thrown[:160]}"); the loader '
+            "named nothing missing. Its text says what failed; a build for another torch minor "
+            "release, whose classes are laid out otherwise, fits too."
+        )
     notes = [
         "That all symbols are found does not mean that a file fits: names stay where layouts "
         "change.",

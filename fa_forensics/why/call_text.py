@@ -53,7 +53,7 @@ def wrong_arguments(seen: Seen) -> Answer:
     detail = seen.mention.detail
     function = detail.get("function", "").rpartition(".")[2]
     package = package_in(seen)
-    called = f"{function}()" if function else "the function"
+    called = f"{function}()" if function else "The function"
     cause = (
         f"{called} is there with other parameters than its caller passes: caller and callee are of "
         "different releases. Which of the two is the older one, the text does not say."
@@ -71,7 +71,7 @@ def wrong_arguments(seen: Seen) -> Answer:
         notes.append(f"flash-attn {version} has {function}({', '.join(known)}).")
     helps = [f"{seen.pip} show {package}"] if package else [f"{seen.pip} check"]
     return seen.answer(
-        "api-change", "FA881", cause[0].upper() + cause[1:], owner=package, direction="none",
+        "api-change", "FA881", cause, owner=package, direction="none",
         confidence="medium", help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
 
@@ -80,6 +80,8 @@ def operator_missing(seen: Seen) -> Answer:
     """``operator torchvision::nms does not exist``: the library that registers it did not load."""
     detail = seen.mention.detail
     operator = detail.get("operator", "")
+    if not operator and detail.get("name"):
+        operator = "::".join(filter(None, (detail.get("module"), detail["name"])))
     space = operator.split("::")[0] or detail.get("module", "")
     package = package_in(seen) or (space if space and not space.startswith("_") else None)
     name = package or "the extension"

@@ -171,10 +171,10 @@ def _torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
             "is not the cause."
         )
     notes: list[str] = []
-    newest = max(
-        (parsed.capability for a in archs or () if (parsed := parse_arch(a))), default=None
-    )
-    old = newest is not None and gpu.capability < newest
+    parsed = [parse_arch(arch) for arch in archs or ()]
+    newest = max((arch.capability for arch in parsed if arch), default=None)
+    # torch names the least capability that it takes for a GPU that is older than that.
+    old = "least" in seen.mention.detail or (newest is not None and gpu.capability < newest)
     if family is not None and old:
         notes.append(_old_gpu(gpu))
     elif family is not None:
@@ -225,20 +225,21 @@ def _install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
         return ()
     from fa_forensics.why.history import order_key
 
-    having: list[str] = []
+    having = []
     for build in atlas.builds(seen.place.machine):
         archs = torch_archs(build.release, build.cuda) if build.cuda else None
-        # Where no torch is told, one that the drivers of the day before CUDA 13 can run.
-        modest = seen.torch is not None or not having or build.cuda_major == 12
-        if archs is not None and _covers(archs, gpu) and modest:
-            having.append(build.release)
+        if archs is not None and _covers(archs, gpu):
+            having.append(build)
     if not having:
         return ()
     if seen.torch is None:
-        release = having[-1]
+        # CUDA 13 takes a new driver; without a word about the torch in use, the step before.
+        modest = [build for build in having if build.cuda_major and build.cuda_major <= 12]
+        release = (modest or having)[-1].release
     else:
-        later = [r for r in having if order_key(r) >= order_key(seen.torch.split("+")[0])]
-        release = later[0] if later else having[-1]
+        own = order_key(seen.torch.split("+")[0])
+        later = [build for build in having if order_key(build.release) >= own]
+        release = (later[0] if later else having[-1]).release
     return (f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',)
 
 

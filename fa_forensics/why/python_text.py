@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
+from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.report import Answer
 from fa_forensics.why.clues import distribution_of, installed, jobs_of, raw_python, version_of
 from fa_forensics.why.seen import Answerer, Seen
@@ -27,6 +28,9 @@ def no_module(seen: Seen) -> Answer:
         answer = missing_submodule(seen, module)
         if answer is not None:
             return answer
+    extra = extra_folder(module)
+    if extra is not None:
+        return _extra(seen, module, extra)
     row = _row(module)
     package = str(row["distribution"]) if row else module.split(".")[0].replace("_", "-")
     compiled = module.split(".")[-1] in (row["modules"] if row else ()) or "._C" in module  # type: ignore[operator]
@@ -36,6 +40,25 @@ def no_module(seen: Seen) -> Answer:
     if files:
         return _other_tag(seen, module, package, row, files)
     return _absent(seen, module, package, row)
+
+
+def _extra(seen: Seen, module: str, folder: str) -> Answer:
+    """A CUDA extension of flash-attn's repository that its wheel does not hold."""
+    version = version_of(seen, "flash-attn")
+    tag = f"@v{version.split('+')[0]}" if version else ""
+    cause = (
+        f"{module} is a separate CUDA extension of flash-attn's repository ({folder}); neither the "
+        "wheel nor the source distribution of flash-attn holds it, so it is to be built by itself."
+    )
+    url = f"git+https://github.com/Dao-AILab/flash-attention{tag}#subdirectory={folder}"
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner="flash-attn", direction="none", confidence="high",
+        help=(f'MAX_JOBS={jobs_of(seen) or 4} {seen.pip} install --no-build-isolation "{url}"',),
+        notes=(
+            "Newer releases of flash-attn do much of it in Triton, without such an extension: the "
+            "release of what imports it decides.",
+        ),
+    )  # fmt: skip
 
 
 def _row(module: str) -> Mapping[str, object] | None:

@@ -95,7 +95,8 @@ def majors_differ(seen: Seen) -> Answer:
     """torchvision's own check: it and torch are built with different CUDA major versions."""
     detail = seen.mention.detail
     package = detail.get("package") or package_in(seen) or "torchvision"
-    theirs, mine = detail.get("package_cuda"), detail.get("torch_cuda") or seen.torch_cuda
+    theirs = (detail.get("package_cuda") or "").rstrip(".")
+    mine = (detail.get("torch_cuda") or "").rstrip(".") or seen.torch_cuda
     cause = f"{package} and torch are built with different CUDA major versions"
     if theirs and mine:
         cause += f": {package} with {theirs}, torch with {mine}"

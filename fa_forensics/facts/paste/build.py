@@ -103,23 +103,30 @@ def _when_linking(line: Line, match: re.Match[str]) -> Claim | None:
 
 
 def _cannot_find(line: Line, match: re.Match[str]) -> Mention:
-    library = f"lib{match['library']}.so"
+    name = match["library"].lstrip(":").rstrip(":.")
+    library = name if ".so" in name or name.endswith(".a") else f"lib{name}.so"
     return line.mention(
         "jit-build-failed",
         match.start(),
         library=library,
-        detail={"reason": "library not found", "flag": f"-l{match['library']}"},
+        detail={"reason": "library not found", "flag": f"-l{name}"},
     )
 
 
 def _of_checks() -> tuple[Recogniser, ...]:
     return (
-        plain(
-            "build-cuda-mismatch",
+        by_pattern(
             ("mismatches the version that was used",),
             r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was "
-            r"used to compile"
-            r"\s+PyTorch \((?P<torch_cuda>[\d.]{1,10})\)",
+            r"used to compile",
+            _toolkit_mismatch,
+        ),
+        plain(
+            "build-cuda-mismatch",
+            ("version used to compile pytorch binaries",),
+            r"does not match the version used to compile Pytorch binaries"
+            r"(?:\.\s{1,4}Pytorch binaries were compiled with Cuda "
+            r"(?P<torch_cuda>\d{1,2}\.\d{1,2}))?",
         ),
         plain(
             "build-cuda-mismatch",
@@ -156,6 +163,14 @@ def _of_checks() -> tuple[Recogniser, ...]:
             r"|requires at least (?:g\+\+|gcc) (?P<least>[\d.]{1,6}))",
         ),
     )  # fmt: skip
+
+
+def _toolkit_mismatch(line: Line, match: re.Match[str]) -> Mention:
+    """torch breaks this sentence before its own version, which stands on the next line."""
+    texts = (line.body[match.end() :], *(below.body for below in line.below(1)))
+    found = re.search(r"PyTorch \(([\d.]{1,10})\)", " ".join(texts))
+    detail = {"toolkit": match["toolkit"], "torch_cuda": found[1] if found else ""}
+    return line.mention("build-cuda-mismatch", match.start(), detail=detail)
 
 
 def _of_compilers() -> tuple[Recogniser, ...]:

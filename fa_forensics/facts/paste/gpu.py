@@ -90,6 +90,16 @@ def _of_capability() -> tuple[Recogniser, ...]:
             _called("ampere-only"),
         ),
         by_pattern(
+            ("expected is_sm",),
+            r"Expected is_sm\d\w{0,2}(?: (?:\|\||or) is_sm\d\w{0,2}){0,6} to be true",
+            _called("ampere-only"),
+        ),
+        by_pattern(
+            ("unsupported compute capability. supported",),
+            r"Unsupported compute capability\. Supported: [\dx., ]{3,80}",
+            _called("ampere-only"),
+        ),
+        by_pattern(
             ("flashattention", "flash attention", "flash_attn", "flash-attn"),
             r"Flash\s?Attention(?:-?\d)?(?: forward| backward)? (?:only supports?|requires|needs"
             r"|is only supported on|"

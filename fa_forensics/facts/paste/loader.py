@@ -285,7 +285,11 @@ def _of_libraries() -> tuple[Recogniser, ...]:
 
 def _of_files() -> tuple[Recogniser, ...]:
     return (
-        _phrase("static-tls", "cannot allocate memory in static TLS block"),
+        _phrase(
+            "static-tls",
+            "cannot allocate memory in static TLS block",
+            "cannot load any more object with static TLS",
+        ),
         _phrase(
             "exec-stack",
             "cannot enable executable stack as shared object requires",
