@@ -15,8 +15,8 @@ from fa_forensics.report import Answer
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.commands import (
     inspect_command,
-    list_wheels,
     install,
+    list_wheels,
     needed_libraries,
     without_path,
 )
