@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.paste.lines import Source
@@ -28,12 +28,12 @@ _PACKAGE = re.compile(
     r"(?:Building wheel for|Failed to build|Collecting)\s+['\"]?([A-Za-z][\w.-]{1,60})"
 )
 
-Places = Callable[[str], Iterable[int]]
+Places = Callable[[str], Sequence[int]]
 
 
 def is_build(places: Places) -> bool:
     """Whether a package is being built in this text."""
-    return any(next(iter(places(word)), None) is not None for word in BUILDING)
+    return any(places(word) for word in BUILDING)
 
 
 def isolation(source: Source, places: Places) -> tuple[Mention, ...]:

@@ -9,12 +9,13 @@ from fa_forensics.facts.paste import banners, build, gpu, loader, pip_log, pytho
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention, Paste
 from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
+from fa_forensics.facts.paste.places import Places
 from fa_forensics.facts.paste.recogniser import Claim, Reader, Recogniser
 from fa_forensics.facts.paste.unescape import unescape
 from fa_forensics.facts.paste.versions import read_places, read_versions
 
-#: How often one sign is followed up, and how many lines are read at all.
-PER_SIGN, MOST_LINES = 1_500, 4_000
+#: How many lines are read for failures at all.
+MOST_LINES = 4_000
 
 
 def read_paste(text: str) -> Paste:
@@ -25,11 +26,11 @@ def read_paste(text: str) -> Paste:
     """
     printed, truncated = unescape(text)
     source = Source(printed)
-    places = _Places(source.lower)
+    places = Places(source.lower)
     found = [*_mentions(source, places), *pip_log.isolation(source, places)]
     found = pip_log.in_builds(found, source, places)
     found += tools.nm_lines(source)
-    if all(mention.what in LISTINGS for mention in found):
+    if not any(m.symbol or m.what not in LISTINGS for m in found):
         found += tools.bare_symbols(source)
     versions, lines = read_versions(source, places)
     isolated = next((m for m in found if m.what == "build-isolation"), None)
@@ -37,32 +38,6 @@ def read_paste(text: str) -> Paste:
         versions = {**versions, "build_torch": isolated.detail["torch"]}
         lines = {**lines, "build_torch": isolated.number}
     return Paste(first_cause_first(found), versions, lines, read_places(source, places), truncated)
-
-
-class _Places:
-    """Where a small-letter word stands in a text, each looked up once."""
-
-    __slots__ = ("_ascii_only", "_found", "_text")
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._ascii_only = text.isascii()
-        self._found: dict[str, list[int]] = {}
-
-    def __call__(self, word: str) -> list[int]:
-        found = self._found.get(word)
-        if found is None:
-            found = [] if self._ascii_only and not word.isascii() else self._search(word)
-            self._found[word] = found
-        return found
-
-    def _search(self, word: str) -> list[int]:
-        found: list[int] = []
-        at = self._text.find(word)
-        while at >= 0 and len(found) < PER_SIGN:
-            found.append(at)
-            at = self._text.find(word, at + len(word))
-        return found
 
 
 @lru_cache(maxsize=1)
@@ -78,7 +53,7 @@ def _recognisers() -> tuple[Recogniser, ...]:
     )
 
 
-def _mentions(source: Source, places: _Places) -> Iterator[Mention]:
+def _mentions(source: Source, places: Places) -> Iterator[Mention]:
     table = _recognisers()
     hits = sorted(
         {

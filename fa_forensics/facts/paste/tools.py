@@ -170,8 +170,9 @@ def bare_symbols(source: Source) -> Iterator[Mention]:
     For texts in which no failure was found.
     """
     seen: set[str] = set()
-    at = source.text.find("_Z")
-    while at >= 0 and len(seen) < MOST_BARE:
+    at, tries = source.text.find("_Z"), 0
+    while at >= 0 and len(seen) < MOST_BARE and tries < 3 * MOST_LINES:
+        tries += 1
         line = source.line_at(at)
         for match in _ANY_MANGLED.finditer(line.body):
             symbol = symbol_at(line, match.start())

@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 
 #: No more than this of a text is read (characters): its beginning and its end.
-MAX_TEXT = 16 << 20
+MAX_TEXT = 6 << 20
 #: How much of a longer text's end is read (characters).
-TAIL = 4 << 20
+TAIL = 2 << 20
+
+#: No more than this of what is no text.
+MAX_BINARY = 1 << 20
 
 #: Ends a line inside one line of the paste: a carriage return, or a line break written as \n.
 SOFT = "\x1f"
 
 _HARD_TO_SEE = dict.fromkeys(
-    (0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF, 0x00AD, 0x202A, 0x202C), None
+    (0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF, 0x00AD, 0x202A, 0x202C), ""
 )
-_LOOKALIKES: dict[int, str | None] = {
+_LOOKALIKES: dict[int, str] = {
     **{0xFF01 + n: chr(0x21 + n) for n in range(94)},  # fullwidth forms of ASCII
     **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032, 0x00B4), "'"),
     **dict.fromkeys((0x201C, 0x201D, 0x201E, 0x2033, 0x300C, 0x300D, 0x300E, 0x300F), '"'),
@@ -41,6 +44,7 @@ _MISREAD = {
     "\xe2\u20ac\xa6": "...", "\xc2\xa0": " ",
 }  # fmt: skip
 
+_LOOKALIKE = re.compile("[" + re.escape("".join(map(chr, _LOOKALIKES))) + "]")
 _COLOUR = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\\e|\^\[)"
     r"(?:\[[0-9;:?]{0,30}[ -/]{0,3}[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|[()][A-B0-2])"
@@ -52,17 +56,51 @@ _TAG = re.compile(
     r"(?:\s[^<>\n]{0,300})?/?>",
     re.IGNORECASE,
 )
-_ENTITIES = (
-    ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&#39;", "'"), ("&#x27;", "'"),
-    ("&#039;", "'"), ("&apos;", "'"), ("&#96;", "`"), ("&#x60;", "`"), ("&nbsp;", " "),
-    ("&#x2F;", "/"), ("&#47;", "/"), ("&#34;", '"'), ("&#58;", ":"), ("&lsquo;", "'"),
-    ("&rsquo;", "'"), ("&amp;", "&"),
-)  # fmt: skip
+_ENTITIES = {
+    "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&#039;": "'",
+    "&apos;": "'", "&#96;": "`", "&#x60;": "`", "&nbsp;": " ", "&#x2F;": "/", "&#47;": "/",
+    "&#34;": '"', "&#58;": ":", "&lsquo;": "'", "&rsquo;": "'", "&amp;": "&",
+}  # fmt: skip
+_ENTITY = re.compile("|".join(map(re.escape, _ENTITIES)))
 _PERCENT = re.compile(r"%(?:20|3[aA]|0[aA])")
-_ENCODED = (
-    "20", "3A", "2F", "27", "22", "60", "0A", "0D", "2C", "28", "29", "5B", "5D", "3C", "3E",
-    "40", "2B", "5F", "3D", "26", "3B", "23", "7B", "7D", "5C", "09", "2E", "2D", "7C",
-)  # fmt: skip
+_ENCODED_ONE = re.compile(r"%([0-9a-fA-F]{2})")
+_ENCODED = {
+    code: SOFT if code in ("0A", "0D") else chr(int(code, 16))
+    for code in [
+        "20",
+        "3A",
+        "2F",
+        "27",
+        "22",
+        "60",
+        "0A",
+        "0D",
+        "2C",
+        "28",
+        "29",
+        "5B",
+        "5D",
+        "3C",
+        "3E",
+        "40",
+        "2B",
+        "5F",
+        "3D",
+        "26",
+        "3B",
+        "23",
+        "7B",
+        "7D",
+        "5C",
+        "09",
+        "2E",
+        "2D",
+        "7C",
+    ]
+}
+#: With more escapes than this each sort is replaced at once, which costs the same for any number.
+MANY = 50_000
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffd]")
 #: A line break that JSON or repr() wrote as two characters. C:\new has none.
 _WRITTEN_BREAK = re.compile(r"(?<!\\)\\n(?![a-z_])")
 
@@ -73,14 +111,17 @@ def unescape(text: str) -> tuple[str, str | None]:
     Lines stay lines: what becomes a line break on the way becomes ``SOFT``, so that the
     number of a line is its number in the paste.
     """
+    if text.count("\0", 0, 1_000) * 3 > len(text[:1_000]):
+        text = text.replace("\0", "")  # UTF-16, as PowerShell writes it, read byte by byte
     text, truncated = _bounded(text)
     text = text.replace("\r\n", "\n").replace(SOFT, " ").replace("\0", " ")
     if "\r" in text:
         text = text.replace("\r", SOFT)
     if not text.isascii():
-        for misread, meant in _MISREAD.items():
-            text = text.replace(misread, meant)
-        text = text.translate(_LOOKALIKES)
+        if "\xe2\u20ac" in text or "\xc2\xa0" in text:
+            for misread, meant in _MISREAD.items():
+                text = text.replace(misread, meant)
+        text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[ord(match[0])], text)
     if "\x1b" in text or "\\u001b" in text or "\\x1b" in text or "\\033" in text or "^[[" in text:
         text = _COLOUR.sub("", text)
     text = _COLOUR_REST.sub("", text)
@@ -95,17 +136,25 @@ def unescape(text: str) -> tuple[str, str | None]:
 
 
 def _bounded(text: str) -> tuple[str, str | None]:
-    if len(text) <= MAX_TEXT:
+    most, tail = MAX_TEXT, TAIL
+    if _is_binary(text):
+        most, tail = MAX_BINARY, MAX_BINARY // 4
+    if len(text) <= most:
         return text, None
-    head = MAX_TEXT - TAIL
-    left_out = len(text) - MAX_TEXT
+    head = most - tail
     # The line numbers of the end are those of the paste.
-    gap = "\n" * text.count("\n", head, len(text) - TAIL)
+    gap = "\n" * min(most, text.count("\n", head, len(text) - tail))
     why = (
-        f"the text has {len(text):,} characters: {left_out:,} in its middle were not read "
+        f"the text has {len(text):,} characters: {len(text) - most:,} in its middle were not read "
         f"(from character {head:,} on)"
     )
-    return text[:head] + "\n" + gap[:MAX_TEXT] + text[-TAIL:], why
+    return text[:head] + "\n" + gap + text[-tail:], why
+
+
+def _is_binary(text: str) -> bool:
+    """Whether a text is no text: every tenth of its first characters is a control character."""
+    sample = text[: 1 << 16]
+    return 10 * len(_CONTROL.findall(sample)) > len(sample)
 
 
 def _without_percent(text: str) -> str:
@@ -115,20 +164,21 @@ def _without_percent(text: str) -> str:
             if "%2520" not in text:
                 return text
             text = text.replace("%25", "%")
-        for code in _ENCODED:
-            character = chr(int(code, 16))
-            if character in "\n\r":
-                character = SOFT
-            text = text.replace("%" + code, character)
-            if not code.isdigit():
-                text = text.replace("%" + code.lower(), character)
+        if text.count("%") > MANY:
+            for code, character in _ENCODED.items():
+                text = text.replace("%" + code, character)
+        else:
+            text = _ENCODED_ONE.sub(lambda match: _ENCODED.get(match[1].upper(), match[0]), text)
     return text
 
 
 def _without_html(text: str) -> str:
     if "&" in text:
-        for entity, character in _ENTITIES:
-            text = text.replace(entity, character)
+        if text.count("&") > MANY:
+            for entity, character in _ENTITIES.items():
+                text = text.replace(entity, character)
+        else:
+            text = _ENTITY.sub(lambda match: _ENTITIES[match[0]], text)
     if "</" in text or "<br" in text:
         text = _TAG.sub("", text)
     return text

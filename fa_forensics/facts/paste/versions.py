@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.versions_table import (
@@ -18,12 +18,12 @@ from fa_forensics.facts.paste.versions_table import (
 )
 
 #: How often a word that a version stands behind is followed up.
-PER_SIGN = 400
+PER_SIGN = 300
 MOST_PLACES = 20
 
 
 def read_versions(
-    source: Source, places: Callable[[str], Iterable[int]]
+    source: Source, places: Callable[[str], Sequence[int]]
 ) -> tuple[Mapping[str, str], Mapping[str, int]]:
     """(what the text names, the line of each); ``places`` finds a small-letter word."""
     best: dict[str, tuple[int, int, str]] = {}
@@ -34,7 +34,7 @@ def read_versions(
             best[key] = (sort, number, text)
 
     for rule in rules():
-        for place in places(rule.sign):
+        for place in places(rule.sign)[:PER_SIGN]:
             line = source.line_at(place)
             match = rule.pattern.search(line.body) or rule.pattern.search(line.raw)
             if match is None:
@@ -43,11 +43,9 @@ def read_versions(
                 continue
             text = match[1].strip(" .,;'\"`)*|")
             if text:
-                offer(
-                    rule.key, rule.sort, line.number, rule.convert(text) if rule.convert else text
-                )
-            if rule.sort < PROSE:
-                break
+                text = rule.convert(text) if rule.convert else text
+                offer(rule.key, rule.sort, line.number, text)
+                break  # of one rule the first counts
     _packages(source, places, offer)
     _environment(source, places, offer)
     _derived(offer, best)
@@ -78,7 +76,7 @@ def _on_next_line(rule: Rule, line: Line) -> re.Match[str] | None:
 
 def _packages(
     source: Source,
-    places: Callable[[str], Iterable[int]],
+    places: Callable[[str], Sequence[int]],
     offer: Callable[[str, int, int, str], None],
 ) -> None:
     pattern = re.compile(
@@ -89,7 +87,7 @@ def _packages(
     )
     for package in PACKAGES:
         for spelling in {package, package.replace("-", "_")}:
-            for place in places(spelling):
+            for place in places(spelling)[:PER_SIGN]:
                 line = source.line_at(place)
                 for match in _near(pattern, line, place, spelling):
                     key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
@@ -133,14 +131,14 @@ _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "p
 
 def _environment(
     source: Source,
-    places: Callable[[str], Iterable[int]],
+    places: Callable[[str], Sequence[int]],
     offer: Callable[[str, int, int, str], None],
 ) -> None:
     for name in _ENV:
         pattern = re.compile(
             rf"\b{name}['\"\]]{{0,3}}\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{{1,500}})", re.IGNORECASE
         )
-        for place in places(name):
+        for place in places(name)[:PER_SIGN]:
             line = source.line_at(place)
             match = pattern.search(line.body)
             if match is not None:
@@ -170,7 +168,7 @@ def _derived(
             offer("machine", known[0], known[1], machine[0])
 
 
-def read_places(source: Source, places: Callable[[str], Iterable[int]]) -> tuple[str, ...]:
+def read_places(source: Source, places: Callable[[str], Sequence[int]]) -> tuple[str, ...]:
     """The site-packages directories that a text names, in its order."""
     pattern = re.compile(r"[^\s\"'`:(),;=<>\[\]]{1,300}(?:site|dist)-packages")
     found: dict[str, None] = {}

@@ -1,0 +1,94 @@
+"""Where the words that give a failure away stand in a text.
+
+There are hundreds of such words, and a text may have ten megabytes. Many share a stem
+("undefined symbol", "undefined reference"): each stem is searched for once, and the words are
+compared only where their stem stands.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+#: How often one word is followed up.
+PER_WORD = 1_500
+#: A stem that stands once in so many characters or more often saves nothing: searching for each
+#: of its words costs a nanosecond a character, looking at one place of the stem a few hundred.
+PER_STEM = 400
+#: Parts of many words; each at least five characters long, since short ones stand everywhere.
+STEMS = (
+    "version", "nvidia", "error", "torch", "build", "segment", "cannot ", "python", "valid",
+    "compil", "flash", "argument", "failed", "kernel", "file ", "elfclass", "support", "found",
+    "defined ", "signal ", "require", "format", "glibc", "exit code", "library", "load", "triton",
+    "lnk", "xformers", "sglang", "driver", "exllama", "registered", "mamba", "conv1d", "module ",
+    "cuda_", "winerror", "missing", "sparse", "cublas", "cudnn", "symbol", "import", "device",
+)  # fmt: skip
+
+
+class Places:
+    """Where a small-letter word stands in a text, each looked up once."""
+
+    __slots__ = ("_ascii_only", "_found", "_letters", "_stems", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ascii_only = text.isascii()
+        self._found: dict[str, list[int]] = {}
+        self._stems: dict[str, list[int] | None] = {}
+        self._letters: dict[str, bool] = {}
+
+    def __call__(self, word: str) -> list[int]:
+        """The first places of a word, in their order."""
+        found = self._found.get(word)
+        if found is None:
+            found = self._look_up(word)
+            self._found[word] = found
+        return found
+
+    def _look_up(self, word: str) -> list[int]:
+        if not word.isascii() and not self._could_hold(word):
+            return []
+        stem = stem_of(word)
+        if stem:
+            at = word.index(stem)
+            stems = self._stem(stem)
+            if stems is not None:
+                text = self._text
+                return [
+                    place - at
+                    for place in stems
+                    if place >= at and text.startswith(word, place - at)
+                ][:PER_WORD]
+        return self._search(word, PER_WORD)
+
+    def _stem(self, stem: str) -> list[int] | None:
+        if stem not in self._stems:
+            most = 200 + len(self._text) // PER_STEM
+            found = self._search(stem, most)
+            self._stems[stem] = found if len(found) < most else None
+        return self._stems[stem]
+
+    def _search(self, word: str, most: int) -> list[int]:
+        found: list[int] = []
+        find = self._text.find
+        at = find(word)
+        while at >= 0 and len(found) < most:
+            found.append(at)
+            at = find(word, at + len(word))
+        return found
+
+    def _could_hold(self, word: str) -> bool:
+        """Whether the letters of a foreign word stand in the text at all: a quick look."""
+        if self._ascii_only:
+            return False
+        for letter in [letter for letter in word if not letter.isascii()][:3]:
+            if letter not in self._letters:
+                self._letters[letter] = letter in self._text
+            if not self._letters[letter]:
+                return False
+        return True
+
+
+@lru_cache(maxsize=4_096)
+def stem_of(word: str) -> str:
+    """The longest stem in a word, "" when it has none."""
+    return max((stem for stem in STEMS if stem in word), key=len, default="")
