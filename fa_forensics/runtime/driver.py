@@ -50,6 +50,7 @@ def _known(name: str) -> tuple[Gpu, ...]:
 def driver_lines(
     environment: Environment, driver: DriverFacts, files: DriverFiles, problem: str | None
 ) -> Iterator[Line]:
+    """The driver, held against torch's CUDA; ``problem`` is why NVML did not say all."""
     facts = {
         "version": driver.version,
         "cuda": None if driver.cuda is None else cuda_text(driver.cuda),
