@@ -100,31 +100,38 @@ def wrong_class(seen: Seen) -> Answer:
 def static_tls(seen: Seen) -> Answer:
     """``cannot allocate memory in static TLS block``: not a matter of memory."""
     path = _path(seen)
-    name = base(path) or "the library"
+    name = base(path)
     cause = (
-        f"{name} keeps thread-local variables in the block that is sized when the process starts, "
-        "and what is left of that block does not hold them: too much was loaded before it. It is "
-        "not a lack of memory."
+        f"{name or 'The library'} keeps thread-local variables in the block that is sized when the "
+        "process starts, and what is left of that block does not hold them: too much was loaded "
+        "before it. It is not a lack of memory."
     )
-    loading = _quoted(path) if path else "LIBRARY"
-    notes = [
-        f"What helps is to load {name} earlier: import the package that needs it, or torch, before "
-        "all others. The first command tries that library first.",
-        "The second makes the block larger (glibc 2.32 and later); it must be set before the "
-        "process starts. A Jupyter kernel does not read the shell's settings: put it under "
-        '"env" of its kernel.json.',
-    ]
-    first = (
-        f"{seen.python} -c 'import ctypes; ctypes.CDLL({_python_text(loading)}, "
-        "ctypes.RTLD_GLOBAL); import torch'"
-    )
+    if "any more object" in seen.mention.line:
+        cause = (
+            "glibc before 2.22 takes a fixed number of libraries with such thread-local variables "
+            "into one process, and they are used up: too much was loaded before this one. It is "
+            "not a lack of memory."
+        )
+    first = f"{seen.python} -c 'import torch, MODULE'"
+    if path and "..." not in path:
+        first = (
+            f"{seen.python} -c 'import ctypes; ctypes.CDLL({_python_text(path)}, "
+            "ctypes.RTLD_GLOBAL); import torch'"
+        )
     second = (
         f"GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000 {seen.python} -c 'import torch'"
     )
+    notes = (
+        f"What helps is to load {name or 'that library'} earlier: import the package that needs "
+        "it, or torch, before all others, as the first command does.",
+        "The second makes the block larger (glibc 2.32 and later); it must be set before the "
+        "process starts. A Jupyter kernel does not read the shell's settings: put it under "
+        '"env" of its kernel.json.',
+    )
+    owner = owner_of_library(name) if name else None
     return seen.answer(
-        LOADER, "FA107", cause, owner=owner_of_library(name) or _owner(seen, path) or name,
-        direction="none",
-        confidence="high", help=(first, second), notes=tuple(notes),
+        LOADER, "FA107", cause, owner=owner or _owner(seen, path) or name or None,
+        direction="none", confidence="high", help=(first, second), notes=notes,
     )  # fmt: skip
 
 
@@ -249,8 +256,10 @@ def _quoted(path: str) -> str:
     return shlex.quote(path) if path and "..." not in path else "/path/to/the/file.so"
 
 
-def _python_text(word: str) -> str:
-    return f'"{word.strip(chr(39))}"'
+def _python_text(path: str) -> str:
+    """A path as a text of Python inside of single quotes of the shell."""
+    plain = re.fullmatch(r"[\w./+@~-]+", path)
+    return f'"{path}"' if plain else '"/path/to/the/library.so"'
 
 
 def _machine_in(name: str) -> str | None:

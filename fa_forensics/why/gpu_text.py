@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.drivers import parse_cuda
-from fa_forensics.facts.flash_limits import Limits
+from fa_forensics.facts.flash_limits import Limits, all_limits
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.report import Answer
@@ -265,7 +265,7 @@ def _build(seen: Seen, package: str | None) -> Build:
 def ampere_only(seen: Seen) -> Answer:
     """``FlashAttention only supports Ampere GPUs or newer.``: the package's own check."""
     package = package_in(seen) or "flash-attn"
-    rows = flash_rows(seen, package)
+    rows = _by_refusal(seen.mention.line) or flash_rows(seen, package)
     gpus = gpus_of(seen)[:1]
     if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
         return _refused(seen, gpus[0], package, rows)
@@ -288,6 +288,12 @@ def ampere_only(seen: Seen) -> Answer:
         confidence="medium" if gpus else "high",
         help=(f"{seen.python} {_TORCH_ARCHS}",), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _by_refusal(line: str) -> tuple[Limits, ...]:
+    """The rows whose own words a message has, where they are those of one generation."""
+    rows = tuple(row for row in all_limits() if row.refusal.rstrip(".") in line)
+    return rows if len({row.id for row in rows}) == 1 else ()
 
 
 def _gpus_words(row: Limits) -> str:
