@@ -117,7 +117,7 @@ def _judge(
     having = _of_this_cuda(history, wheel, place)
     first, last = having[0], having[-1]
     if wheel is None and not loaded and _in_all(history, first.distribution):
-        return _not_linked(title, history, place)
+        return _not_linked(title, history, first, symbol.version, place)
     since = f"{history.soname} has it since {first.distribution} {first.version}"
     if wheel is None and loaded:
         cause = f"{since}; {loaded[0].path} (found by {loaded[0].found_by}) is older than that."
@@ -147,13 +147,23 @@ def _in_all(history: CudaHistory, distribution: str) -> bool:
     return len(known) > 1 and history.of(distribution) == known
 
 
-def _not_linked(title: str, history: CudaHistory, place: Place) -> Judgement:
-    """A name that no version lacks: the library itself is not there for the file."""
+def _not_linked(
+    title: str, history: CudaHistory, first: LibraryRelease, version: str | None, place: Place
+) -> Judgement:
+    """A name that no version on record lacks: the library is not there, or is older than these."""
+    since = f"Every {history.soname} on record exports it, from {first.distribution} "
+    since += f"{first.version} on"
+    if version is not None:
+        cause = (
+            f"{since}, and the file asks for it in that library: the copy that is loaded is older "
+            "than all of these, most often one of a CUDA toolkit on LD_LIBRARY_PATH."
+        )
+        return Judgement(KIND, CODE, NEWER, cause, (_NO_TOOLKIT,), "medium")
     flag = re.sub(r"^lib(.+?)\.so.*", r"-l\1", history.soname)
     cause = (
-        f"Every {history.soname} on record exports it, so no version is too old: {title} is not "
-        f"loaded. The file does not list it among the libraries it needs (it was linked without "
-        f"{flag}) and counted on something else, often torch, to bring it along."
+        f"{since}, so no version of these is too old: {title} is not loaded. The file does not "
+        f"list it among the libraries it needs (it was linked without {flag}) and counted on "
+        "something else, often torch, to bring it along."
     )
     return Judgement(KIND, "FA210", NONE, cause, (), "high" if place.linker else "medium")
 

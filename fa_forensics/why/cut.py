@@ -33,7 +33,7 @@ def cut_answer(seen: Seen) -> Answer:
     names = [name for name, _ in found_names]
     owner = owner_of(start, None, demangle(names[0]) if names else scope_of(start)[0])
     if not names:
-        return _nothing_begins_so(seen, start, owner)
+        return _same_scope(seen, start, owner)
     rows = [
         Overload(name, demangle(name), releases, interval_of(seen, releases))
         for name, releases in found_names[:_SHOWN]
@@ -97,6 +97,30 @@ def scope_of(start: str) -> tuple[str, str]:
         parts.append(part)
         body = body[found.end() + length :]
     return "::".join([*parts, ""]), body
+
+
+def _same_scope(seen: Seen, start: str, owner: str) -> Answer:
+    """No name begins so: a letter is wrong, or what is there is enough to read the function."""
+    atlas = seen.tables.atlas
+    scope = scope_of(start)[0].rstrip(":")
+    rows_of_name = atlas.overloads(scope, seen.place.machine) if atlas and is_torch(owner) else ()
+    found = [row for row in rows_of_name if row.releases]
+    if not found:
+        return _nothing_begins_so(seen, start, owner)
+    rows = [
+        Overload(row.symbol, row.demangled, row.releases, interval_of(seen, row.releases))
+        for row in found[:_SHOWN]
+    ]
+    cause = (
+        f"The name is damaged or cut off. It is of {scope}, which torch exports with these "
+        f"parameters: {readable(rows[0].demangled)} (torch {rows[0].interval})"
+    )
+    cause += f" and {len(found) - 1} others." if len(found) > 1 else "."
+    return seen.answer(
+        "symbol-drift", "FA201", cause, symbol=start, demangled=scope, owner=owner,
+        overloads=tuple(rows), releases_looked_up=True, help=(seen.inspect_command(),),
+        confidence="low",
+    )  # fmt: skip
 
 
 def _nothing_begins_so(seen: Seen, start: str, owner: str) -> Answer:

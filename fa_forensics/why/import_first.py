@@ -55,6 +55,9 @@ def _first(seen: Seen, soname: str) -> Answer:
         "or put on a path; import torch first. Where that does not help, this Python has no torch, "
         "or one without that library."
     )
+    environment = seen.place.environment
+    if environment is not None and environment.torch is None and not seen.elsewhere:
+        cause += f" In {environment.prefix} there is no torch."
     return seen.answer(
         "import-order", "FA202", cause, owner=owner_of_library(soname), direction=NONE,
         confidence="high",
@@ -84,7 +87,7 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
     present = seen.place.present
     torch = present.text if present is not None else "the torch that is loaded"
     inside = present is not None and present.release in having
-    cause = f"Only torch {interval} have {soname}"
+    cause = f"Of torch's wheels on record only {interval} have {soname}"
     if inside:
         return _first(seen, soname)
     newer = present is None or order_key(present.version) > order_key(having[-1])

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.drivers import driver_table, parse_cuda
-from fa_forensics.facts.owner import PYTHON, is_rocm, title_of
+from fa_forensics.facts.owner import OWN, PYTHON, is_rocm, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.facts.system_names import driver_since, libstdcxx_since
-from fa_forensics.facts.system_releases import brings, gcc_of
+from fa_forensics.facts.system_releases import brings, family_of, gcc_of
 from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 
 _SMI = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
 _FINITE = re.compile(r"__\w+_finite")
+
+#: Owners with an answer of their own for names with a version.
+_OWN_ANSWER = ("libstdc++", "python", "libgcc_s")
 
 Known = tuple[Judgement, tuple[str, ...]]
 
@@ -37,9 +40,36 @@ def judge_known(
         return _rocm(owner, needed_by)
     if owner == "mkl":
         return _mkl(name)
+    if symbol.version is not None and family_of(symbol.version) == "GLIBC":
+        return _old_glibc(name, symbol.version)
+    if symbol.version is not None and owner not in _OWN_ANSWER:
+        return _other_version(owner, symbol.version, needed_by)
     if owner == "libc" and _FINITE.fullmatch(name):
         return _finite(name)
     return None
+
+
+def _old_glibc(name: str, version: str) -> Known:
+    first = brings(version)
+    cause = f"{name} came with {version}"
+    cause += f", {first}: the C library of this system is older." if first else "."
+    notes = (
+        "glibc belongs to the system and is not to be changed: a build of the file for this "
+        "system, or a system (a container) with that glibc, are the two ways.",
+    )
+    return Judgement("glibc", "FA203", NEWER, cause, notes), ("ldd --version | head -1",)
+
+
+def _other_version(owner: str, version: str, needed_by: Sequence[str]) -> Known:
+    """A name with the version of some library: which copy is loaded decides."""
+    whose = title_of(owner) if owner != OWN else "the library that has versions of that sort"
+    cause = (
+        f"The file asks for this name in the version {version} of {whose}: the copy that is loaded "
+        "does not define it. Where conda and the system, or two packages, each have one, the one "
+        "that was loaded first serves everybody."
+    )
+    commands = (needed_libraries(needed_by), "echo $LD_LIBRARY_PATH")
+    return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (), "medium"), commands
 
 
 def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 
+from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.owner import is_rocm, is_torch, owner_of_library, title_of
 from fa_forensics.facts.system_names import debian_package
 from fa_forensics.report import Answer
 from fa_forensics.why.commands import needed_libraries
+from fa_forensics.why.history import order_key
 from fa_forensics.why.import_first import torch_library
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen, package_of
@@ -76,9 +78,54 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         return _other_major(seen, soname, owner, major, torch_cuda or "")
     if seen.torch is not None and "+cpu" in seen.torch:
         return _cpu_torch(seen, soname, owner)
+    bringing = torches_bringing(seen, soname)
+    present = seen.place.present
+    if bringing and present is not None and present.release in _known(seen):
+        if present.release not in bringing:
+            return _other_torches(seen, soname, owner, bringing)
+        if major is None:
+            return _same_major(seen, soname, owner, (torch_cuda or "12").split(".")[0])
     if major is None or own is None:
-        return _major_alone(seen, soname, owner, major)
+        return _major_alone(seen, soname, owner, major, bringing)
     return _same_major(seen, soname, owner, major)
+
+
+def _known(seen: Seen) -> tuple[str, ...]:
+    atlas = seen.tables.atlas
+    return atlas.releases(seen.place.machine) if atlas is not None else ()
+
+
+def torches_bringing(seen: Seen, soname: str) -> tuple[str, ...]:
+    """The torch releases whose wheels bring a CUDA library along."""
+    from fa_forensics.atlas.brought import BroughtLibraries
+
+    atlas, libraries = seen.tables.atlas, seen.tables.libraries
+    if atlas is None or libraries is None:
+        return ()
+    found = []
+    for build in atlas.builds(seen.place.machine):
+        if build.cuda is not None:
+            brought = BroughtLibraries(build, build.cuda, libraries, "")
+            if brought.release_of(soname) is not None:
+                found.append(build.release)
+    return tuple(found)
+
+
+def _other_torches(seen: Seen, soname: str, owner: str | None, bringing: tuple[str, ...]) -> Answer:
+    """torch is there, and it is none of those that bring the library."""
+    present = seen.place.present
+    own = order_key(present.version) if present is not None else order_key("0.0")
+    newer = own < order_key(bringing[0])
+    span = interval_text(bringing, _known(seen))
+    cause = (
+        f"torch {span} bring {soname}; torch {seen.torch} brings another version of that library "
+        f"or none: {_needing(seen)} was built for {'a newer' if newer else 'another'} torch."
+    )
+    direction = NEWER if newer else OLDER if own > order_key(bringing[-1]) else UNKNOWN
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=direction, confidence="medium",
+        help=(*_rebuild(seen), seen.inspect_command()),
+    )  # fmt: skip
 
 
 def _other_major(seen: Seen, soname: str, owner: str | None, major: str, own: str) -> Answer:
@@ -117,7 +164,9 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
-def _major_alone(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer:
+def _major_alone(
+    seen: Seen, soname: str, owner: str | None, major: str | None, bringing: tuple[str, ...]
+) -> Answer:
     who = _needing(seen)
     of = f"a CUDA {major} build" if major else "built for CUDA"
     cause = f"{who[0].upper()}{who[1:]} is {of}: it needs {soname}, which is not found."
@@ -127,7 +176,15 @@ def _major_alone(seen: Seen, soname: str, owner: str | None, major: str | None) 
             f"the package for torch's CUDA has to replace this one), or it is one for CUDA {major} "
             "and was not imported first. The first command tells them apart."
         )
-    notes = [_ONE_RUNTIME]
+    elif bringing:
+        cause += (
+            " torch loads it itself where it brings it along: either torch was not imported first, "
+            "or this torch is another than the file was built for."
+        )
+    notes = [_ONE_RUNTIME] if major else []
+    if bringing:
+        span = interval_text(bringing, _known(seen))
+        notes.append(f"torch {span} for CUDA bring{'s' if len(bringing) == 1 else ''} {soname}.")
     toolkit = seen.versions.get("cuda")
     if toolkit and major and toolkit.split(".")[0].strip() != major:
         notes.append(

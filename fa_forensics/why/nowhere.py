@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.facts.demangle import qualified_name, readable
 from fa_forensics.facts.owner import STABLE
 from fa_forensics.why.history import History
@@ -16,6 +18,9 @@ from fa_forensics.why.judgement import (
     what_stands_instead,
 )
 from fa_forensics.why.place import Place
+
+#: Names of the parts that torch dropped before 1.12: TH and THC (C), Caffe2.
+_REMOVED = re.compile(r"THC?[A-Z_]\w*$|(?:\w+ for )?caffe2::")
 
 
 def unknown_name(question: Question, place: Place) -> Judgement:
@@ -40,6 +45,12 @@ def unknown_name(question: Question, place: Place) -> Judgement:
             f"{place.here} exports nothing of that name: the file was built against another "
             "release, or the name is misspelt."
         )
+    elif _REMOVED.match(question.name) or _REMOVED.match(question.demangled):
+        cause = (
+            f"No torch from {history.known[0]} to {history.known[-1]} exports it. It belongs to "
+            "the TH, THC or Caffe2 part that torch gave up: the file was built for an older torch."
+        )
+        return Judgement("symbol-drift", "FA201", OLDER, cause)
     else:
         cause = (
             f"No torch from {history.known[0]} to {history.known[-1]} exports it: the file was "

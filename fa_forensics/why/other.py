@@ -49,7 +49,7 @@ def other_answer(
     known = None
     if provider is None and name and not _known_here(owner, place):
         known = judge_known(symbol, name, owner, place, needed_by)
-    if owner == OWN and provider is None and name:
+    if owner == OWN and provider is None and name and known is None:
         from fa_forensics.why.own import judge_own
 
         judgement, commands = judge_own(symbol, name, place, needed_by)

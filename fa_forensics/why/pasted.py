@@ -20,6 +20,7 @@ MOST_ANSWERS = 5
 #: Lines that only tell something where no error stands in the text, and how many are looked at.
 LISTINGS = ("ldd-line", "nm-line", "readelf-line")
 MOST_LINES = 100
+_ONCE = ("FA202", "FA402")
 
 
 def answerers() -> Mapping[str, Answerer]:
@@ -86,11 +87,16 @@ def _from_listings(
     found: list[Answer] = []
     for mention in listed[:MOST_LINES]:
         answer = LINES[mention.what](Seen(mention, paste, place, tables, elsewhere))
-        if answer is not None:
+        # One line of a sort says what all others of it say: they are many.
+        if answer is not None and not (answer.code in _ONCE and _has_code(found, answer.code)):
             _add(found, answer)
         if len(found) == MOST_ANSWERS:
             break
     return found
+
+
+def _has_code(found: Sequence[Answer], code: str) -> bool:
+    return any(answer.code == code for answer in found)
 
 
 def _add(found: list[Answer], answer: Answer) -> None:

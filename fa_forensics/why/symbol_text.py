@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report import Answer
 from fa_forensics.why.banner_text import nameless
@@ -49,7 +50,8 @@ def _undemangled(seen: Seen, text: str) -> SymbolText | None:
     scope, rest = scope_of(name)
     if "::" not in scope.rstrip(":") or not rest.startswith("E") or len(rest) < 3:
         return None
-    return None if begins_a_name(seen, name) else SymbolText(name, scope.rstrip(":"), None)
+    known = is_torch(owner_of(name, None, scope.rstrip(":"))) or begins_a_name(seen, name)
+    return None if known else SymbolText(name, scope.rstrip(":"), None)
 
 
 def _unnamed(seen: Seen) -> Answer:

@@ -28,9 +28,12 @@ def linker_undefined(seen: Seen) -> Answer:
     everywhere = _in_every_torch(seen, answer)
     if everywhere:
         return _torch_not_on_the_line(seen, answer)
+    libraries = " ".join("-l" + name[3:].split(".so")[0] for name in libraries_of(answer.owner)[:1])
     note = (
         "This is the linker's message, so headers and libraries of two torches meet in the build: "
-        "the headers are of one, the libraries on the link line of another."
+        "the headers are of one, the libraries on the link line of another. Where it misses all of "
+        f"torch's names, the libraries are not on the link line ({libraries}); "
+        "torch.utils.cpp_extension puts them there."
     )
     return replace(answer, notes=(note, *answer.notes))
 
