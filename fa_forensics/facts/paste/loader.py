@@ -297,6 +297,7 @@ def _of_files() -> tuple[Recogniser, ...]:
         ),
         _phrase("invalid-elf", "invalid ELF header"),
         _phrase("file-too-short", "file too short"),
+        _phrase("file-too-short", "cannot read file data"),
         _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS32"),
         _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS64"),
         _phrase(

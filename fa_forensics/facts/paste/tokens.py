@@ -107,24 +107,29 @@ def _mangled(line: Line, match: re.Match[str]) -> Symbol:
 def _rejoined(line: Line, text: str) -> str:
     """A mangled name whose rest a terminal put onto the next lines.
 
-    The demangler tells where a name is whole. Where both the part and the sum are, the line's
-    width decides: terminals break lines at theirs.
+    All its lines but the last are as wide as the terminal. The demangler tells where a name is
+    whole. Where both a part and the sum are, the sum is meant if lines were broken at a width:
+    that of terminals, or that of the line above too.
     """
-    whole = is_whole(text)
-    if whole and len(line.raw) not in _WRAP_WIDTHS:
+    width = len(line.raw)
+    broken = width in _WRAP_WIDTHS or any(len(above.raw) == width for above in line.above(1))
+    joined, best = text, text if is_whole(text) else ""
+    if best and not broken:
         return text
-    joined, best = text, text if whole else ""
     for below in line.below(40):
-        if below.body[:1] in ("", "_") and below.body[:2] != "__" and _MANGLED.match(below.body):
-            break  # the next name of a list
-        match = _CONTINUATION.match(below.body)
-        if match is None or len(joined) > MAX_MANGLED:
+        body = below.body
+        match = _CONTINUATION.match(body)
+        if match is None or len(joined) > MAX_MANGLED or _MANGLED.match(body):
             break
+        rest = body[match.end() :].lstrip(",)'\"`. ")
+        if rest and not body.startswith((",", ")", "'", '"', "`"), match.end()):
+            break  # a word and more words: a sentence
         joined += match[0].rstrip(".")
         if is_whole(joined):
             best = joined
-        if match.end() < len(below.body) or (best == joined and len(below.raw) < 72):
+        if len(below.raw) != width:
             break
+        broken = True
     return best or text
 
 
