@@ -1,0 +1,118 @@
+"""``why`` on Python interfaces that another release has."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa_forensics.facts.flash_limits import parameter_since
+from fa_forensics.report import Answer
+from fa_forensics.why import explain
+
+KEYWORD = "TypeError: {}() got an unexpected keyword argument '{}'"
+
+
+def first(*lines: str) -> Answer:
+    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter", "since"),
+    [
+        ("flash_attn_func", "window_size", "2.3.0"),
+        ("flash_attn_func", "alibi_slopes", "2.4.0"),
+        ("flash_attn_varlen_func", "deterministic", "2.4.1"),
+        ("flash_attn_varlen_func", "block_table", "2.5.7"),
+        ("flash_attn_func", "softcap", "2.6.0"),
+    ],
+)
+def test_a_parameter_has_its_release(function: str, parameter: str, since: str) -> None:
+    assert parameter_since(function, parameter) == since
+    answer = first(KEYWORD.format(function, parameter))
+    assert (answer.kind, answer.code, answer.owner) == ("api-change", "FA881", "flash-attn")
+    assert since in answer.cause and answer.confidence == "high"
+    assert any(f"flash-attn>={since}" in command for command in answer.help)
+
+
+def test_the_installed_release_is_placed_before_or_after_it() -> None:
+    text = KEYWORD.format("flash_attn_func", "window_size")
+    older = first(text, "[pip3] flash-attn==2.2.1")
+    assert "2.2.1 is older" in older.cause and older.confidence == "high"
+    newer = first(text, "[pip3] flash-attn==2.8.3")
+    assert "another copy" in newer.cause and newer.confidence == "medium"
+    assert "find_spec" in newer.help[0]
+
+
+def test_a_parameter_that_no_release_has_is_not_pinned_on_one() -> None:
+    answer = first(KEYWORD.format("flash_attn_func", "s_aux"))
+    assert answer.confidence == "medium" and "No flash-attn" in answer.cause
+
+
+def test_a_function_of_another_package_is_told_without_a_guess() -> None:
+    answer = first(KEYWORD.format("LlamaAttention.forward", "cache_position"))
+    assert (answer.kind, answer.owner, answer.confidence) == ("api-change", None, "medium")
+    assert "does not say" in answer.cause
+
+
+def test_a_renamed_function_has_its_new_name() -> None:
+    answer = first(
+        "ImportError: cannot import name 'flash_attn_unpadded_func' from "
+        "'flash_attn.flash_attn_interface' (/x/site-packages/flash_attn/flash_attn_interface.py)"
+    )
+    assert (answer.kind, answer.owner, answer.confidence) == ("api-change", "flash-attn", "high")
+    assert "2.0.0" in answer.cause and "flash_attn_varlen_func" in answer.notes[0]
+
+
+def test_a_new_function_says_since_when() -> None:
+    answer = first(
+        "ImportError: cannot import name 'flash_attn_with_kvcache' from 'flash_attn' "
+        "(/x/site-packages/flash_attn/__init__.py)",
+        "[pip3] flash-attn==2.1.1",
+    )
+    assert "since 2.2.0" in answer.cause and "2.1.1 is older" in answer.cause
+
+
+def test_a_name_without_a_place_is_another_copy() -> None:
+    answer = first(
+        "ImportError: cannot import name 'flash_attn_func' from 'flash_attn' (unknown location)"
+    )
+    assert answer.confidence == "medium" and "find_spec" in answer.help[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("flash_attn.flash_attention", "no more from 2.0.5"),
+        ("flash_attn.ops.triton.rotary", "since 2.2.0"),
+    ],
+)
+def test_a_module_of_flash_attn_has_its_releases(module: str, words: str) -> None:
+    answer = first(f"ModuleNotFoundError: No module named '{module}'")
+    assert (answer.kind, answer.owner) == ("api-change", "flash-attn")
+    assert words in answer.cause
+
+
+def test_python_files_and_compiled_module_of_two_releases() -> None:
+    answer = first(
+        '  File "/x/site-packages/flash_attn/flash_attn_interface.py", line 48, in _forward',
+        "    out = flash_attn_cuda.varlen_fwd(",
+        "TypeError: varlen_fwd(): incompatible function arguments. The following argument types "
+        "are supported:",
+        "    1. (arg0: torch.Tensor, arg1: torch.Tensor) -> List[torch.Tensor]",
+        "Invoked with: tensor([[1.]], device='cuda:0'), None",
+    )
+    assert (answer.kind, answer.code, answer.owner) == ("api-change", "FA882", "flash-attn")
+    assert "find_spec" in answer.help[0] and "--force-reinstall" in answer.help[1]
+
+
+def test_an_operator_that_nobody_registered_is_a_library_that_did_not_load() -> None:
+    answer = first("RuntimeError: operator torchvision::nms does not exist")
+    assert (answer.kind, answer.owner, answer.confidence) == (
+        "wrong-torch", "torchvision", "medium",
+    )  # fmt: skip
+    other = first("AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'")
+    assert other.kind == "wrong-torch" and "_C::rms_norm" in other.cause
+
+
+def test_numpy_is_told_apart_from_torch() -> None:
+    answer = first("A module that was compiled using NumPy 1.x cannot be run in", "NumPy 2.0.1")
+    assert (answer.kind, answer.owner) == ("python-abi", "numpy")

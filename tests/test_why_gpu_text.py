@@ -1,0 +1,190 @@
+"""``why`` on texts about GPU code, the driver and FlashAttention's own checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa_forensics.report import Answer
+from fa_forensics.why import explain
+
+NO_KERNEL = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+
+
+def first(*lines: str) -> Answer:
+    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
+
+
+def said(answer: Answer) -> str:
+    return "\n".join((answer.cause, *answer.notes, *answer.help))
+
+
+def test_torch_is_named_before_the_extension_where_torch_itself_lacks_the_gpu() -> None:
+    answer = first(
+        '  File "/x/site-packages/flash_attn/flash_attn_interface.py", line 96, in _forward',
+        "    out, softmax_lse, S_dmask, rng_state = flash_attn_gpu.fwd(",
+        NO_KERNEL,
+        "PyTorch version: 2.4.0+cu121",
+        "CUDA used to build PyTorch: 12.1",
+        "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 5090",
+    )
+    assert (answer.kind, answer.code, answer.owner) == ("gpu-arch", "FA504", "torch")
+    assert "torch==2.8.0" in answer.help[0]
+
+
+def test_the_extension_is_named_where_torch_has_the_gpu() -> None:
+    answer = first(
+        '  File "/x/site-packages/mamba_ssm/ops/selective_scan_interface.py", line 42, in forward',
+        "    out, x, *rest = selective_scan_cuda.fwd(u, delta, A, B)",
+        NO_KERNEL,
+        "PyTorch version: 2.4.0+cu121",
+        "CUDA used to build PyTorch: 12.1",
+        "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 2080 Ti",
+    )
+    assert (answer.owner, answer.confidence) == ("mamba-ssm", "high")
+    assert answer.help[0].startswith("TORCH_CUDA_ARCH_LIST=7.5 MAMBA_FORCE_BUILD=TRUE")
+
+
+def test_without_a_gpu_both_causes_are_told_with_the_command_that_parts_them() -> None:
+    answer = first(NO_KERNEL)
+    assert (answer.kind, answer.owner, answer.confidence) == ("gpu-arch", None, "medium")
+    assert "get_arch_list" in answer.help[0] and "fa-forensics inspect" in answer.help[1]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "release", "accepted"),
+    [("Tesla T4", "2.5.8", "8.x"), ("NVIDIA GeForce RTX 5080", "2.7.2", "8.x, 9.0")],
+)
+def test_a_check_of_flash_attention_is_told_by_its_table(
+    gpu: str, release: str, accepted: str
+) -> None:
+    answer = first(
+        "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+        f"GPU models and configuration: GPU 0: {gpu}",
+        f"[pip3] flash-attn=={release}",
+    )
+    assert (answer.kind, answer.code, answer.owner) == ("gpu-arch", "FA507", "flash-attn")
+    assert accepted in answer.cause and release in answer.cause
+
+
+def test_a_gpu_that_a_later_release_takes_gets_that_release() -> None:
+    answer = first(
+        "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+        "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 5080",
+        "[pip3] flash-attn==2.7.2",
+    )
+    assert "2.7.3" in said(answer) and "FLASH_ATTN_CUDA_ARCHS=120" in answer.help[0]
+
+
+def test_flash_attention_1_is_known_by_its_own_words() -> None:
+    answer = first(
+        "RuntimeError: Expected is_sm90 || is_sm8x || is_sm75 to be true, but got false."
+    )
+    assert (answer.code, answer.owner) == ("FA507", "flash-attn")
+    assert "7.5, 8.x, 9.0" in answer.cause
+
+
+def test_an_old_gpu_is_sent_to_an_older_build_of_torch() -> None:
+    answer = first(
+        "Found GPU0 Tesla K80 which is of cuda capability 3.7.",
+        "    PyTorch no longer supports this GPU because it is too old.",
+        "    The minimum cuda capability supported by this library is 5.0.",
+    )
+    assert (answer.owner, answer.code) == ("torch", "FA504")
+    assert "torch==2.0.1" in answer.help[0] and "11.8 is the last" in said(answer)
+
+
+def test_a_compiler_that_is_too_old_or_too_new_says_from_which_cuda_to_which() -> None:
+    new = first("nvcc fatal   : Unsupported gpu architecture 'compute_120'")
+    assert (new.kind, new.code, new.owner) == ("gpu-arch", "FA883", "nvcc")
+    assert "12.8 or newer" in new.cause
+    old = first("nvcc fatal   : Unsupported gpu architecture 'compute_70'")
+    assert "up to 12.9" in old.cause
+
+
+@pytest.mark.parametrize(
+    ("found", "cuda"), [("11040", "11.4"), ("12020", "12.2"), ("12000", "12.0")]
+)
+def test_the_drivers_own_number_is_read(found: str, cuda: str) -> None:
+    answer = first(
+        "RuntimeError: The NVIDIA driver on your system is too old "
+        f"(found version {found}). Please update your GPU driver"
+    )
+    assert (answer.kind, answer.code, answer.owner) == ("gpu-driver", "FA506", "cuda-driver")
+    assert f"supports CUDA {cuda}" in answer.cause
+
+
+def test_an_old_driver_is_held_against_torchs_cuda() -> None:
+    answer = first(
+        "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version",
+        "PyTorch version: 2.11.0+cu130",
+        "CUDA used to build PyTorch: 13.0",
+        "Nvidia driver version: 535.54.03",
+    )
+    assert "CUDA 12.2 (driver 535.54.03)" in answer.cause and "580.65.06" in answer.cause
+    assert "torch==2.10.0" in answer.help[-1]
+
+
+def test_ptx_of_a_newer_toolkit_is_no_matter_of_minor_compatibility() -> None:
+    answer = first(
+        "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.",
+        "PyTorch version: 2.4.0+cu124",
+        "CUDA used to build PyTorch: 12.4",
+        "Nvidia driver version: 525.85.12",
+    )
+    assert (answer.kind, answer.code) == ("gpu-driver", "FA506")
+    assert "550.54.14" in answer.cause and "does not cover PTX" in said(answer)
+
+
+def test_an_image_that_the_driver_cannot_read_is_not_one_that_is_missing() -> None:
+    answer = first("RuntimeError: CUDA error: device kernel image is invalid")
+    assert (answer.kind, answer.confidence) == ("gpu-driver", "medium")
+    assert "damaged" in answer.cause
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("Error 804: forward compatibility was attempted on non supported HW", "FA506"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "FA506"),
+        ("RuntimeError: Found no NVIDIA driver on your system.", "FA209"),
+        ("RuntimeError: No CUDA GPUs are available", "FA209"),
+    ],
+)
+def test_the_drivers_other_texts_are_the_drivers(line: str, code: str) -> None:
+    answer = first(line)
+    assert (answer.kind, answer.code, answer.owner) == ("gpu-driver", code, "cuda-driver")
+
+
+def test_a_cpu_build_of_torch_is_no_matter_of_the_driver() -> None:
+    answer = first("AssertionError: Torch not compiled with CUDA enabled")
+    assert (answer.kind, answer.code, answer.owner) == ("wrong-torch", "FA601", "torch")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: FlashAttention forward only supports head dimension at most 256",
+        "RuntimeError: FlashAttention only support fp16 and bf16 data type",
+        "RuntimeError: FlashAttention backward for head dim > 192 requires A100/A800 or H100/H800",
+    ],
+)
+def test_a_limit_of_flash_attention_is_no_broken_file(line: str) -> None:
+    answer = first(line)
+    assert (answer.code, answer.owner, answer.direction) == ("FA507", "flash-attn", "none")
+    assert "is loaded and fits" in answer.cause
+
+
+def test_an_amd_gpu_is_rocms() -> None:
+    assert first("RuntimeError: HIP error: invalid device function").kind == "rocm"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "it does not work, please help",
+    ],
+)
+def test_what_is_no_matter_of_files_is_not_recognised(line: str) -> None:
+    assert first(line).kind == "unrecognised"
