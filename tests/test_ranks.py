@@ -14,11 +14,7 @@ from support.machines import changed, env_report, facts_of_line
 
 from fa_forensics.compare.documents import facts_of
 from fa_forensics.compare.model import Facts
-from fa_forensics.compare.places import Places
 from fa_forensics.errors import UnreadableReport, UsageError
-from fa_forensics.facts.elf.build_id import build_id
-from fa_forensics.facts.elf.image import ElfImage
-from fa_forensics.facts.loaded import loaded_files
 from fa_forensics.ranks import gather, run
 from fa_forensics.ranks.meeting import Here, Meeting, process_is_gone
 from fa_forensics.ranks.store import Launch, StoreLost, launch_of
@@ -365,32 +361,6 @@ def test_a_process_that_ended_is_known_to_be_gone_before_it_is_collected() -> No
     assert process_is_gone(process.pid)
     process.wait()
     assert process_is_gone(process.pid) and not process_is_gone(os.getpid())
-
-
-def test_loaded_files_are_those_of_the_kernels_own_list() -> None:
-    maps = Path("/proc/self/maps").read_text().splitlines()
-    wanted = {row.split(maxsplit=5)[5] for row in maps if " r-xp " in row and "/" in row}
-    found = {file.path: file for file in loaded_files()}
-    assert set(found) == wanted
-    (libc,) = [file for file in found.values() if file.name == "libc.so.6"]
-    with ElfImage(libc.path) as image:
-        assert libc.build_id == build_id(image) is not None
-
-
-def test_loaded_files_become_facts_without_pythons_own_modules() -> None:
-    there = facts()
-    gather.put_loaded(there, loaded_files(), Places(None))
-    names = {subject for group, subject, aspect in there.facts if aspect == "loaded build-id"}
-    assert "libc.so.6" in names
-    own = {file.name for file in loaded_files() if "/lib-dynload/" in file.path}
-    assert own and not own & names
-
-
-def test_that_the_system_lists_nothing_is_told() -> None:
-    there = facts()
-    gather.put_loaded(there, OSError(2, "No such file or directory"), Places(None))
-    fact = there.facts["libraries", "loaded files", ""]
-    assert fact.problem == "what this process has loaded is not listed: No such file or directory"
 
 
 def test_without_a_launcher_the_command_says_how_to_start_it() -> None:

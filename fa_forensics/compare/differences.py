@@ -25,6 +25,11 @@ _FOLLOWS = {
     "source version": {"version"},
     "copies": {"version", "origin"},
     "location": {"origin"},
+    "git version": {"version"},
+    "CUDA it supports": {"version"},
+    "kernel module": {"version"},
+    "library": {"version"},
+    "state": {""},
     "requires": {"version"},
     "wheel tags": {"version"},
     "loaded build-id": {"build-id"},
@@ -112,7 +117,7 @@ def _values(reports: Sequence[Facts], key: Key) -> _Values:
         elif (group, subject, "") in report.facts and group != "variables":
             continue  # it could not look at the subject at all, and says so
         elif group == "variables":
-            if (group, "") in report.speaks_of:
+            if (group, "") in report.speaks_of and _as_new(report, reports, key):
                 said[at] = None
         elif aspect.startswith("skipped: "):
             continue  # it did look
@@ -124,6 +129,15 @@ def _values(reports: Sequence[Facts], key: Key) -> _Values:
 def _maker(report: Facts) -> tuple[str, str]:
     """Reports of one command and release have the same fields: one that lacks there is absent."""
     return report.report.kind, report.report.tool_version
+
+
+def _as_new(report: Facts, reports: Sequence[Facts], key: Key) -> bool:
+    """Whether the release that wrote a report knows what another report tells.
+
+    An older one may not have looked: then that it says nothing means nothing.
+    """
+    version = report.report.tool_version
+    return any(key in other.facts and other.report.tool_version == version for other in reports)
 
 
 def _holds(report: Facts, group: str, subject: str) -> bool:
@@ -140,11 +154,29 @@ def _presence(reports: Sequence[Facts], group: str, subject: str) -> Difference 
             version = report.facts.get((group, subject, "version"))
             value = version.value if version is not None else None
             said[at] = value if isinstance(value, str) else "there"
-        elif {(group, ""), (group, family_of(subject))} & report.speaks_of:
+        elif {(group, ""), (group, family_of(subject))} & report.speaks_of and _would_tell(
+            report, reports, group, subject
+        ):
             said[at] = None
     if None not in said.values() or len(set(said.values())) < 2:
         return None
     return _difference(group, subject, "", _held(said), reports)
+
+
+#: Groups whose subjects are whatever is installed: releases of this program do not differ in
+#: which of them they know.
+_OPEN = {"torch", "packages", "extensions", "kernels"}
+
+
+def _would_tell(report: Facts, reports: Sequence[Facts], group: str, subject: str) -> bool:
+    """Whether a report would name a subject that others name, if it were there.
+
+    Each command lists subjects of its own choice, and so may each release of it.
+    """
+    holders = [other.report for other in reports if _holds(other, group, subject)]
+    same = [one for one in holders if one.kind == report.report.kind]
+    version = report.report.tool_version
+    return any(group in _OPEN or one.tool_version == version for one in same)
 
 
 def _held(said: dict[int, Value]) -> tuple[Held, ...]:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from fa_forensics.compare import plain
-from fa_forensics.compare.model import Facts
+from fa_forensics.compare.model import Facts, Key
 from fa_forensics.compare.of_copies import is_of_copies, put_copies
+from fa_forensics.compare.of_runtime import (
+    put_gpus,
+    runtime_aspect,
+    runtime_group,
+    runtime_subject,
+)
 from fa_forensics.compare.places import Places
 from fa_forensics.report_compare import GROUPS, Value
 
 _LAYERS = {"package": "packages", "artefact": "extensions", "copies": "libraries"}
-
-#: What the lines of the runtime layer are about, by their subject; the first that fits.
-_RUNTIME = (
-    ("torch", re.compile(r"torch\b", re.IGNORECASE)),
-    ("python", re.compile(r"(python|interpreter|abi tag)", re.IGNORECASE)),
-    ("driver", re.compile(r"(.*\bdriver|libcuda)", re.IGNORECASE)),
-    ("gpus", re.compile(r"gpus?\b", re.IGNORECASE)),
-    ("variables", re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$")),
-    ("toolkit", re.compile(r"(nvcc|cuda toolkit|toolkit)", re.IGNORECASE)),
-    ("libraries", re.compile(r"lib\S+\.so")),
-    ("system", re.compile(r"")),
-)
 
 #: Fields that go by another name in the documents of ``inspect``.
 _ALIASES = {
@@ -61,37 +54,57 @@ def put_lines(
     into: Facts, document: Mapping[str, object], places: Places, per_process: frozenset[str]
 ) -> None:
     """Note the facts of every line of a document of ``env``."""
-    gathered: dict[tuple[str, str, str], list[Value]] = {}
+    gathered: dict[Key, list[Value]] = {}
+    gpus: list[Mapping[str, object]] = []
     into.speaks_of |= {(group, "") for group in GROUPS if group != "kernels"}
     for line in plain.rows(document, "lines"):
         layer, subject = plain.text(line, "layer"), plain.text(line, "subject")
-        state = plain.text(line, "state")
+        state, facts = plain.text(line, "state"), plain.mapping(line, "facts")
         if layer is None or subject is None or state is None:
             into.problems.append("a line lacks its layer, its subject or its state")
             continue
-        group = group_of(layer, subject)
-        if layer == "package" and "versions" in plain.mapping(line, "facts"):
-            _put_versions(into, plain.mapping(line, "facts"))
+        group = group_of(layer, subject, facts)
         if group == "variables" and subject in per_process:
             continue
-        name = places.file(subject)
-        if layer == "artefact" and "verdict" in plain.mapping(line, "facts"):
-            pass  # the verdict and the findings say more than the state
-        elif state == "could-not-look":
-            text = plain.text(line, "text") or "no reason is given"
-            into.could_not_look(group, name, "", places.name(text))
-        else:
-            code = plain.text(plain.mapping(line, "finding"), "code")
-            word = f"{state}, {code}" if code else "ok" if state == "note" else state
-            gathered.setdefault((group, name, "state"), []).append(word)
-        facts = plain.mapping(line, "facts")
+        name = _name_of(group, subject, places)
+        _put_state(into, gathered, (group, name, "state"), line, places)
+        if layer == "package" and "versions" in facts:
+            _put_versions(into, facts)
         if layer == "copies" and is_of_copies(facts):
             put_copies(into, facts, places)
-            continue
-        for aspect, value in _facts(line, places):
-            gathered.setdefault((group, name, aspect), []).append(value)
+        elif group == "gpus":
+            gpus.append(facts)
+        else:
+            for aspect, value in _facts(group, facts, places):
+                gathered.setdefault((group, name, aspect), []).append(value)
+    if gpus and ("gpus", "GPUs", "") not in into.facts:
+        put_gpus(into, gpus)
     for (group, name, aspect), values in gathered.items():
         into.put(group, name, aspect, values[0] if len(values) == 1 else _together(values))
+
+
+def _name_of(group: str, subject: str, places: Places) -> str:
+    """The subject as all reports know it."""
+    if group == "gpus":
+        return "GPUs"
+    return runtime_subject(group, places.file(subject))
+
+
+def _put_state(
+    into: Facts, gathered: dict[Key, list[Value]], key: Key, line: Mapping[str, object],
+    places: Places,
+) -> None:  # fmt: skip
+    """Note how a thing was found to be, by the code of the finding where there is one."""
+    group, name, _aspect = key
+    if group == "extensions" and "verdict" in plain.mapping(line, "facts"):
+        return  # the verdict and the findings say more than the state
+    state, code = plain.text(line, "state"), plain.text(plain.mapping(line, "finding"), "code")
+    if state == "could-not-look":
+        text = plain.text(line, "text") or "no reason is given"
+        into.could_not_look(group, name, "", places.name(text))
+    elif group != "variables" or state == "wrong":
+        word = f"{state}, {code}" if code else "ok" if state == "note" else state
+        gathered.setdefault(key, []).append(word)
 
 
 def _put_versions(into: Facts, facts: Mapping[str, object]) -> None:
@@ -103,22 +116,24 @@ def _put_versions(into: Facts, facts: Mapping[str, object]) -> None:
             into.put("packages", name, "version", version)
 
 
-def group_of(layer: str, subject: str) -> str:
+def group_of(layer: str, subject: str, facts: Mapping[str, object]) -> str:
     """The group that a line belongs to."""
     if subject == "sys.path":
         return "python"
     if layer == "runtime":
-        return next(group for group, words in _RUNTIME if words.match(subject))
+        return runtime_group(subject, facts)
     return _LAYERS.get(layer, "other")
 
 
-def _facts(line: Mapping[str, object], places: Places) -> Iterator[tuple[str, Value]]:
-    flat = _flat(plain.mapping(line, "facts"), "")
-    for key, field, value in islice(flat, _MOST_FACTS):
+def _facts(group: str, facts: Mapping[str, object], places: Places) -> Iterator[tuple[str, Value]]:
+    """Every field of a line that is compared, under the name it is told by."""
+    for key, field, value in islice(_flat(facts, ""), _MOST_FACTS):
         if field == "findings":
-            yield "findings", plain.findings(plain.mapping(line, "facts"))
+            yield "findings", plain.findings(facts)
         elif field not in _PASSING | _TOLD and not key.startswith("versions "):
-            yield _ALIASES.get(key, key.replace("_", " ")), _value(field, value, places)
+            aspect = runtime_aspect(group, field, _ALIASES.get(key, key.replace("_", " ")))
+            if aspect is not None:
+                yield aspect, _value(field, value, places)
 
 
 def _flat(
@@ -137,6 +152,8 @@ def _value(field: str, value: object, places: Places) -> Value:
     """A value as it is compared; null is a word of its own here, since the field is there."""
     if value is None:
         return "none"
+    if field == "memory_bytes" and isinstance(value, int):
+        return plain.gibibytes(value)  # the kernel keeps some of it, never the same
     plain_text = plain.scalar(value)
     if plain_text is not None:
         return places.name(plain_text)
@@ -152,4 +169,5 @@ def _together(values: list[Value]) -> Value:
     members: list[str] = []
     for value in values:
         members += value if isinstance(value, tuple) else [value or "none"]
-    return plain.as_set(members)
+    together = plain.as_set(members)
+    return together[0] if len(together) == 1 and isinstance(values[0], str) else together

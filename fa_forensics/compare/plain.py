@@ -45,6 +45,11 @@ def scalar(value: object) -> str | None:
     return value[:MAX_TEXT] if isinstance(value, str) else None
 
 
+def gibibytes(size: int) -> str:
+    """Bytes of memory to the GiB."""
+    return f"{round(size / (1 << 30))} GiB"
+
+
 def as_set(values: Sequence[str]) -> tuple[str, ...]:
     """A list whose order says nothing, each member once."""
     return tuple(sorted(set(values)))

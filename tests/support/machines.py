@@ -62,9 +62,22 @@ def env_report() -> dict[str, Any]:
         ("libcudart.so.12", f"{nvidia}/cuda_runtime/lib/libcudart.so.12", "12.4.127", "ab15"),
     ]
     own = [("libc10.so", f"{SITE}/torch/lib/libc10.so", "2.6.0+cu124", "ab10")]
-    gpus = {
-        "gpus": [{"name": "NVIDIA H100 80GB HBM3", "capability": "9.0", "memory_bytes": 85_000}] * 2
-    }
+    gpu = {"name": "NVIDIA H100", "capability": "9.0", "memory_bytes": 85_899_345_920, "count": 2}
+    toolkit = {
+        "named_by": "nvcc on PATH", "path": "/usr/local/bin/nvcc", "root": "/usr/local/cuda",
+        "nvcc": "/usr/local/cuda/bin/nvcc", "version": "12.4.131", "header_version": "12.4",
+        "version_known_by": "version.json", "used_for_builds": True,
+    }  # fmt: skip
+    python = {
+        "version": "3.11.7", "implementation": "cpython", "abi_tag": "cp311", "machine": "x86_64",
+        "kind": "venv", "path": "/home/me/env/bin/python", "real_path": "/usr/bin/python3.11",
+        "base_prefix": "/usr",
+    }  # fmt: skip
+    torch = {
+        "version": "2.6.0+cu124", "release": "2.6.0", "cuda": "12.4", "hip": None,
+        "git_version": "2236df1770800ffea5697b11b0bb0d910b2e59e1", "cxx11_abi": "pre-cxx11",
+        "path": f"{SITE}/torch", "editable": False, "archs": ["sm_80", "sm_90"],
+    }  # fmt: skip
     versions = {"numpy": "2.1.0", "transformers": "4.50.0", "torch": "2.6.0", "filelock": "3.1"}
     return {
         "schema_version": 1,
@@ -91,14 +104,24 @@ def env_report() -> dict[str, Any]:
             extension("xformers/_C.so", "aa02"),
             line("copies", "torch's libraries", {"libraries": [library(*own[0])]}),
             *(line("copies", row[0], library(*row)) for row in libraries),
-            line("runtime", "driver", {"version": "550.54.15", "cuda": "12.4"}),
-            line("runtime", "GPUs", gpus),
-            line("runtime", "glibc", {"version": "2.35"}),
-            line("runtime", "libstdc++", {"newest": "GLIBCXX_3.4.30"}),
-            line("runtime", "CPU", {"model": "Xeon 8480", "flags": ["avx2", "avx512f"]}),
-            line("runtime", "distribution", {"name": "Ubuntu 22.04"}),
-            line("runtime", "container", {"kind": None}, "note"),
-            line("runtime", "nvcc", {"version": "12.4", "path": "/usr/local/cuda/bin/nvcc"}),
+            line("runtime", "torch", torch),
+            line("runtime", "python", python),
+            line("runtime", "glibc", {"version": "2.35", "symbol_version": "GLIBC_2.35",
+                 "path": "/lib/x86_64-linux-gnu/libc.so.6"}),
+            line("runtime", "libstdc++", {"version": "3.4.30", "symbol_version": "GLIBCXX_3.4.30",
+                 "path": "/lib/x86_64-linux-gnu/libstdc++.so.6"}),
+            line("runtime", "system", {"distribution": "Ubuntu 22.04.4 LTS", "kernel": "5.15.0",
+                 "distribution_id": "ubuntu 22.04"}, "note"),
+            line("runtime", "cpu", {"model": "Xeon 8480", "cores": 96, "memory_bytes": 2 << 40},
+                 "note"),
+            line("runtime", "container", {"container": None, "shown_by": None}, "note"),
+            line("runtime", "driver", {"version": "550.54.15", "cuda": "12.4",
+                 "kernel_module": "550.54.15", "library": "550.54.15", "known_by": "NVML",
+                 "library_path": "/lib/x86_64-linux-gnu/libcuda.so.1"}),
+            line("runtime", "GPU", gpu),
+            line("runtime", "nvcc", toolkit),
+            line("runtime", "CUDA_HOME", {"value": "/usr/local/cuda"}, "note"),
+            line("runtime", "OMP_NUM_THREADS", {"value": "8"}, "note"),
         ],
         "counts": {"ok": 15, "wrong": 0, "could-not-look": 0, "note": 1},
         "problem": None,
