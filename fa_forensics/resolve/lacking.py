@@ -17,6 +17,7 @@ from fa_forensics.facts.library_version import families
 from fa_forensics.resolve.bind import check_versions, find_provider
 from fa_forensics.resolve.copies import TORCH, Copies, Copy, Group
 from fa_forensics.resolve.link import Linker
+from fa_forensics.resolve.names_lacking import Name, names_lacking, used_of
 from fa_forensics.resolve.process import LoadedObject
 
 
@@ -67,34 +68,21 @@ def _names_lacking(
     groups: Mapping[str, Group],
     linker: Linker,
 ) -> Iterator[Lacking]:
-    missing: dict[str, list[tuple[bytes, str | None]]] = {}
     prefixes = {
         soname: prefix.encode()
         for soname in wanted
         if (prefix := _prefix(groups[soname])) is not None
     }
     scope = linker.process.scope_for(needing.scope)
-    for name, bind, version, file in needing.dynamic.undefined(wanted, bool(prefixes)):
-        if bind == STB_WEAK:
-            continue
-        soname = file or next((s for s, p in prefixes.items() if name.startswith(p)), None)
-        if soname is None:
-            continue
-        if wanted[soname].dynamic.lookup(name, gnu_hash(name), version) is not None:
-            continue
-        if find_provider(name, version, scope) is None:
-            missing.setdefault(soname, []).append((name, version))
-    for soname, names in missing.items():
-        used = _used(needing.dynamic, names)
-        if used:
-            yield Lacking(
-                needed_by=needing.path,
-                soname=soname,
-                provider=wanted[soname].path,
-                names=tuple(name.decode("utf-8", "backslashreplace") for name, _ in used),
-                version=used[0][1],
-                holders=_holders(groups[soname], used),
-            )
+    for soname, used in names_lacking(needing, wanted, prefixes, scope).items():
+        yield Lacking(
+            needed_by=needing.path,
+            soname=soname,
+            provider=wanted[soname].path,
+            names=tuple(name.decode("utf-8", "backslashreplace") for name, _ in used),
+            version=used[0][1],
+            holders=_holders(groups[soname], used),
+        )
 
 
 def _prefix(group: Group) -> str | None:
@@ -139,7 +127,7 @@ def _torch_names_lacking(
         for name, bind, version, _file in needing.dynamic.undefined((), True)
         if bind != STB_WEAK and find_provider(name, version, scope) is None
     ]
-    used = _used(needing.dynamic, names) if names else []
+    used = used_of(needing.dynamic, names) if names else []
     for soname, taken in wanted.items():
         for own in (copy for copy in groups[soname].others if TORCH in copy.places):
             dynamic = _opened(own)
@@ -154,18 +142,7 @@ def _torch_names_lacking(
                 yield Lacking(needing.path, soname, taken.path, texts, None, (own,))
 
 
-def _used(
-    dynamic: DynamicObject, names: Sequence[tuple[bytes, str | None]]
-) -> list[tuple[bytes, str | None]]:
-    """Those of the names that a relocation uses: the loader looks up no others."""
-    indices = {index for index, _kind in dynamic.symbol_relocations()}
-    used = {
-        (symbol.name, symbol.version) for symbol in dynamic.symbols() if symbol.index in indices
-    }
-    return [row for row in names if row in used]
-
-
-def _holders(group: Group, names: Sequence[tuple[bytes, str | None]]) -> tuple[Copy, ...]:
+def _holders(group: Group, names: Sequence[Name]) -> tuple[Copy, ...]:
     found = []
     for copy in group.rivals:
         dynamic = _opened(copy)

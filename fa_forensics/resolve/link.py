@@ -16,6 +16,7 @@ from fa_forensics.facts.system_releases import (
     refuses_executable_stack,
 )
 from fa_forensics.resolve.bind import bind_symbols, check_versions, dependency_misses
+from fa_forensics.resolve.names_lacking import torch_shortfalls
 from fa_forensics.resolve.process import ALREADY_LOADED, LoadedObject, Miss, Process
 from fa_forensics.resolve.resolution import (
     Binding,
@@ -70,6 +71,9 @@ class Linker:
                 self.process, torch_dir, site_dirs, bool(variables.get("TORCH_USE_RTLD_GLOBAL"))
             )
         self.torch_objects = tuple(self.process.objects)
+        self.shortfalls = torch_shortfalls(
+            self.process.objects, self.torch_objects, self.process.global_scope
+        )
         self._start = self.process.mark()
 
     def rewind(self) -> None:
@@ -110,10 +114,13 @@ class Linker:
             dependency_misses=tuple(dependencies),
             scope=tuple(loaded.path for loaded in scope),
             loaded_with_torch=tuple(loaded.path for loaded in self.torch_objects),
-            torch_misses=tuple(
-                _library(miss.soname, loaded, miss)
-                for loaded in self.torch_objects
-                for miss in loaded.missing
+            torch_misses=(
+                *(
+                    _library(miss.soname, loaded, miss)
+                    for loaded in self.torch_objects
+                    for miss in loaded.missing
+                ),
+                *self.shortfalls,
             ),
             problems=tuple(self.problems),
             first_failure=self._refused_by_headers(target)

@@ -93,9 +93,17 @@ def broken_torch(ctx: Context) -> Sequence[Judged]:
             *(Evidence(problem, torch.path) for problem in problems),
         ),
         notes=("Until torch imports, no extension of it can.",),
-        help=(pip(ctx, f'install --force-reinstall --no-cache-dir "torch=={torch.release}"'),),
+        help=_torch_cure(ctx, what, torch.release),
     )
     return (Judged(RANK_FILE + 1, finding),)
+
+
+def _torch_cure(ctx: Context, what: str, release: str) -> tuple[str, ...]:
+    """Take away the variable that puts a library in front, else torch again, whole."""
+    for variable in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        if f"({variable})" in what:
+            return (f"unset {variable}", f"{ctx.python_command} -c 'import torch'")
+    return (pip(ctx, f'install --force-reinstall --no-cache-dir "torch=={release}"'),)
 
 
 def second_cuda_runtime(ctx: Context) -> Sequence[Judged]:

@@ -149,7 +149,7 @@ def driver_halves(driver: DriverFacts) -> Finding | None:
     module, library, path = driver.kernel_module, driver.library, driver.library_path
     if module is None or library is None or path is None or module == library:
         return None
-    if "compat" in path.split(os.sep):
+    if "compat" in path.split("/"):
         return None  # NVIDIA's forward compatibility package is newer than the module, on purpose
     return Finding(
         code="FA839",
@@ -292,9 +292,10 @@ def preloaded(entries: Sequence[tuple[str, str | None]]) -> Finding | None:
     if not entries:
         return None
     absent = [text for text, path in entries if path is None]
-    known = [path for _, path in entries if path and parse_name(os.path.basename(path))]
+    mapped = [path for _, path in entries if path is not None]
+    known = [path for path in mapped if parse_name(os.path.basename(path))]
     title = f"LD_PRELOAD names {absent[0]}, which the loader does not find" if absent else (
-        f"{(known or [entries[0][1]])[0]} is mapped before all other libraries (LD_PRELOAD)"
+        f"{(known or mapped)[0]} is mapped before all other libraries (LD_PRELOAD)"
     )  # fmt: skip
     return Finding(
         code="FA827",
@@ -343,10 +344,9 @@ def hidden_gpus(variables: Mapping[str, str]) -> Finding | None:
     handed = variables.get("NVIDIA_VISIBLE_DEVICES", "all")
     if shown is not None and shown.split(",")[0].strip() in ("", "-1", "NoDevFiles"):
         name, value = "CUDA_VISIBLE_DEVICES", shown
-        help_ = ("unset CUDA_VISIBLE_DEVICES",)
         note = "CUDA counts the GPUs up to the first entry that names none."
     elif handed in ("void", "none", ""):
-        name, value, help_ = "NVIDIA_VISIBLE_DEVICES", handed, ()
+        name, value = "NVIDIA_VISIBLE_DEVICES", handed
         note = "The container was started without GPUs; it is to be started with --gpus all."
     else:
         return None
@@ -357,7 +357,7 @@ def hidden_gpus(variables: Mapping[str, str]) -> Finding | None:
         title=f'{name} is "{value[:60]}": programs see no GPU',
         evidence=(Evidence(f'{name}="{value[:60]}"'),),
         notes=(note,),
-        help=help_,
+        help=("unset CUDA_VISIBLE_DEVICES",) if name == "CUDA_VISIBLE_DEVICES" else (),
     )
 
 
