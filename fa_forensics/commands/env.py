@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -27,10 +27,32 @@ _LEVELS = {"error": 1, "warning": 2, "note": 3, "never": 0}
     show_default=True,
     help="The weakest finding that makes the exit code 1.",
 )
+@click.option(
+    "--lock",
+    "part",
+    is_flag=False,
+    flag_value="all",
+    type=click.Choice(["all", "requirements", "environment", "dockerfile"]),
+    help="Print what builds this environment again, in place of the report: all three files or one "
+    "of them.",
+)
+@click.option(
+    "--lock-index",
+    metavar="URL",
+    help="Ask this package index (the address of its simple pages) for hashes that are not known "
+    "here.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="List everything.")
 @COLOR
 def env(
-    python: str | None, form: str, hashes: bool, fail_on: str, verbose: bool, color: bool | None
+    python: str | None,
+    form: str,
+    hashes: bool,
+    fail_on: str,
+    part: str | None,
+    lock_index: str | None,
+    verbose: bool,
+    color: bool | None,
 ) -> None:
     """Look at a whole environment: packages, extension files, runtime, library copies.
 
@@ -38,6 +60,10 @@ def env(
     finding is at or above --fail-on, 4 when none is but a package, an extension file or a
     library copy could not be looked at.
     """
+    if lock_index is not None and part is None:
+        raise click.UsageError("--lock-index goes with --lock")
+    if part is not None:
+        _lock(python, form, part, lock_index)
     from fa_forensics.env import inspect_environment
 
     try:
@@ -54,6 +80,28 @@ def env(
 
         print_result(env_text(report, wants_color(color), verbose, width()))
     sys.exit(exit_code(report, fail_on))
+
+
+def _lock(python: str | None, form: str, part: str, index: str | None) -> NoReturn:
+    """Print the files that build the environment again; exit code 4 where something is lost."""
+    from fa_forensics.lock import lock
+    from fa_forensics.report_lock import CONDA
+
+    try:
+        report = lock(python, index=index)
+    except ForensicsError as error:
+        fail(error, form, "env --lock")
+    if form == "json":
+        from fa_forensics.render.json import dumps
+        from fa_forensics.render.json_lock import lock_document
+
+        print_result(dumps(lock_document(report)))
+    else:
+        from fa_forensics.render.lock import lock_text
+
+        print_result(lock_text(report, part))
+    lost = any(pin.line is None and pin.source != CONDA for pin in report.pins)
+    sys.exit(EXIT_INCONCLUSIVE if lost else EXIT_OK)
 
 
 def exit_code(report: EnvReport, fail_on: str) -> int:

@@ -53,11 +53,8 @@ class RemoteFile(io.RawIOBase):
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
         super().__init__()
-        parts = urlsplit(url)
-        if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url} is no address of the web (https://host/file.whl)")
         self.url = url
-        self.shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        self.shown = _shown(url)
         self.received = 0
         self._timeout_s = timeout_s
         self._at = 0  # where the reader is
@@ -197,36 +194,69 @@ class RemoteFile(io.RawIOBase):
         self._answer, self._answer_at = answer, start
 
     def _open(self, span: str) -> HTTPResponse:
-        from urllib.error import HTTPError, URLError
-        from urllib.request import Request
-
         # Compressed on the way, the bytes of a range would be others.
-        headers = {"Range": span, "Accept-Encoding": "identity", "User-Agent": "fa-forensics"}
-        try:
-            answer: HTTPResponse = _opener().open(
-                Request(self.url, headers=headers), timeout=self._timeout_s
-            )
-        except HTTPError as error:
-            error.close()
-            answered = f"its server answers {error.code} {error.reason}"
-            if error.code == 416:
-                answered = "it is empty (0 bytes)"
-            raise UnreadableFile(f"cannot read {self.shown}: {answered}") from None
-        except (URLError, OSError, ValueError) as error:
-            reason: object = getattr(error, "reason", error)
-            if isinstance(reason, TimeoutError):
-                reason = f"no answer in {self._timeout_s:g} s"
-            raise UnreadableFile(f"cannot read {self.shown}: {reason}") from error
-        except Exception as error:
-            if not _is_protocol_error(error):
-                raise
-            raise UnreadableFile(f"cannot read {self.shown}: {error!r} is no HTTP") from error
-        return answer
+        return _open(self.url, self.shown, self._timeout_s, {"Range": span})
 
     def _hang_up(self) -> None:
         if self._answer is not None:
             self._answer.close()
             self._answer = None
+
+
+def fetch(url: str, accept: str, limit: int, timeout_s: float = TIMEOUT_S) -> tuple[str, str]:
+    """(text, content type) of a page that is no larger than ``limit`` bytes.
+
+    Raises ``UnreadableFile`` with one sentence, ``UsageError`` for an address that is none.
+    """
+    shown = _shown(url)
+    answer = _open(url, shown, timeout_s, {"Accept": accept})
+    try:
+        data = answer.read(limit + 1)
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(f"cannot read {shown}: {error}") from error
+    except Exception as error:
+        if not _is_protocol_error(error):
+            raise
+        raise UnreadableFile(f"cannot read {shown}: it stopped too early") from error
+    finally:
+        answer.close()
+    if len(data) > limit:
+        raise UnreadableFile(f"{shown} has more than {limit:,} bytes: not believed")
+    return data.decode("utf-8", "replace"), answer.headers.get("Content-Type", "")
+
+
+def _shown(url: str) -> str:
+    """An address for messages, without a password or a query."""
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"{url} is no address of the web (https://host/file.whl)")
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+def _open(url: str, shown: str, timeout_s: float, headers: dict[str, str]) -> HTTPResponse:
+    """An answer whose status is one of success. Raises ``UnreadableFile`` for all else."""
+    from urllib.error import HTTPError, URLError
+    from urllib.request import Request
+
+    sent = {"Accept-Encoding": "identity", "User-Agent": "fa-forensics", **headers}
+    try:
+        answer: HTTPResponse = _opener().open(Request(url, headers=sent), timeout=timeout_s)
+    except HTTPError as error:
+        error.close()
+        answered = f"its server answers {error.code} {error.reason}"
+        if error.code == 416:
+            answered = "it is empty (0 bytes)"
+        raise UnreadableFile(f"cannot read {shown}: {answered}") from None
+    except (URLError, OSError, ValueError) as error:
+        reason: object = getattr(error, "reason", error)
+        if isinstance(reason, TimeoutError):
+            reason = f"no answer in {timeout_s:g} s"
+        raise UnreadableFile(f"cannot read {shown}: {reason}") from error
+    except Exception as error:
+        if not _is_protocol_error(error):
+            raise
+        raise UnreadableFile(f"cannot read {shown}: {error!r} is no HTTP") from error
+    return answer
 
 
 def _is_protocol_error(error: Exception) -> bool:

@@ -42,6 +42,7 @@ _NO_RESULTS: dict[str, Document] = {
     "explain": {"codes": []},
     "env": {"lines": []},
     "wheels": {"query": None, "wheels": []},
+    "env --lock": {"lock": None},
 }
 
 
