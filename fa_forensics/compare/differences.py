@@ -34,6 +34,8 @@ _FOLLOWS = {
     "wheel tags": {"version"},
     "loaded build-id": {"build-id"},
     "loaded from": {"taken from"},
+    "taken from": {"loaded"},
+    "lies at": {"loaded"},
 }
 
 _CODES = {CAN: ("FA862", "warning"), CANNOT: ("FA863", "note")}

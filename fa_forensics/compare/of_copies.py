@@ -21,10 +21,13 @@ def put_copies(into: Facts, facts: Mapping[str, object], places: Places) -> None
         if soname is None:
             into.problems.append("a library has no soname")
             continue
-        into.put("libraries", soname, "loaded", plain.scalar(group.get("loaded")))
+        loaded = plain.scalar(group.get("loaded"))
+        into.put("libraries", soname, "loaded", loaded)
         taken = plain.mapping(group, "taken")
         path = plain.text(taken, "path")
-        into.put("libraries", soname, "taken from", (places.name(path) if path else "nothing",))
+        # Of a library that torch does not load, another file may take another copy.
+        where = "taken from" if loaded == "yes" else "lies at"
+        into.put("libraries", soname, where, (places.name(path) if path else "nothing",))
         if path:
             into.put("libraries", soname, "version", plain.text(taken, "version") or "unknown")
             into.put("libraries", soname, "build-id", plain.text(taken, "build_id") or "none")

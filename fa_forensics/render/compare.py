@@ -45,8 +45,8 @@ _MARKS = {CAN: "!!", UNKNOWN: " ?", CANNOT: "  "}
 _COLORS = {CAN: "red", UNKNOWN: "yellow", CANNOT: "dim"}
 _EFFECTS = {
     CAN: "can change the numbers that are computed",
-    UNKNOWN: "of unknown effect on them",
-    CANNOT: "cannot change them",
+    UNKNOWN: "of unknown effect",
+    CANNOT: "without effect on the numbers",
 }
 
 #: What is shown unless verbose: subjects of a group, members of a set, names of reports,
