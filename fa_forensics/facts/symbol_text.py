@@ -13,7 +13,8 @@ _C_NAME = re.compile(r"[A-Za-z_]\w*")
 _AFTER_COLON = re.compile(r"(?:undefined symbol|Symbol not found)\s*:\s*", re.IGNORECASE)
 #: A C++ name with a scope or a parameter list: ``c10::cuda::SetDevice(int)``.
 _READABLE = re.compile(r"[\w:~<>\[\]\s,&*()]*(?:::|\()[\w:~<>\[\]\s,&*()=!+\-/|^%.]*")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+#: What a readable name has and a sentence has not: a scope, or parameters right behind a name.
+_NAMED = re.compile(r"[A-Za-z_~]\w*(?:\[abi:\w+\])?(?:::|\()|operator|[>\]]\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def parse_symbol(text: str) -> SymbolText | None:
         return SymbolText(match["name"], match["name"], version)
     if _C_NAME.fullmatch(text):
         return SymbolText(text, text, None)
-    if _READABLE.fullmatch(text) and _IDENTIFIER.search(text):
+    if _READABLE.fullmatch(text) and _NAMED.search(text):
         return SymbolText(None, " ".join(text.split()), None)
     return None
 

@@ -128,7 +128,7 @@ def static_tls(seen: Seen) -> Answer:
         "process starts. A Jupyter kernel does not read the shell's settings: put it under "
         '"env" of its kernel.json.',
     )
-    owner = owner_of_library(name) if name else None
+    owner = "torch" if _is_torchs(path) else owner_of_library(name) if name else None
     return seen.answer(
         LOADER, "FA107", cause, owner=owner or _owner(seen, path) or name or None,
         direction="none", confidence="high", help=(first, second), notes=notes,
@@ -213,11 +213,16 @@ def _looks(start: bytes) -> str:
 
 def _owner(seen: Seen, path: str) -> str | None:
     """The package that the damaged file belongs to: torch's own files are torch's."""
-    if re.search(r"(?:^|/)torch/(?:lib|bin)/|(?:^|/)torch/_C\b", path):
-        return "torch"
-    if base(path).startswith(("libtorch", "libc10", "libcaffe2", "libshm")):
+    if _is_torchs(path):
         return "torch"
     return package_in(seen) or _folder(path)
+
+
+def _is_torchs(path: str) -> bool:
+    """Whether a file is one of torch's own, by its place or its name."""
+    if re.search(r"(?:^|/)torch/(?:lib|bin)/|(?:^|/)torch/_C\b", path):
+        return True
+    return base(path).startswith(("libtorch_", "libtorch.", "libc10", "libcaffe2", "libshm."))
 
 
 def _folder(path: str) -> str | None:

@@ -1,0 +1,151 @@
+"""``why`` on files that the loader refuses and modules that Python does not find."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from trees import make_distribution, make_prefix, make_venv
+
+from fa_forensics.report import Answer
+from fa_forensics.why import explain
+
+TORCH = "/x/lib/python3.10/site-packages/torch/lib/libtorch_cpu.so"
+
+
+def first(text: str) -> Answer:
+    return explain([text], None, where="elsewhere").answers[0]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """The site-packages of an environment."""
+    return make_venv(tmp_path / "env", make_prefix(tmp_path / "base"))
+
+
+def here(text: str, site: Path) -> Answer:
+    python = str(site.parents[2] / "bin" / "python")
+    return explain([text], python, {}, where="here").answers[0]
+
+
+def said(answer: Answer) -> str:
+    return "\n".join((answer.cause, *answer.notes, *answer.help))
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "code"),
+    [
+        (f"ImportError: {TORCH}: invalid ELF header", "damaged-file", "FA208"),
+        (f"ImportError: {TORCH}: file too short", "damaged-file", "FA102"),
+        (f"OSError: {TORCH}: wrong ELF class: ELFCLASS32", "wrong-machine", "FA101"),
+        (f"OSError: {TORCH}: ELF load command address/offset not properly aligned",
+         "elf-loader", "FA104"),
+        (f"ImportError: {TORCH}: cannot enable executable stack as shared object requires: "
+         "Invalid argument", "elf-loader", "FA105"),
+        (f"ImportError: {TORCH}: cannot allocate memory in static TLS block",
+         "elf-loader", "FA107"),
+        (f"ImportError: {TORCH}: failed to map segment from shared object: Operation not "
+         "permitted", "elf-loader", "FA890"),
+        (f"ImportError: {TORCH}: CPU ISA level is lower than required", "wrong-machine", "FA101"),
+    ],
+)  # fmt: skip
+def test_each_refusal_has_its_kind_and_is_torchs_where_the_file_is(
+    line: str, kind: str, code: str
+) -> None:
+    answer = first(line)
+    assert (answer.kind, answer.code, answer.owner) == (kind, code, "torch")
+    assert answer.direction == "none" and answer.help
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "Git LFS pointer"),
+        (b"<!DOCTYPE html><html>not found</html>", "page of HTML"),
+        (bytes(64), "zeros"),
+        (b"PK\x03\x04 and more bytes", "zip archive"),
+    ],
+)
+def test_a_damaged_file_here_is_looked_into(start: bytes, words: str, site: Path) -> None:
+    file = site / "spam.so"
+    file.write_bytes(start)
+    answer = here(f"ImportError: {file}: invalid ELF header", site)
+    assert (answer.kind, answer.confidence) == ("damaged-file", "high")
+    assert words in answer.cause and start[:8].hex(" ") in answer.cause
+
+
+def test_a_file_that_is_whole_again_is_no_certain_answer(site: Path) -> None:
+    file = site / "spam.so"
+    file.write_bytes(b"\x7fELF" + bytes(60))
+    answer = here(f"ImportError: {file}: invalid ELF header", site)
+    assert answer.confidence == "medium" and "replaced since" in answer.cause
+
+
+def test_a_fifo_in_the_place_of_the_file_is_not_waited_for(site: Path) -> None:
+    import os
+
+    file = site / "spam.so"
+    os.mkfifo(file)
+    assert here(f"ImportError: {file}: invalid ELF header", site).kind == "damaged-file"
+
+
+def test_a_script_of_the_linker_is_told_as_one() -> None:
+    answer = first("OSError: /usr/lib/x86_64-linux-gnu/libc.so: invalid ELF header")
+    assert "script for the linker" in answer.cause
+
+
+def test_a_module_with_another_pythons_tag_here_is_found(site: Path) -> None:
+    make_distribution(site, "flash-attn", "2.5.8", [])
+    wrong = site / "flash_attn_2_cuda.cpython-34m-x86_64-linux-gnu.so"
+    wrong.write_bytes(b"\x7fELF")
+    answer = here("ModuleNotFoundError: No module named 'flash_attn_2_cuda'", site)
+    assert (answer.kind, answer.code, answer.owner) == ("python-abi", "FA401", "flash-attn")
+    assert str(wrong) in answer.cause and answer.confidence == "high"
+    assert "flash-attn==2.5.8" in answer.help[0]
+
+
+def test_a_package_here_without_its_module_is_half_installed(site: Path) -> None:
+    make_distribution(site, "flash-attn", "2.5.8", [])
+    answer = here("ModuleNotFoundError: No module named 'flash_attn_2_cuda'", site)
+    assert (answer.kind, answer.code, answer.confidence) == ("damaged-file", "FA880", "high")
+    assert "flash-attn 2.5.8" in answer.cause
+
+
+def test_elsewhere_two_causes_fit_and_a_command_parts_them() -> None:
+    answer = first("ModuleNotFoundError: No module named 'flash_attn_2_cuda'")
+    assert (answer.kind, answer.confidence) == ("damaged-file", "medium")
+    assert "Two causes" in answer.cause and "flash_attn_2_cuda*.so" in answer.help[0]
+
+
+def test_an_extension_beside_the_wheel_is_built_by_itself() -> None:
+    answer = first("ModuleNotFoundError: No module named 'dropout_layer_norm'")
+    assert answer.owner == "flash-attn" and "subdirectory=csrc/layer_norm" in answer.help[0]
+
+
+def test_flash_attention_3_is_not_built_from_flash_attn() -> None:
+    answer = first("ModuleNotFoundError: No module named 'flash_attn_3_cuda'")
+    assert answer.owner == "flash-attn-3" and "subdirectory=hopper" in said(answer)
+
+
+def test_a_package_that_is_not_installed_is_said_to_be() -> None:
+    answer = first("ModuleNotFoundError: No module named 'flash_attn'")
+    assert (answer.owner, answer.direction) == ("flash-attn", "none")
+    assert "not installed" in answer.cause
+
+
+def test_static_tls_is_not_memory_and_no_library_is_preloaded() -> None:
+    answer = first(
+        "OSError: /usr/lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS "
+        "block"
+    )
+    assert "not a lack of memory" in answer.cause and "LD_PRELOAD" not in said(answer)
+    assert first("ImportError: dlopen: cannot load any more object with static TLS").code == "FA107"
+
+
+def test_a_hostile_path_stays_one_word_of_the_shell() -> None:
+    path = "/x/$(touch${IFS}pwned);`id`/libspam.so"
+    answer = explain([f"OSError: {path}: invalid ELF header"], None, where="here").answers[0]
+    for command in answer.help:
+        words = shlex.split(command)
+        assert not any(word.startswith(("$(", "`")) for word in words), command
