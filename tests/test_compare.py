@@ -146,6 +146,7 @@ PLANTED: list[tuple[Change, str, str, str, str]] = [
     (lambda r: line_of(r, "xformers").update(
         state="wrong", finding={"code": "FA801", "severity": "error"}),
      "packages", "xformers", "state", "can"),
+    (adding(line("package", "numpy", {}, "wrong")), "packages", "numpy", "state", "can"),
     (adding(line("package", "apex", {"version": "0.1"})), "packages", "apex", "", "can"),
 ]  # fmt: skip
 
@@ -366,6 +367,17 @@ def test_a_row_that_can_never_fit_is_not_in_the_table() -> None:
     for at, row in enumerate(effect_rows()):
         before = [r for r in effect_rows()[:at] if r.group == row.group]
         assert not any((r.subject, r.aspect) == ("*", "*") for r in before), row
+
+
+def test_text_tells_files_that_differ_alike_together() -> None:
+    def fails(report: dict[str, Any]) -> None:
+        for subject in (FLASH, "xformers/_C.so"):
+            facts_of_line(report, subject)["verdict"] = "fails"
+
+    report = compare_documents([("a.json", env_report()), ("b.json", changed(fails))])
+    text = compare_text(report, False, False, 100)
+    assert f"!! {FLASH}, xformers/_C.so\n" in text and text.count("b.json: fails") == 1
+    assert compare_text(report, False, True, 100).count("b.json: fails") == 2
 
 
 def test_text_folds_what_is_only_in_one_report() -> None:

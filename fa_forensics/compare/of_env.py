@@ -81,6 +81,9 @@ def put_lines(
         put_gpus(into, gpus)
     for (group, name, aspect), values in gathered.items():
         into.put(group, name, aspect, values[0] if len(values) == 1 else _together(values))
+    for group, name, aspect in list(into.facts):
+        if group == "packages" and aspect == "version":  # only those in trouble have a line
+            into.put(group, name, "state", "ok")
 
 
 def _name_of(group: str, subject: str, places: Places) -> str:

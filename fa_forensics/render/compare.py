@@ -56,12 +56,16 @@ _SUBJECTS, _MEMBERS, _NAMES, _LONG = 24, 6, 4, 160
 _LABEL = 12
 #: Subjects that are there in the same reports only, from how many on they share one entry.
 _FOLD = 3
+#: Subjects that differ alike, of which so many are named.
+_ALIKE = 6
 
 #: How the reports that hold a value are named.
 Who = Callable[[Sequence[int]], str]
 
 #: Aspects that are told of a file that is another build; the rest follows from that.
-_TELLING = {"", "build-id", "verdict", "findings", "GPU code", "kernels", "state"}
+_TELLING = {
+    "", "build-id", "version", "verdict", "findings", "GPU code", "kernels", "state", "taken from",
+}  # fmt: skip
 
 
 def compare_text(report: CompareReport, color: bool, verbose: bool, width: int) -> str:
@@ -111,16 +115,18 @@ def _group(
     for one in found:
         subjects.setdefault(one.subject, []).append(one)
     folded = {} if verbose else _fold(subjects)
-    ordered = sorted(subjects.values(), key=lambda rows: min(map(_rank, rows)))
+    alike = [[rows] for rows in subjects.values()] if verbose else _alike(subjects)
+    ordered = sorted(alike, key=lambda same: min(map(_rank, same[0])))
     shown = ordered if verbose else ordered[:_SUBJECTS]
     lines = [paint(TITLES[group], "bold")]
     reasons: set[str] = set()
-    for rows in shown:
-        lines += _subject(rows, who, paint, verbose, width, reasons)
+    for same in shown:
+        lines += _subject(same, who, paint, verbose, width, reasons)
     for rows in folded.values():
         lines += _folded(rows, who, paint, width, reasons)
     if len(ordered) > len(shown):
-        lines.append(f"   ... and {len(ordered) - len(shown)} more (--verbose shows all)")
+        more = sum(len(same) for same in ordered[_SUBJECTS:])
+        lines.append(f"   ... and {more} more (--verbose shows all)")
     return lines
 
 
@@ -129,16 +135,20 @@ def _rank(difference: Difference) -> int:
 
 
 def _subject(
-    rows: Sequence[Difference],
+    same: Sequence[list[Difference]],
     who: Who,
     paint: Paint,
     verbose: bool,
     width: int,
     reasons: set[str],
 ) -> list[str]:
+    """Subjects that differ alike, in one entry."""
+    rows = same[0]
     worst = min(rows, key=_rank)
     mark = paint(_MARKS[worst.effect], _COLORS[worst.effect])
-    lines = [f"{mark} {escape(rows[0].subject)}"]
+    names = ", ".join(other[0].subject for other in same[:_ALIKE])
+    more = f" and {len(same) - _ALIKE} more" if len(same) > _ALIKE else ""
+    lines = flow(pieces(escape(names) + more), width, f"{mark} ", "   ")
     rebuilt = not verbose and any(row.aspect == "build-id" for row in rows)
     told = [row for row in rows if not rebuilt or row.aspect in _TELLING]
     for row in told:
@@ -163,6 +173,14 @@ def _reason(row: Difference, width: int, told: set[str]) -> list[str]:
 
 
 _Subjects = dict[str, list[Difference]]
+
+
+def _alike(subjects: _Subjects) -> list[list[list[Difference]]]:
+    """Subjects with the same values in the same reports together."""
+    alike: dict[object, list[list[Difference]]] = {}
+    for rows in subjects.values():
+        alike.setdefault(tuple((row.aspect, row.held, row.effect) for row in rows), []).append(rows)
+    return list(alike.values())
 
 
 def _fold(subjects: _Subjects) -> dict[object, list[Difference]]:
