@@ -29,6 +29,21 @@ KIND_WORDS = {
     "unrecognised": "not recognised",
 }
 
+#: Codes that say more than the kind does.
+CODE_WORDS = {
+    "FA507": "a GPU or a call that the package itself refuses",
+    "FA880": "a compiled module that is not there",
+    "FA882": "Python files and a compiled module that do not match",
+    "FA883": "a build that stopped in the compiler or the linker",
+    "FA884": "a build that saw another torch or toolkit",
+    "FA885": "a build that ran out of memory",
+    "FA886": "a message that hides the loader's own error",
+    "FA887": "no prebuilt file for this system",
+    "FA888": "a crash without an error of the loader",
+    "FA890": "a file that the kernel refuses to map",
+    "FA891": "a module that was built for another numpy",
+}
+
 #: How many other signatures are shown; the most telling stand first.
 SHOWN = 6
 
@@ -78,7 +93,7 @@ def _row(label: str, parts: list[str], paint: Paint, width: int) -> list[str]:
 
 
 def _what(answer: Answer, where: str | None) -> list[str]:
-    words = KIND_WORDS.get(answer.kind, escape(answer.kind))
+    words = CODE_WORDS.get(answer.code) or KIND_WORDS.get(answer.kind, escape(answer.kind))
     if answer.symbol and answer.provider:
         # The kind says what a missing name of this sort means; this one is not missing.
         words = "provided in this environment" if where == "here" else "exported by this torch"
@@ -94,7 +109,7 @@ def _what(answer: Answer, where: str | None) -> list[str]:
 
 def _exported(answer: Answer, where: str | None) -> list[str]:
     releases = _releases(answer.owner, answer.exported_by, answer.interval)
-    if not (releases or answer.symbol or answer.owner or answer.provider):
+    if not (releases or answer.symbol or answer.demangled or answer.provider):
         return pieces("not a question of who exports it")
     if not releases and not answer.provider and answer.releases_looked_up:
         releases = ["no known release" if answer.direction == "none" else "no release on record"]
