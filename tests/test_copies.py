@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from support.cuda_wheels import library
-from support.torch_trees import NEWER, OLDER, VERSION_12, Tree, build, real_load, variables
+from support.torch_trees import NEWER, OLDER, VERSION_12, Tree, build, needing, real_load, variables
+from trees import make_prefix
 
 from fa_forensics.copies import copies_lines
 from fa_forensics.facts.environment import find_environment
+from fa_forensics.pipeline import Options, inspect
 from fa_forensics.report import Finding
 from fa_forensics.report_env import Line
 
@@ -72,6 +74,25 @@ def test_the_command_keeps_the_other_directories(tree: Tree) -> None:
 def test_the_command_cures(tree: Tree) -> None:
     assert finding(tree, LD_LIBRARY_PATH=tree.old).help[0] == "unset LD_LIBRARY_PATH"
     assert real_load(tree.global_deps) == ""
+
+
+def test_inspect_says_that_torch_itself_would_not_import(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch_library = library("libc10.so", {"": ("own",)})
+    shutil.copy(torch_library, tree.site / "torch" / "lib" / "libc10.so")
+    path = "$ORIGIN/torch/lib"
+    built = needing("ext.so", ["own"], [torch_library], path, "--enable-new-dtags")
+    target = shutil.copy(built, tree.site / "ext.so")
+    options = Options(python=str(tree.prefix), confirm=False)
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    assert "FA603" not in [f.code for f in inspect([str(target)], options).targets[0].findings]
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tree.old))
+    report = inspect([str(target)], options).targets[0]
+    found = next(f for f in report.findings if f.code == "FA603")
+    assert report.verdict == "fails"
+    assert "(LD_LIBRARY_PATH) has no __nvJitLinkCreate_12_1" in found.title
+    assert found.help[0] == "unset LD_LIBRARY_PATH"
 
 
 def test_a_copy_that_has_all_names_is_a_warning_alone(tree: Tree) -> None:
@@ -183,8 +204,6 @@ def test_torch_from_elsewhere_in_front_is_told(tree: Tree) -> None:
     own = tree.site / "torch" / "lib"
     shutil.copy(library("libc10.so", {"": ("own",)}), own / "libc10.so")
     shutil.copy(library("libc10.so", {"": ("other",)}), front / "libc10.so")
-    from support.torch_trees import needing
-
     built = needing("_C.so", ["own"], [own / "libc10.so"], "$ORIGIN/lib", "--enable-new-dtags")
     shutil.copy(built, tree.site / "torch" / "_C.cpython-311.so")
     environ = variables(LD_LIBRARY_PATH=front)
@@ -205,8 +224,6 @@ def test_an_environment_without_torch_says_that_it_could_not_look(tmp_path: Path
 
 
 def test_a_musl_environment_says_that_it_could_not_look(tmp_path: Path) -> None:
-    from trees import make_prefix
-
     make_prefix(tmp_path / "musl", loader="/lib/ld-musl-x86_64.so.1")
     environment = find_environment(str(tmp_path / "musl"), None, variables())
     (line,) = copies_lines(environment, variables())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 from support import ld_debug
 
+from fa_forensics.copies import copies_lines
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.files import read_bounded
@@ -96,6 +98,38 @@ def compare(prefix: str, library_path: str, scratch: Path) -> tuple[set[str], li
           f"{len(rows)} files")  # fmt: skip
     assert len(same) > 100
     return set(same), wrong
+
+
+@environments
+def test_an_older_nvjitlink_in_front_ends_as_foretold(prefix: str, tmp_path: Path) -> None:
+    """A copy without one name stands for an older one; `import torch` says what comes of it."""
+    own = [p for p in libraries_with_torch(prefix) if "libnvJitLink.so" in p]
+    if not own:
+        pytest.skip("this torch takes no libnvJitLink")
+    major = own[0].rpartition(".")[2]
+    name = f"__nvJitLinkAddData_{major}_1".encode()
+    older = tmp_path / os.path.basename(own[0])
+    # Its hash is that of the old name still, so no look-up finds the new one.
+    older.write_bytes(Path(own[0]).read_bytes().replace(name + b"\0", name[:-1] + b"X\0"))
+    environ = {"PATH": os.defpath, "HOME": "/", "LD_LIBRARY_PATH": str(tmp_path)}
+    environment = find_environment(prefix, None, environ)
+    told = [
+        line.finding for line in copies_lines(environment, environ)
+        if line.finding is not None and line.finding.severity == "error"
+    ]  # fmt: skip
+    code = "try:\n import torch\nexcept ImportError as e:\n print(e)"
+    done = subprocess.run(
+        [environment.python, "-c", code], capture_output=True, text=True, check=True, env=environ,
+        timeout=300,
+    )  # fmt: skip
+    print(f"\n{prefix}: {done.stdout.strip() or 'imports'}; told: {[f.code for f in told]}")
+    if not done.stdout:
+        assert told == []
+        return
+    assert [finding.code for finding in told] == ["FA830"]
+    said = done.stdout.strip().partition(": ")
+    assert f'"{os.path.basename(said[0])}: {said[2]}"' in told[0].notes[0]
+    assert told[0].help[0] == "unset LD_LIBRARY_PATH"
 
 
 def libraries_with_torch(prefix: str) -> list[str]:
