@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fa_forensics import __version__
 from fa_forensics.errors import UsageError
-from fa_forensics.facts.paste import Paste, read_paste
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report import Answer, JudgedTorch, WhyReport
 from fa_forensics.views import environment_view
-from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, named_place, open_place
 from fa_forensics.why.symbol import symbol_answer
 from fa_forensics.why.tables import Tables
-from fa_forensics.why.whereabouts import whereabouts
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
 
 #: One name and nothing else, as the linker spells it, with its version or without.
 _ONE_NAME = re.compile(r"\s*['\"`]?[A-Za-z_][\w.$]*(@@?[\w.+-]+)?['\"`]?\s*")
@@ -40,18 +41,18 @@ def explain(
     symbols, paste = _asked(texts)
     tables = Tables()
     note = None
-    elsewhere = torch is not None
     if torch is not None:
         place = named_place(torch, python, environ, tables)
     else:
         place = open_place(python, environ)
-    if paste is not None and torch is None:
-        place, elsewhere, note = whereabouts(paste, place, tables, where)
     try:
         if paste is None:
             answers = tuple(symbol_answer(symbol, place, tables) for symbol in symbols)
         else:
-            answers = paste_answers(paste, place, tables, elsewhere)
+            # Only for texts: the readers of texts cost more to load than one symbol to answer.
+            from fa_forensics.why.whereabouts import judge_text
+
+            place, answers, note = judge_text(paste, place, tables, where, torch is not None)
     finally:
         place.close()
     environment = place.environment
@@ -72,6 +73,8 @@ def _asked(texts: Sequence[str]) -> tuple[tuple[SymbolText, ...], Paste | None]:
     names = [parse_symbol(text) if _ONE_NAME.fullmatch(text) else None for text in texts]
     if all(names):
         return tuple(name for name in names if name is not None), None
+    from fa_forensics.facts.paste import read_paste
+
     paste = read_paste(" ".join(texts))
     if any(mention.what != "bare-symbol" for mention in paste.mentions):
         return (), paste

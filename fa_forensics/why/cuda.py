@@ -203,6 +203,9 @@ def _without_history(
     if loaded:
         cause = f"{title} is here ({loaded[0].path}) but does not export it: it is another release."
         return Judgement(KIND, CODE, UNKNOWN, cause)
+    if place.told is not None:
+        cause = f"It belongs to {title}, which is not loaded there, or is another release."
+        return Judgement(KIND, CODE, UNKNOWN, cause, (), "medium")
     cause = f"It belongs to {title}, which is not loaded with {place.here}."
     return Judgement(KIND, CODE, UNKNOWN, cause, (), "high" if place.linker else "medium")
 

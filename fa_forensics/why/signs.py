@@ -25,6 +25,8 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
             f"The file that lacks it, {file.rsplit('/', 1)[-1]}, is torch itself: the extension "
             "that was imported has no part in it."
         )
+        if answer.code == "FA210":
+            return _older_than_the_table(answer, note)
         return replace(answer, notes=(note, *answer.notes))
     jit = _JIT.search(file)
     if jit is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
@@ -33,6 +35,19 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     if egg is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return _egg(answer, seen, egg["egg"])
     return answer
+
+
+def _older_than_the_table(answer: Answer, note: str) -> Answer:
+    """torch's own files list the libraries they need: one is there, and older than any known."""
+    cause = (
+        f"Every version on record exports it ({answer.interval}), and torch's own file lists that "
+        "library: the copy that is loaded is older than these, most often one of a CUDA toolkit on "
+        "LD_LIBRARY_PATH, or the wheel that brings it is not whole."
+    )
+    return replace(
+        answer, code="FA204", direction="file-newer", cause=cause, confidence="medium",
+        notes=(note, *answer.notes),
+    )  # fmt: skip
 
 
 def is_torch_file(path: str) -> bool:

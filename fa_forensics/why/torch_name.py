@@ -75,6 +75,13 @@ def _judge(symbol: SymbolText, question: Question, provider: str | None, place: 
             f"It belongs to {title_of(question.owner)}: the file was built for ROCm, and "
             f"{place.here} is no ROCm build.",
         )  # fmt: skip
+    if question.owner in _NO_TABLE and place.told is not None:
+        return Judgement(
+            "rocm", "FA204", UNKNOWN,
+            f"It belongs to {title_of(question.owner)}: the file was built for ROCm. The torch "
+            "that is loaded is no ROCm build, or one of another release; no table holds those.",
+            (), "medium",
+        )  # fmt: skip
     if symbol.name is None and not question.name and not could_be_spelt(symbol):
         return Judgement(
             "symbol-drift", "FA201", UNKNOWN,

@@ -11,7 +11,9 @@ from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.paste import Paste
 from fa_forensics.facts.torch_install import release_of
+from fa_forensics.report import Answer
 from fa_forensics.why.history import Present, is_published, order_key
+from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, Told
 from fa_forensics.why.tables import Tables
 
@@ -29,6 +31,32 @@ _OWN_BUILD = re.compile(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$|\.nv\d")
 _PYTHON_TAG = re.compile(r"\.cpython-(\d{2,3})\D|/python(\d\.\d{1,2})/|/py(\d{2,3})_\w+/")
 
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]*")
+
+
+def judge_text(
+    paste: Paste, here: Place, tables: Tables, where: str | None, named: bool
+) -> tuple[Place, tuple[Answer, ...], str | None]:
+    """(the place it was judged in, the answers, a sentence where that is not this environment).
+
+    ``named`` tells that ``here`` is a torch that was asked for, which then counts.
+    """
+    if named:
+        return here, paste_answers(paste, here, tables, True), None
+    place, elsewhere, note = whereabouts(paste, here, tables, where)
+    answers = paste_answers(paste, place, tables, elsewhere)
+    provider = answers[0].provider
+    if elsewhere or where is not None or provider is None or any(m.file for m in paste.mentions):
+        return place, answers, note
+    # Nothing says where the text is from, and what it misses is not missing here.
+    other = told_place(paste, tables)
+    reason = f"{os.path.basename(provider)} here exports the name"
+    here.close()
+    return other, paste_answers(paste, other, tables, True), _said(reason, other)
+
+
+def _said(reason: str, place: Place) -> str:
+    told = f"judged by {place.here}, as the text says" if place.present else "judged by the history"
+    return f"{reason}: {told}; --here judges by what is installed here."
 
 
 def whereabouts(
@@ -49,8 +77,7 @@ def whereabouts(
         return here, False, None
     place = told_place(paste, tables)
     here.close()
-    told = f"judged by {place.here}, as the text says" if place.present else "judged by the history"
-    return place, True, f"{reason}: {told}; --here judges by what is installed here."
+    return place, True, _said(reason or "the text is of another machine", place)
 
 
 def told_torch(paste: Paste, tables: Tables) -> str | None:
