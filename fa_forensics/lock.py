@@ -14,14 +14,15 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from fa_forensics import __version__
-from fa_forensics.errors import ForensicsError
+from fa_forensics.errors import UnreadableFile
 from fa_forensics.facts.conda_packages import CondaPackage, read_conda
 from fa_forensics.facts.drivers import driver_needed, driver_table, parse_cuda
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.installed import read_installed
 from fa_forensics.facts.package import Distribution, normalized
 from fa_forensics.facts.pip_cache import CachedWheels, cache_directory, read_cache, sha256_of
-from fa_forensics.facts.simple_index import project_files, wheel_of
+from fa_forensics.facts.remote import ServerRefused
+from fa_forensics.facts.simple_index import NoIndexPage, project_files, wheel_of
 from fa_forensics.facts.wheel_matrix import PACKAGE, PRE_CXX11, Wanted, candidates
 from fa_forensics.report_lock import (
     ADDRESS,
@@ -64,7 +65,10 @@ def lock(
     cached = read_cache(cache_directory(variables), wanted)
     pins = [_pin(distribution, environment, cached) for distribution in found]
     if index is not None:
-        pins = [_asked(pin, found[at], index) for at, pin in enumerate(pins)]
+        try:
+            pins = [_asked(pin, found[at], index) for at, pin in enumerate(pins)]
+        except UnreadableFile as error:  # one that does not answer is not asked thirty times
+            notes.append(f"the index was not asked for all: {error.message}")
     elif cached.problem is not None and any(p.source == INDEX and not p.hashes for p in pins):
         notes.append(cached.problem)
     packages, problems = read_conda(environment.prefix)
@@ -225,7 +229,7 @@ def _asked(pin: Pin, distribution: Distribution, index: str) -> Pin:
         return pin
     try:
         files = project_files(index, pin.name)
-    except ForensicsError as error:
+    except (ServerRefused, NoIndexPage) as error:
         return replace(pin, notes=(*pin.notes, error.message))
     file, why = wheel_of(files, pin.version, distribution.wheel_tags)
     if file is None:

@@ -33,6 +33,10 @@ _TRIES = 3
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
+class ServerRefused(UnreadableFile):
+    """The server answered, and does not give what was asked for."""
+
+
 def is_url(text: str) -> bool:
     """Whether an argument is an address of the web."""
     return re.match(r"https?://", text, re.IGNORECASE) is not None
@@ -246,7 +250,7 @@ def _open(url: str, shown: str, timeout_s: float, headers: dict[str, str]) -> HT
         answered = f"its server answers {error.code} {error.reason}"
         if error.code == 416:
             answered = "it is empty (0 bytes)"
-        raise UnreadableFile(f"cannot read {shown}: {answered}") from None
+        raise ServerRefused(f"cannot read {shown}: {answered}") from None
     except (URLError, OSError, ValueError) as error:
         reason: object = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):

@@ -25,6 +25,10 @@ _HREF = re.compile(r"""href\s*=\s*["']([^"']{1,3000})["']""", re.IGNORECASE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
+class NoIndexPage(UnreadableFile):
+    """A page that is none of a package index."""
+
+
 class IndexFile(NamedTuple):
     """One file of a project: its name, address, and sha256 ("" where the index has none)."""
 
@@ -82,7 +86,7 @@ def _of_json(text: str, page: str) -> list[IndexFile]:
             for row in rows
         ]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableFile(f"{page} is no page of a package index: {error!r}") from None
+        raise NoIndexPage(f"{page} is no page of a package index: {error!r}") from None
 
 
 def _hash(hashes: object) -> str:
