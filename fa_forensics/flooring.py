@@ -11,6 +11,7 @@ from fa_forensics.facts.owner import OWN
 from fa_forensics.facts.system_releases import GLIBC, brings, gcc_of, oldest_systems, version_number
 from fa_forensics.facts.wheel import Wheel
 from fa_forensics.reading import FileFacts
+from fa_forensics.resolve.opened import Opened
 from fa_forensics.resolve.package_names import defined_in, files_of_package
 from fa_forensics.resolve.system import SystemHere, system_here
 from fa_forensics.resolve.target import Linked
@@ -24,9 +25,11 @@ def claim_of_wheel(wheel: Wheel | None) -> Claim | None:
     return Claim(wheel.python_tags, wheel.abi_tags, tags, os.path.basename(wheel.path))
 
 
-def system_for(file: FileFacts, linked: Linked, environment: Environment) -> SystemHere | None:
-    """What the system's libraries here define for a file."""
-    return system_here(file.elf, file.floors, environment, linked.resolution)
+def system_for(
+    file: FileFacts, linked: Linked, environment: Environment, opened: Opened
+) -> SystemHere | None:
+    """What the system's libraries here define for a file; ``opened`` keeps them open."""
+    return system_here(file.elf, file.floors, environment, linked.resolution, opened)
 
 
 def own_names_elsewhere(file: FileFacts, linked: Linked) -> dict[str, str]:

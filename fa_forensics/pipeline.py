@@ -27,6 +27,7 @@ from fa_forensics.report import (
     Skipped,
     TargetReport,
 )
+from fa_forensics.resolve.opened import Opened
 from fa_forensics.resolve.target import Linked, Linkers, link_target
 from fa_forensics.rules.base import Context
 from fa_forensics.views import elf_view, environment_view, provenance_view, relabel
@@ -229,7 +230,7 @@ def _report(
         gone = [item.binding.symbol for item in linked.missing if item.owner.startswith("torch/")]
         lives, texts = table.lives(gone, file.elf.machine)
         releases = replace(releases, exported_by=lives, exported_text=texts)
-    ctx = _context(file, judged_in, linked, releases, asked)
+    ctx = _context(file, judged_in, linked, releases, asked, linkers.opened)
     judgement = judge(ctx, file.target.path, options.confirm, options.timeout_s)
     problem = _problem(ctx)
     uses_table = releases is None and linked.uses_torch
@@ -317,6 +318,7 @@ def _context(
     linked: Linked,
     releases: ReleaseFacts | None,
     asked: Asked | None,
+    opened: Opened,
 ) -> Context:
     return Context(
         name=file.name,
@@ -339,7 +341,7 @@ def _context(
         uses_torch_names=file.uses_torch_names,
         defined_in=own_names_elsewhere(file, linked),
         floors=file.floors,
-        system=system_for(file, linked, environment),
+        system=system_for(file, linked, environment, opened),
     )
 
 

@@ -16,6 +16,7 @@ from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.floors import Floors, versions_by_library
 from fa_forensics.facts.system_releases import FAMILIES, GLIBC, GLIBCXX, newest, version_number
+from fa_forensics.resolve.opened import Opened
 from fa_forensics.resolve.resolution import Resolution, VersionMiss
 from fa_forensics.resolve.target import open_linker
 
@@ -65,9 +66,15 @@ class SystemHere:
 
 
 def system_here(
-    elf: ElfFacts, floors: Floors, environment: Environment, resolution: Resolution | None
+    elf: ElfFacts,
+    floors: Floors,
+    environment: Environment,
+    resolution: Resolution | None,
+    opened: Opened,
 ) -> SystemHere | None:
     """What the system has for a file, or None where this environment cannot say.
+
+    The libraries are read in ``opened``, which stays open.
 
     It cannot for a file of another machine, and where its loader's rules are not known.
     """
@@ -82,12 +89,12 @@ def system_here(
             paths = _as_resolved(resolution, list(wanted))
     except ForensicsError:
         return None  # why the loader cannot be modelled is said where the file was resolved
-    libraries = tuple(library for path in paths.items() if (library := _read(*path)))
+    libraries = tuple(library for path in paths.items() if (library := _read(*path, opened)))
     unmet = () if resolution is not None else _unmet(elf, needs, libraries)
     return SystemHere(
         libraries,
         unmet,
-        _unversioned(floors, resolution, paths.get(LIBSTDCXX)),
+        _unversioned(floors, resolution, paths.get(LIBSTDCXX), opened),
         os.sysconf("SC_PAGE_SIZE") if os.uname().machine == environment.machine else None,
     )
 
@@ -115,17 +122,13 @@ def _without_torch(environment: Environment, wanted: Sequence[str]) -> dict[str,
         linker.close()
 
 
-def _read(soname: str, path: str) -> SystemLibrary | None:
-    try:
-        dynamic = DynamicObject.open(path)
-    except ForensicsError:
+def _read(soname: str, path: str, opened: Opened) -> SystemLibrary | None:
+    dynamic = opened.get(path)
+    if dynamic is None:
         return None
-    try:
-        families = tuple(f"{family}_" for family in FAMILIES)
-        versions = [v for v in dynamic.verdef.values() if v.startswith(families)]
-        return SystemLibrary(soname, path, tuple(versions))
-    finally:
-        dynamic.close()
+    families = tuple(f"{family}_" for family in FAMILIES)
+    versions = [v for v in dynamic.verdef.values() if v.startswith(families)]
+    return SystemLibrary(soname, path, tuple(versions))
 
 
 def _unmet(
@@ -142,7 +145,9 @@ def _unmet(
     )
 
 
-def _unversioned(floors: Floors, resolution: Resolution | None, path: str | None) -> str | None:
+def _unversioned(
+    floors: Floors, resolution: Resolution | None, path: str | None, opened: Opened
+) -> str | None:
     """The newest version of the unversioned names that only this libstdc++ has for the file.
 
     Names of versions that the file asks for anyway raise no floor, and are not looked at.
@@ -153,7 +158,7 @@ def _unversioned(floors: Floors, resolution: Resolution | None, path: str | None
     bound = [b for b in resolution.bindings if b.provider == path and b.symbol in wanted]
     asked = floors.of(GLIBCXX)
     least = version_number(asked) if asked is not None else ()
-    exported = _exported(path, [b.symbol for b in bound if b.version is None])
+    exported = _exported(opened.get(path), [b.symbol for b in bound if b.version is None])
     newer = {
         name: version
         for name, version in exported.items()
@@ -162,26 +167,19 @@ def _unversioned(floors: Floors, resolution: Resolution | None, path: str | None
     # torch's libraries export many such names too: an older libstdc++ is then no matter.
     for other in resolution.scope if newer else ():
         if other != path:
-            for name in _exported(other, list(newer)):
+            for name in _exported(opened.get(other), list(newer)):
                 del newer[name]
     return newest(newer.values(), GLIBCXX)
 
 
-def _exported(path: str, names: Sequence[str]) -> dict[str, str | None]:
+def _exported(library: DynamicObject | None, names: Sequence[str]) -> dict[str, str | None]:
     """Those of the names that a library exports, each with its version."""
-    if not names:
+    if library is None:
         return {}
-    try:
-        dynamic = DynamicObject.open(path)
-    except ForensicsError:
-        return {}
-    try:
-        found: dict[str, str | None] = {}
-        for name in names:
-            raw = name.encode("utf-8", "surrogateescape")
-            definition = dynamic.lookup(raw, gnu_hash(raw))
-            if definition is not None:
-                found[name] = definition.version
-        return found
-    finally:
-        dynamic.close()
+    found: dict[str, str | None] = {}
+    for name in names:
+        raw = name.encode("utf-8", "surrogateescape")
+        definition = library.lookup(raw, gnu_hash(raw))
+        if definition is not None:
+            found[name] = definition.version
+    return found

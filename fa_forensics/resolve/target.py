@@ -18,6 +18,7 @@ from fa_forensics.resolve.bind import find_provider
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.nearest import NameIndex, Near
+from fa_forensics.resolve.opened import Opened
 from fa_forensics.resolve.resolution import Binding, Resolution
 
 if TYPE_CHECKING:
@@ -51,13 +52,14 @@ class Linked:
 class Linkers:
     """The processes of one environment, kept from file to file: torch is imported once.
 
-    ``names`` are torch's exported names in them. Close it after use.
+    ``opened`` are libraries that were read besides. Close it after use.
     """
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
         self._open: dict[bool, Linker] = {}
         self._names: dict[str, NameIndex] = {}
+        self.opened = Opened()
 
     def get(self, with_torch: bool) -> Linker:
         """A process in which nothing but torch was opened. Raises as ``open_linker``."""
@@ -77,6 +79,7 @@ class Linkers:
         for linker in self._open.values():
             linker.close()
         self._open, self._names = {}, {}
+        self.opened.close()
 
 
 def link_target(
