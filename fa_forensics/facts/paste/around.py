@@ -16,7 +16,8 @@ _FRAME = re.compile(
     r"(?:File |in file )?[\"']?(?P<path>[^\"'\n]{1,500}?\.(?:py|pyx|ipynb))[\"']?,?\s?(?:line |:)"
     r"\s?(?P<number>\d{1,7})(?:,?\s(?:in )?(?P<function>[\w.<>]{1,100}))?"
 )
-_CELL = re.compile(r"(?:File|Cell In\s?\[\d+\])|~?/[^\s:]{1,300}\.py in ")
+#: The last line of another traceback.
+_ENDED = re.compile(r"(?:[A-Za-z_][\w.]{0,80})?(?:Error|Exception|StopIteration)(?::|$)")
 _LOADED = re.compile(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
 
 
@@ -24,7 +25,7 @@ def importing(line: Line) -> str:
     """The module that the nearest import statement above names, or ""."""
     for above in line.above(8):
         body = above.body
-        if _LOADED.search(body):
+        if _LOADED.search(body) or _ENDED.match(body):
             return ""
         match = _IMPORT.match(body)
         if match is None:
@@ -46,7 +47,7 @@ def frame(line: Line) -> tuple[str, str, str]:
     code = ""
     for above in line.above(12):
         body = above.body
-        if body.startswith("Traceback "):
+        if body.startswith("Traceback ") or _ENDED.match(body):
             break
         match = _FRAME.search(body) if ".py" in body else None
         if match is not None:

@@ -224,7 +224,7 @@ def _of_others() -> tuple[Recogniser, ...]:
         plain(
             "windows",
             ("win32 application", "win32 应用程序"),
-            r"(?P<file>\S{0,300}?)\s?is not a valid Win32 application|Win32 应用程序",
+            r"is not a valid Win32 application|Win32 应用程序",
         ),
         plain(
             "windows",

@@ -173,6 +173,12 @@ def _toolkit_mismatch(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("build-cuda-mismatch", match.start(), detail=detail)
 
 
+def _killed(line: Line, match: re.Match[str]) -> Mention:
+    words = line.body[max(0, match.start() - 60) : match.start()].split()
+    detail = {"program": words[-1].strip("'\"`") if words else "", "signal": match["signal"]}
+    return line.mention("out-of-memory-build", match.start(), detail=detail)
+
+
 def _of_compilers() -> tuple[Recogniser, ...]:
     return (
         plain(
@@ -181,10 +187,10 @@ def _of_compilers() -> tuple[Recogniser, ...]:
             r"(?:Killed signal terminated program (?P<program>\w{1,30})|internal compiler error: "
             r"Killed)",
         ),
-        plain(
-            "out-of-memory-build",
-            ("died due to signal 9", "died due to signal 11", "died with status"),
-            r"'?(?P<program>[\w+-]{1,30})'? died due to signal (?P<signal>9|11)",
+        by_pattern(
+            ("died due to signal",),
+            r"died due to signal (?P<signal>9|11)\b",
+            _killed,
         ),
         plain(
             "out-of-memory-build",
@@ -223,12 +229,18 @@ def _of_compilers() -> tuple[Recogniser, ...]:
     )  # fmt: skip
 
 
+def _unsupported_wheel(line: Line, match: re.Match[str]) -> Mention:
+    words = line.body[max(0, match.start() - 400) : match.start()].split()
+    file = words[-1].strip("'\"`") if words else ""
+    return line.mention("wheel-not-supported", match.start(), file=file)
+
+
 def _of_pip() -> tuple[Recogniser, ...]:
     return (
-        plain(
-            "wheel-not-supported",
+        by_pattern(
             ("is not a supported wheel",),
-            r"(?P<file>\S{1,300}\.whl) is not a supported wheel on this platform",
+            r"is not a supported wheel on this platform",
+            _unsupported_wheel,
         ),
         plain(
             "no-matching-distribution",

@@ -12,6 +12,7 @@ from fa_forensics.facts.paste.recogniser import (
     Claim,
     Recogniser,
     by_pattern,
+    by_words,
     in_every_language,
 )
 from fa_forensics.facts.paste.tokens import is_binary_name, path_after, path_before, symbol_at
@@ -35,6 +36,13 @@ _PROSE_WORDS = frozenset(
 _FILE_IN_BRACKETS = re.compile(r"[\s`'\"]{0,9}\(([^\s()]{1,500})\)")
 
 
+#: ``SetDeviceEi undefined symbol``: a name that is no English word.
+_NAME_BEFORE = re.compile(
+    r"(?<![\w/.-])(_{1,3}Z[A-Za-z0-9_.$]{2,200}|[A-Za-z]+[A-Z0-9_][A-Za-z0-9_]{2,100})[`'\"]?"
+    r"(?:\s+is an?)?\s+$"
+)
+
+
 def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     body = line.body
     exact = match[0][-1] == ":"
@@ -46,6 +54,12 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     symbol = symbol_at(line, match.end())
     if symbol is not None and not exact and symbol.name.lower() in _PROSE_WORDS:
         symbol = None
+    if symbol is None and not exact:
+        before = _NAME_BEFORE.search(body[max(0, match.start() - 300) : match.start()])
+        if before and file is None:
+            detail = {"cut": "yes"} if not before[1].startswith("_Z") else {}
+            named = line.mention("undefined-symbol", 0, symbol=before[1], detail=detail)
+            return Claim(match.start() - len(before[0]), match.end(), named)
     if symbol is None and not exact and file is None:
         return Claim(
             match.start(),
@@ -119,6 +133,7 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
         return line.mention("missing-library", place, detail=detail)
     name = library.rsplit("/", 1)[-1]
     if TORCH_LIBRARY.fullmatch(name) and "/" not in library:
+        detail = {**detail, "torch_imported": "yes" if _torch_imported(line) else ""}
         return line.mention("import-order", place, library=library, detail=detail)
     own = (
         "/" in library
@@ -128,6 +143,14 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
     if own or (is_binary_name(library) and re.search(r"cpython-|\.abi3\.so|pypy", library)):
         return line.mention("missing-own-file", place, library=library, file=library, detail=detail)
     return line.mention("missing-library", place, library=library, detail=detail)
+
+
+_IMPORT_TORCH = re.compile(r"(?:-+>\s?)?(?:\d{1,4}\s)?(?:>>>\s?)?(?:import|from) torch\b")
+
+
+def _torch_imported(line: Line) -> bool:
+    """Whether a line above imports torch, in the same stream."""
+    return any(_IMPORT_TORCH.match(above.body) for above in line.above(30))
 
 
 def _library_near(body: str, place: int) -> str | None:
@@ -217,8 +240,7 @@ def _of_file(what: str) -> Build:
 
 def _phrase(what: str, *phrases: str, rest: str = "") -> Recogniser:
     signs = tuple(s for phrase in phrases for s in in_every_language(phrase))
-    pattern = "(?:" + "|".join(re.escape(sign) for sign in signs) + ")" + rest
-    return by_pattern(signs, pattern, _of_file(what))
+    return by_words(signs, rest, _of_file(what))
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -266,7 +288,7 @@ def _of_libraries() -> tuple[Recogniser, ...]:
             r"(?:\(needed by (?P<by>[^\s()]{1,500})\))?",
             _musl_missing,
         ),
-        by_pattern(cannot_open, "(?:" + "|".join(map(re.escape, cannot_open)) + ")", _missing),
+        by_words(cannot_open, "", _missing),
         by_pattern(
             ("not found", "\u627e\u4e0d\u5230"),
             r"version\s+[`'\"]?(?P<version>[A-Za-z_][\w.+-]{1,100})[`'\"]?\s+"

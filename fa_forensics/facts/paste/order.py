@@ -32,12 +32,13 @@ LISTINGS = frozenset(("nm-line", "ldd-line", "readelf-line", "bare-symbol"))
 _FOLLOWS: Mapping[str, frozenset[str]] = {
     "missing-own-file": _BUILDING,
     "no-kernel-image": frozenset(("gpu-not-supported-by-torch",)),
-    "segfault": _LOADING | _BUILDING,
-    "abort": _LOADING | _BUILDING,
     "nccl": _LOADING,
-    "stop-iteration-so": frozenset(),
     "cuda-home-missing": frozenset(("build-cuda-mismatch",)),
 }
+#: How a process ends, whatever went wrong before.
+_LAST = frozenset(("segfault", "abort"))
+#: Names of compiled modules.
+_COMPILED = re.compile(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
 #: No more mentions than this are handed on.
 MOST_MENTIONS = 400
 
@@ -46,6 +47,7 @@ def first_cause_first(found: Iterable[Mention]) -> tuple[Mention, ...]:
     """The mentions without consequences and repetitions, the first cause first."""
     folded = _folded(found)
     real = [mention for mention in folded if not _is_consequence(mention, folded)]
+    real = [_with_own_file(mention, folded) for mention in real]
     wrappers = [m for m in real if m.what == "import-wrapper"]
     if any(m.what != "import-wrapper" and m.what not in LISTINGS for m in real):
         real = [_with_wrapper(m, wrappers) for m in real if m.what != "import-wrapper"]
@@ -68,6 +70,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     others = {m.what for m in all_of_them if m is not mention}
     if _FOLLOWS.get(what, frozenset()) & others:
         return True
+    if what in _LAST or mention.detail.get("sort") == "object":
+        return bool(others - LISTINGS - _LAST - {"missing-attribute"})
     if what in ("jit-build-failed", "out-of-memory-build") and _says_little(mention):
         if any(m.what in _BUILDING and not _says_little(m) for m in all_of_them):
             return True
@@ -78,7 +82,10 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         )
     loading = [m for m in all_of_them if m.what in _LOADING and m is not mention]
     if what == "no-module":
-        return any(_same_module(mention.detail.get("module", ""), m) for m in loading)
+        module = mention.detail.get("module", "")
+        if any(_tier(m) == 0 for m in all_of_them) and not _COMPILED.search(module):
+            return True  # an optional module: many packages look for some
+        return any(_same_module(module, m) for m in loading)
     if what == "missing-attribute" and mention.detail.get("sort") == "operator":
         return bool(loading)
     if what == "xformers-banner":
@@ -102,6 +109,15 @@ def _same_module(module: str, failure: Mention) -> bool:
     file = (failure.file or failure.detail.get("import", "")).replace("\\", "/")
     stem = file.rsplit("/", 1)[-1].split(".")[0]
     return bool(stem) and module.rsplit(".", 1)[-1] == stem
+
+
+def _with_own_file(mention: Mention, all_of_them: Sequence[Mention]) -> Mention:
+    """A failed build, with the file that it did not make and that another process looks for."""
+    if mention.what in _BUILDING and mention.file is None:
+        for other in all_of_them:
+            if other.what == "missing-own-file":
+                return replace(mention, file=other.file)
+    return mention
 
 
 def _with_wrapper(mention: Mention, wrappers: Sequence[Mention]) -> Mention:

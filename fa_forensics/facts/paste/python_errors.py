@@ -21,7 +21,7 @@ def _of_modules() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
             ("no module named",),
-            r"(?P<error>ModuleNotFoundError|ImportError)?(?::\s)?No module named:?\s+"
+            r"(?P<error>ModuleNotFoundError|ImportError)?[:(]{0,2}[\s'\"]{0,3}No module named:?\s+"
             r"['\"`]?(?P<module>[A-Za-z_][\w.-]{0,200})['\"`]?",
             _no_module,
         ),
@@ -140,34 +140,31 @@ def _of_calls() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
             ("unexpected keyword argument", "invalid keyword argument"),
-            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?(?:got an unexpected|is an invalid) "
+            r"(?:got an unexpected|is an invalid) "
             rf"keyword argument\s+['\"`]?(?P<parameter>{_NAME})['\"`]?",
             _keyword,
         ),
         by_pattern(
             ("required positional argument", "required keyword-only argument"),
-            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?missing (?P<count>\d{1,2}) required "
+            r"missing (?P<count>\d{1,2}) required "
             rf"(?:positional|keyword-only) arguments?:?\s?['\"`]?(?P<parameter>{_NAME})?",
             _arguments("missing"),
         ),
         by_pattern(
             ("positional arguments but", "positional argument but"),
-            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?takes (?:from \d{1,3} to )?"
-            r"(?P<takes>\d{1,3}) "
-            r"positional arguments? but (?P<given>\d{1,3})",
+            r"takes (?:from \d{1,3} to )?(?P<takes>\d{1,3}) positional arguments? "
+            r"but (?P<given>\d{1,3})",
             _arguments("too many"),
         ),
         by_pattern(
             ("multiple values for",),
-            r"(?:(?P<function>[A-Za-z_][\w.<>]{0,200})\(\)\s+)?got multiple values for (?:keyword "
-            r")?argument\s+"
-            rf"['\"`]?(?P<parameter>{_NAME})",
+            r"got multiple values for (?:keyword )?argument\s{1,9}['\"`]?"
+            rf"(?P<parameter>{_NAME})",
             _arguments("twice"),
         ),
         by_pattern(
             ("incompatible function arguments", "incompatible constructor arguments"),
-            r"(?:(?P<function>[A-Za-z_][\w.]{0,200})(?:\(\))?:?\s+)?incompatible (?:function"
-            r"|constructor) arguments",
+            r"incompatible (?:function|constructor) arguments",
             _pybind,
         ),
         by_pattern(
@@ -182,7 +179,7 @@ def _of_calls() -> tuple[Recogniser, ...]:
 def _keyword(line: Line, match: re.Match[str]) -> Mention:
     path, function, code = frame(line)
     detail = {
-        "function": match["function"] or _before_call(line, match.start()),
+        "function": function_before(line, match.start()),
         "parameter": match["parameter"],
         "frame": path,
         "in": function,
@@ -191,17 +188,28 @@ def _keyword(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("unexpected-keyword", match.start(), detail=detail)
 
 
-def _before_call(line: Line, place: int) -> str:
-    found = re.search(r"([A-Za-z_][\w.]{0,100})(?:\(\))?[\s'\"`]{0,3}$", line.body[:place])
+_FUNCTION = re.compile(r"([A-Za-z_][\w.<>]{0,100})(?:\(\))?:?[\s'\"`]{0,3}$", re.A)
+
+
+def function_before(line: Line, place: int) -> str:
+    """The function whose name ends right before a place: ``f`` of ``f() got an unexpected``."""
+    found = _FUNCTION.search(line.body[max(0, place - 120) : place])
     word = found[1] if found else ""
-    return "" if word.lower() in ("typeerror", "error", "") else word
+    return "" if word.lower().endswith("error") else word
 
 
 def _arguments(sort: str):  # type: ignore[no-untyped-def]
     def build(line: Line, match: re.Match[str]) -> Mention:
         path, function, code = frame(line)
         groups = {key: text for key, text in match.groupdict().items() if text}
-        detail = {**groups, "sort": sort, "frame": path, "in": function, "code": code}
+        detail = {
+            "function": function_before(line, match.start()),
+            **groups,
+            "sort": sort,
+            "frame": path,
+            "in": function,
+            "code": code,
+        }
         return line.mention("wrong-arguments", match.start(), detail=detail)
 
     return build
@@ -222,7 +230,7 @@ def _pybind(line: Line, match: re.Match[str]) -> Mention:
     if one and not supported:
         supported.append(one[1])
     detail = {
-        "function": match["function"] or "",
+        "function": function_before(line, match.start()),
         "supported": " | ".join(supported)[:1_500],
         "invoked": invoked,
         "frame": path,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from fa_forensics.facts.paste import banners, build, gpu, loader, pip_log, python_errors, tools
@@ -32,12 +32,30 @@ def read_paste(text: str) -> Paste:
     found += tools.nm_lines(source)
     if not any(m.symbol or m.what not in LISTINGS for m in found):
         found += tools.bare_symbols(source)
-    versions, lines = read_versions(source, places)
-    isolated = next((m for m in found if m.what == "build-isolation"), None)
-    if isolated is not None:
-        versions = {**versions, "build_torch": isolated.detail["torch"]}
-        lines = {**lines, "build_torch": isolated.number}
+    versions, lines = _told_too(found, *read_versions(source, places))
     return Paste(first_cause_first(found), versions, lines, read_places(source, places), truncated)
+
+
+def _told_too(
+    found: Sequence[Mention], versions: Mapping[str, str], lines: Mapping[str, int]
+) -> tuple[Mapping[str, str], Mapping[str, int]]:
+    """The versions, with those that failures tell of."""
+    for mention in found:
+        told: dict[str, str] = {}
+        if mention.what == "build-isolation":
+            # What pip took into the build is not what is installed.
+            built = mention.detail["torch"]
+            versions = {k: text for k, text in versions.items() if (k, text) != ("torch", built)}
+            told = {"build_torch": built}
+        elif mention.what == "build-cuda-mismatch":
+            told = {
+                "cuda": mention.detail.get("toolkit", ""),
+                "torch_cuda": mention.detail.get("torch_cuda", ""),
+            }
+        told = {key: text for key, text in told.items() if text and key not in versions}
+        versions = {**versions, **told}
+        lines = {**lines, **dict.fromkeys(told, mention.number)}
+    return versions, {key: number for key, number in lines.items() if key in versions}
 
 
 @lru_cache(maxsize=1)

@@ -74,6 +74,28 @@ def plain(what: str, signs: Iterable[str], pattern: str, **fixed: str) -> Recogn
     return by_pattern(signs, pattern, build)
 
 
+def by_words(phrases: Iterable[str], rest: str, build: Build) -> Recogniser:
+    """As ``by_pattern``, for any of several small-letter phrases with ``rest`` behind it.
+
+    Phrases in many languages are found faster one by one than as alternatives of a pattern.
+    """
+    patterns = {sign: re.compile(re.escape(sign) + rest, re.IGNORECASE) for sign in phrases}
+
+    def read(line: Line) -> Iterator[Claim]:
+        for sign, pattern in patterns.items():
+            at, count = line.lower.find(sign), 0
+            while at >= 0 and count < PER_LINE:
+                match = pattern.match(line.body, at)
+                built = build(line, match) if match is not None else None
+                if isinstance(built, Mention) and match is not None:
+                    built = Claim(at, match.end(), built)
+                if isinstance(built, Claim):
+                    yield built
+                at, count = line.lower.find(sign, at + len(sign)), count + 1
+
+    return Recogniser(tuple(patterns), read)
+
+
 @lru_cache(maxsize=1)
 def _languages() -> Mapping[str, Mapping[str, str]]:
     with open(_LANGUAGES, encoding="utf-8") as file:

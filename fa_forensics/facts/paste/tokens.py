@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fa_forensics.facts.demangle import MAX_MANGLED, demangle
+from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, demangle
 from fa_forensics.facts.paste.lines import Line
 
 _MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
@@ -22,6 +22,8 @@ _SYMBOLIC = re.compile(r"operator\s?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?)")
 _QUALIFIER = re.compile(
     r"(?:const|volatile|noexcept)(?:\s?&{1,2})?(?![\w:])|&{1,2}|\[clone\s|\[abi:"
 )
+_REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
+MAX_WHOLE = 4_096
 _WRAP_WIDTHS = frozenset({72, 76, 78, 79, 80, 100, 119, 120, 132, 140, 160, 200})
 _CONTINUATION = re.compile(r"[A-Za-z0-9_.$]+(?=[\s,)'\"`]|$)")
 _FILE_STOP = re.compile(r"[\s'\"`()<>|;,=\[\]{}*!]")
@@ -136,6 +138,9 @@ def _rejoined(line: Line, text: str) -> str:
 def is_whole(text: str) -> bool:
     """Whether a mangled name is one that demangles."""
     name = "_Z" + text.split("Z", 1)[1]
+    # A hostile name may take the demangler seconds: what is long enough counts as whole.
+    if len(name) > MAX_WHOLE or len(_REFERENCE.findall(name)) > MANY_REFERENCES:
+        return True
     return demangle(name) != name
 
 

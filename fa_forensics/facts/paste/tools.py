@@ -22,7 +22,7 @@ def recognisers() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
             ("=> not found", "=>not found"),
-            r"(?P<library>[\w./+-]{1,300})\s?=>\s?not found",
+            r"=>\s?not found",
             _ldd_missing,
         ),
         by_pattern(
@@ -44,10 +44,11 @@ def recognisers() -> tuple[Recogniser, ...]:
 
 
 def _ldd_missing(line: Line, match: re.Match[str]) -> Mention:
+    words = line.body[max(0, match.start() - 300) : match.start()].split()
     return line.mention(
         "ldd-line",
         match.start(),
-        library=match["library"],
+        library=words[-1].strip("'\"`") if words else None,
         file=_file_of_listing(line),
         detail={"sort": "not found"},
     )

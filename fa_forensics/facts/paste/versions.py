@@ -29,6 +29,8 @@ def read_versions(
     best: dict[str, tuple[int, int, str]] = {}
 
     def offer(key: str, sort: int, number: int, text: str) -> None:
+        if key == "torch" and not _TORCH.match(text):
+            return
         known = best.get(key)
         if known is None or (sort, number) < known[:2]:
             best[key] = (sort, number, text)
@@ -41,7 +43,9 @@ def read_versions(
                 match = _on_next_line(rule, line)
             if match is None:
                 continue
-            text = match[1].strip(" .,;'\"`)*|")
+            text = match[1].strip(" .,;'\"`*|")
+            if "(" not in text:
+                text = text.rstrip(")")
             if text:
                 text = rule.convert(text) if rule.convert else text
                 offer(rule.key, rule.sort, line.number, text)
@@ -55,6 +59,8 @@ def read_versions(
     )
 
 
+#: "PyTorch (12.1)" is the CUDA that a torch was built with.
+_TORCH = re.compile(r"[0-3]\.\d")
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
 
 
@@ -67,11 +73,20 @@ def _on_next_line(rule: Rule, line: Line) -> re.Match[str] | None:
     ):
         return None
     for below in line.below(1):
-        answer = below.body.split("]:")[-1].strip("'\"() ")
+        answer = _answer_to(rule.sign, line.lower, below.body.split("]:")[-1].strip())
         return rule.pattern.search(f"{line.body.rstrip()} {answer}") or rule.pattern.search(
             f"{rule.sign}: {answer}"
         )
     return None
+
+
+def _answer_to(sign: str, question: str, answer: str) -> str:
+    """Which of several answers is that to a question: ``print(a, b)`` prints two."""
+    asked = question.rpartition("print(")[2].replace(")", "").split(",")
+    given = [part.strip("'\"(),") for part in answer.split()]
+    if len(asked) == len(given) and len(asked) > 1:
+        return next((text for ask, text in zip(asked, given, strict=True) if sign in ask), "")
+    return answer.strip("'\"() ")
 
 
 def _packages(

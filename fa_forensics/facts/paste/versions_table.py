@@ -188,6 +188,12 @@ _BANNERS: tuple[Row, ...] = (
 _IMAGES: tuple[Row, ...] = (
     ("nvcr.io/nvidia/pytorch:", r"nvcr\.io/nvidia/pytorch:(\d\d\.\d\d)", "ngc", REPORT),
     ("pytorch/pytorch:", r"pytorch/pytorch:(\d\.\d{1,2}\.\d)-", "torch", BANNER),
+    (
+        "pytorch/pytorch:",
+        r"pytorch/pytorch:[\d.]{3,8}-cuda(\d{1,2}\.\d)",
+        "torch_cuda",
+        BANNER,
+    ),
     ("nvidia/cuda:", r"nvidia/cuda:(\d{1,2}\.\d{1,2})", "cuda", BANNER),
     ("ngc ", r"\bNGC(?: PyTorch)?(?: container)?[ :]{1,2}(\d\d\.\d\d)\b", "ngc", PROSE),
 )
