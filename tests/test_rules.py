@@ -79,7 +79,7 @@ TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
     (file.not_loadable, {"elf": elf(refusal="cannot dynamically load executable")}, "FA104 error",
      [{}, {"elf": elf(refusal="x", expected_size=2000, loaded_size=1900)},
       {"elf": elf(refusal="object file has no dynamic section", machine="386")}]),
-    (file.static_tls, {"elf": elf(static_tls=True, tls_size=4096)}, "FA107 warning",
+    (file.static_tls, {"elf": elf(static_tls=True, tls_size=4096)}, "FA107 error",
      [{}, {"elf": elf(tls_size=4096)}, {"elf": elf(static_tls=True, tls_size=512)}]),
     (file.executable_stack, {"elf": elf(executable_stack=True)}, "FA105 warning",
      [{}, {"elf": elf(executable_stack=None)}]),

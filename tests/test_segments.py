@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import struct
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import oracles
-from support.inspecting import document_of
-from support.material import tiny_file
+from support.inspecting import validator
+from support.material import require, tiny_file
 
 from fa_forensics.facts.elf.alignment import misaligned, page_limit
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.refusal import NOT_PAGE_ALIGNED
 from fa_forensics.facts.system_releases import number, refuses_executable_stack
+from fa_forensics.pipeline import Options, inspect
+from fa_forensics.render.json import dumps, inspect_document
 
 PT_LOAD, PT_GNU_STACK, PT_NULL = 1, 0x6474E551, 0
 #: The fields of a program header: type, flags, offset, address, physical, sizes, alignment.
@@ -67,8 +71,12 @@ def stack(flags: int | None) -> Callable[[Header], None]:
     return change
 
 
-def inspected(path: Path) -> dict[str, Any]:
-    (target,) = document_of(path, Path(sys.executable))["targets"]
+def inspected(path: Path, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
+    options = Options(python=sys.executable, confirm=False)
+    report = inspect([str(path)], options, variables or {})
+    document = json.loads(dumps(inspect_document(report)))
+    validator().validate(document)
+    (target,) = document["targets"]
     return dict(target)
 
 
@@ -138,6 +146,23 @@ def test_the_loader_of_glibc_2_41_is_predicted_to_refuse_an_executable_stack(
 )  # fmt: skip
 def test_which_glibc_refuses_an_executable_stack(glibc: str, tunables: str, refused: bool) -> None:
     assert refuses_executable_stack(glibc, tunables) == refused
+
+
+@pytest.mark.parametrize("size", [16, 512, 1024, 1600, 2048, 4096])
+@pytest.mark.parametrize("tunable", [None, 4096])
+def test_static_tls_fails_where_the_loader_has_no_room_for_it(
+    tmp_path: Path, size: int, tunable: int | None
+) -> None:
+    source = f'__thread char a[{size}] __attribute__((tls_model("initial-exec")));'
+    file = tmp_path / "m.so"
+    command = [require("gcc"), "-shared", "-fPIC", "-o", str(file), "-x", "c", "-"]
+    subprocess.run(command, input=source + " char *f(void) { return a; }", text=True, check=True)
+    variables = {"GLIBC_TUNABLES": f"glibc.rtld.optional_static_tls={tunable}"} if tunable else {}
+    target, load = inspected(file, variables), oracles.really_load(file, **variables)
+    found = finding(target, "FA107")
+    assert (found is not None and found["severity"] == "error") == (load.error is not None)
+    assert target["elf"]["first_failure"] == load.error
+    assert (target["verdict"] == "fails") == (load.error is not None)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,22 @@ def refuses_executable_stack(glibc: str, tunables: str = "") -> bool:
     return number(glibc) >= number(row["refused_since"])
 
 
+def static_tls_room(tunables: str = "") -> int:
+    """Bytes that glibc keeps for static thread-local data of all libraries opened later.
+
+    ``tunables`` is the value of GLIBC_TUNABLES, which can make it more or less.
+    """
+    row = _glibc()["static_tls"]
+    found = re.search(r"(?:^|:)glibc\.rtld\.optional_static_tls=([0-9]{1,9})(?::|$)", tunables)
+    optional = int(found[1]) if found else int(row["optional"])
+    return int(row["room"]) - int(row["optional"]) + optional
+
+
+def static_tls_slack() -> int:
+    """Bytes by which rounding can make the room larger than ``static_tls_room``."""
+    return int(_glibc()["static_tls"]["slack"])
+
+
 def aligns_by_page(glibc: str) -> bool:
     """Whether the loader of this glibc holds segments to the page size, not to their p_align."""
     return number(glibc) >= number(_glibc()["alignment"]["by_page_since"])

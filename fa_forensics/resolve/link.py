@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.elf.dynamic import DynamicObject, Symbol
-from fa_forensics.facts.elf.image import EM_X86_64
+from fa_forensics.facts.elf.image import EM_X86_64, PT_TLS
 from fa_forensics.facts.elf.refusal import loader_refusal
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.system_releases import (
@@ -14,6 +14,8 @@ from fa_forensics.facts.system_releases import (
     asks_for_executable_stack,
     newest,
     refuses_executable_stack,
+    static_tls_room,
+    static_tls_slack,
 )
 from fa_forensics.resolve.bind import bind_symbols, check_versions, dependency_misses
 from fa_forensics.resolve.names_lacking import torch_shortfalls
@@ -35,6 +37,7 @@ STAGE = "dlopen"
 PACKAGE_STAGE = "its package"
 #: glibc 2.41 ``elf/dl-load.c``, with EINVAL.
 EXECUTABLE_STACK = "cannot enable executable stack as shared object requires: Invalid argument"
+STATIC_TLS = "cannot allocate memory in static TLS block"
 
 
 class Linker:
@@ -124,7 +127,8 @@ class Linker:
             ),
             problems=tuple(self.problems),
             first_failure=self._refused_by_headers(target)
-            or _first_failure(target, libraries, versions, dependencies, bindings),
+            or _first_failure(target, libraries, versions, dependencies, bindings)
+            or self._no_room_for_tls(target),
         )
 
     def _refused_by_headers(self, target: LoadedObject) -> str | None:
@@ -137,6 +141,14 @@ class Linker:
             if glibc is not None and refuses_executable_stack(glibc, self._tunables):
                 refusal = EXECUTABLE_STACK
         return None if refusal is None else f"{absolute(target.path)}: {refusal}"
+
+    def _no_room_for_tls(self, target: LoadedObject) -> str | None:
+        """The text for a file with more static thread-local data than there can be room for."""
+        tls = next((s for s in target.dynamic.image.segments if s.type == PT_TLS), None)
+        room = static_tls_room(self._tunables) + static_tls_slack()
+        if tls is None or not target.dynamic.static_tls or tls.memory_size <= room:
+            return None
+        return f"{absolute(target.path)}: {STATIC_TLS}"
 
     def _bind_elsewhere(
         self, bindings: tuple[Binding, ...], scope: Sequence[LoadedObject]

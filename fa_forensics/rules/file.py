@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fa_forensics.facts.elf.refusal import NOT_PAGE_ALIGNED
-from fa_forensics.facts.system_releases import asks_for_executable_stack, refuses_executable_stack
+from fa_forensics.facts.system_releases import (
+    asks_for_executable_stack,
+    refuses_executable_stack,
+    static_tls_room,
+    static_tls_slack,
+)
 from fa_forensics.report import Evidence, Finding
-from fa_forensics.rules.base import RANK_FILE, RANK_NONE, Context, Judged
+from fa_forensics.rules.base import RANK_FILE, RANK_INITIALISER, RANK_NONE, Context, Judged
 from fa_forensics.rules.remedy import reinstall
-
-#: glibc.rtld.optional_static_tls, in bytes, as glibc ships it.
-STATIC_TLS_ROOM = 512
 
 
 def wrong_machine(ctx: Context) -> Sequence[Judged]:
@@ -119,24 +121,32 @@ def executable_stack(ctx: Context) -> Sequence[Judged]:
 def static_tls(ctx: Context) -> Sequence[Judged]:
     """FA107: more thread-local data with static access than the loader keeps room for.
 
-    The room that glibc keeps for libraries loaded later is 512 bytes unless the tunable
-    glibc.rtld.optional_static_tls says otherwise (glibc manual, "Dynamic Linking Tunables").
+    An error where it is more than the whole room; a warning where it is about all of it: other
+    libraries take of the same room.
     """
-    if not ctx.elf.static_tls or ctx.elf.tls_size <= STATIC_TLS_ROOM:
+    variables = ctx.environment.variables if ctx.environment is not None else {}
+    room = static_tls_room(variables.get("GLIBC_TUNABLES", ""))
+    if not ctx.elf.static_tls or ctx.elf.tls_size <= room * 3 // 4:
         return ()
+    never = ctx.elf.tls_size > room + static_tls_slack()
     finding = Finding(
         code="FA107",
-        severity="warning",
-        confidence="medium",
+        severity="error" if never else "warning",
+        confidence="high" if never else "medium",
         title=f"{ctx.name} needs {ctx.elf.tls_size:,} bytes of static thread-local data; the "
-        f"loader keeps {STATIC_TLS_ROOM} free",
-        evidence=(Evidence("DF_STATIC_TLS is set", ctx.elf.path, "DT_FLAGS"),),
-        notes=(
-            'It may fail with "cannot allocate memory in static TLS block", the more so the '
-            "later it is imported.",
+        f"loader keeps {room:,} for all libraries that are loaded later",
+        evidence=(
+            Evidence("DF_STATIC_TLS is set", ctx.elf.path, "DT_FLAGS"),
+            Evidence(f"PT_TLS of {ctx.elf.tls_size:,} bytes", ctx.elf.path, "program headers"),
         ),
-    )
-    return (Judged(RANK_NONE, finding),)
+        notes=(
+            'The loader says "cannot allocate memory in static TLS block". It is not a shortage of '
+            "memory: the room is set aside when the process starts"
+            + (" (glibc.rtld.optional_static_tls in GLIBC_TUNABLES makes it larger)." if never
+               else ", and the more likely gone the later the file is imported."),
+        ),
+    )  # fmt: skip
+    return (Judged(RANK_INITIALISER - 1 if never else RANK_NONE, finding),)
 
 
 def no_section_headers(ctx: Context) -> Sequence[Judged]:

@@ -76,6 +76,11 @@ FLOOR_TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
                              "environment": environment(variables={
                                  "GLIBC_TUNABLES": "a.b=1:glibc.rtld.execstack=2"})},
      "FA105 warning", [{}]),
+    (file.static_tls, {"elf": elf(static_tls=True, tls_size=1600)}, "FA107 warning",
+     [{"elf": elf(static_tls=True, tls_size=1000)},
+      {"elf": elf(static_tls=True, tls_size=1600),
+       "environment": environment(variables={
+           "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=4096"})}]),
     (alignment.segment_alignment, {"elf": elf(segments=MOVED)}, "FA108 error",
      [{"elf": elf(segments=SEGMENTS)}, {"elf": elf(segments=())},
       {"elf": elf(segments=MOVED, expected_size=2000, loaded_size=1900)}]),
