@@ -35,7 +35,7 @@ def flash_limit(seen: Seen) -> Answer:
         )
     gpus = gpus_of(seen)[:1]
     if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
-        from fa_forensics.why.gpu_text import ampere_only
+        from fa_forensics.why.gpu_refusals import ampere_only
 
         return ampere_only(seen)
     return seen.answer(

@@ -20,6 +20,7 @@ from fa_forensics.why.clues import (
     package_in,
     version_of,
 )
+from fa_forensics.why.code_here import code_here
 from fa_forensics.why.seen import Answerer, Seen
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
@@ -130,11 +131,20 @@ def image_invalid(seen: Seen) -> Answer:
             " Either the code was made or compressed by a newer CUDA than the driver knows, or the "
             "file is damaged."
         )
+    gpus, code = gpus_of(seen)[:1], code_here(seen, package)
+    found = code.fit(gpus[0], driver) if code is not None and gpus else None
+    certain = found is not None and found.driver_ok is False
+    if found is not None and certain:
+        cause = (
+            "Code for this GPU was found, and the driver cannot read it: that is another failure "
+            f'than "no kernel image". {found.driver_reason}.'
+        )
     version = version_of(seen, package) if package else None
     what = f"{package}{' ' + version if version else ''}" if package else "the package"
     return seen.answer(
-        KIND, CODE, cause, owner=OWNER, direction="none", confidence="medium",
-        help=(inspect_for(seen, gpus_of(seen)[:1], package), _SMI),
+        KIND, CODE, cause, owner=OWNER, direction="none",
+        confidence="high" if certain else "medium",
+        help=(inspect_for(seen, gpus, package), _SMI),
         notes=(
             "The first command says which CUDA made the code, how it is compressed, and whether a "
             "container in it is damaged; the second which driver is there.",

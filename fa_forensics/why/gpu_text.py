@@ -7,32 +7,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.drivers import parse_cuda
-from fa_forensics.facts.flash_limits import Limits, all_limits
+from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.report import Answer
 from fa_forensics.rules.coverage import NONE, CodeGroup, fit, parse_arch, what_would_run
-from fa_forensics.rules.gpu_remedy import Build, rebuild
+from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.clues import (
+    base,
     called,
-    distribution_of,
+    driver_of,
     flash_rows,
     gpus_of,
     inspect_for,
-    jobs_of,
     package_in,
-    raw_python,
     version_of,
 )
+from fa_forensics.why.code_here import CodeHere, code_here, torch_code_here
+from fa_forensics.why.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
 from fa_forensics.why.seen import Answerer, Seen
 
-KIND = "gpu-arch"
-
-#: Tells torch's own code and the extension's apart.
-_TORCH_ARCHS = (
-    "-c 'import torch; print(torch.__version__, torch.cuda.get_device_capability(), "
-    "torch.cuda.get_arch_list())'"
-)
 _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
     "in an image build without a GPU, holds code for other GPUs."
@@ -51,8 +45,11 @@ def no_kernel(seen: Seen) -> Answer:
     if rows and rows[-1].id == "fa3":
         package = rows[-1].distributions[0]
     if rows and not any(row.accepts(gpu.capability) for row in rows):
-        return _refused(seen, gpu, package, rows)
-    advice = rebuild(_build(seen, package), rows, gpus)
+        return refused(seen, gpu, package, rows)
+    code = code_here(seen, package)
+    if code is not None:
+        return _looked_into(seen, gpu, package, rows, code)
+    advice = rebuild(build_of(seen, package), rows, gpus)
     name = package or "the extension"
     version = version_of(seen, package) if package else None
     called_file = f"{name} {version}" if version else name
@@ -62,12 +59,17 @@ def no_kernel(seen: Seen) -> Answer:
     )
     helps: list[str] = [*advice.help]
     if torch_says_nothing(seen):
-        helps.append(f"{seen.python} {_TORCH_ARCHS}")
+        helps.append(f"{seen.python} {TORCH_ARCHS}")
     look = inspect_for(seen, gpus, package)
     notes = [*_beliefs(gpu), *advice.notes]
     if not rows:
         notes.append(_BUILD_NOTE)
-    if package is None:
+    if package is None and _torch_list(seen) is not None:
+        cause = (
+            f"The extension whose function failed holds no code for {called(gpu)}, which runs "
+            f"{what_would_run(gpu.capability)}; torch itself has code for it."
+        )
+    elif package is None:
         cause = (
             f"Something holds no code for {called(gpu)}, which runs "
             f"{what_would_run(gpu.capability)}: the extension whose function failed, or torch "
@@ -77,6 +79,36 @@ def no_kernel(seen: Seen) -> Answer:
         KIND, "FA504", cause, owner=package, direction="none",
         confidence="high" if package else "medium",
         help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _looked_into(
+    seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits], code: CodeHere
+) -> Answer:
+    """The file is here: what it holds decides."""
+    found = code.fit(gpu, driver_of(seen))
+    name = base(code.path)
+    if found.runs != NONE:
+        cause = (
+            f"{name} holds code that runs on {called(gpu)} ({found.reason}), so it is not this "
+            "file as a whole that lacks it: torch itself or another extension does, or this one kernel."
+        )
+        return seen.answer(
+            KIND, "FA504", cause, owner=package, direction="none", confidence="medium",
+            help=(
+                f"{seen.python} {TORCH_ARCHS}",
+                f"{inspect_for(seen, (gpu,), package)} --kernels",
+            ),
+        )  # fmt: skip
+    advice = rebuild(build_of(seen, package), rows, (gpu,))
+    cause = (
+        f"{name} holds {code.archs} alone, and none of it runs on {called(gpu)}, which runs "
+        f"{what_would_run(gpu.capability)}."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner=package, direction="none", confidence="high",
+        help=(*advice.help, inspect_for(seen, (gpu,), package)),
+        notes=tuple(dict.fromkeys((*_beliefs(gpu), *advice.notes))),
     )  # fmt: skip
 
 
@@ -98,7 +130,7 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
     notes = [] if rows else [_BUILD_NOTE]
     return seen.answer(
         KIND, "FA504", cause, owner=package, direction="none", confidence="medium",
-        help=(f"{seen.python} {_TORCH_ARCHS}", inspect_for(seen, (), package)),
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), package)),
         notes=tuple(notes),
     )  # fmt: skip
 
@@ -112,7 +144,7 @@ def _hopper(seen: Seen, row: Limits) -> Answer:
     )
     return seen.answer(
         KIND, "FA504", cause, owner=row.distributions[0], direction="none", confidence="high",
-        help=(f"{seen.python} {_TORCH_ARCHS}", inspect_for(seen, (), row.distributions[0])),
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), row.distributions[0])),
         notes=(
             "FlashAttention 2 (flash-attn), FlashAttention 4 (flash-attn-4) and torch's own "
             "scaled_dot_product_attention serve other GPUs.",
@@ -127,8 +159,8 @@ def _torch_list(seen: Seen) -> tuple[str, ...] | None:
         return tuple(re.findall(r"(?:sm|compute)_\d+[af]?", told)) or None
     torch, cuda = seen.torch, seen.torch_cuda
     if torch is None or cuda is None or "git" in torch or re.search(r"\da0", torch):
-        return None  # a build of somebody's own
-    return torch_archs(torch, cuda)
+        return torch_code_here(seen)  # a build of somebody's own
+    return torch_archs(torch, cuda) or torch_code_here(seen)
 
 
 def _torch_lacks(seen: Seen, gpu: Gpu) -> bool:
@@ -155,7 +187,7 @@ def torch_lacks_gpu(seen: Seen) -> Answer:
             KIND, "FA504",
             "torch itself has no code for this GPU, so that no extension can be the cause.",
             owner="torch", direction="none", confidence="high",
-            help=(f"{seen.python} {_TORCH_ARCHS}",),
+            help=(f"{seen.python} {TORCH_ARCHS}",),
         )  # fmt: skip
     return _torch_answer(seen, gpus[0], archs)
 
@@ -188,7 +220,7 @@ def _torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
         notes.append(f"torch's own wheels with code for it: {having}.")
     return seen.answer(
         KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
-        help=(*_install_torch(seen, gpu), f"{seen.python} {_TORCH_ARCHS}"), notes=tuple(notes),
+        help=(*_install_torch(seen, gpu), f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -243,10 +275,6 @@ def _install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
     return (f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',)
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _beliefs(gpu: Gpu) -> tuple[str, ...]:
     if gpu.capability >= (10, 0):
         return (
@@ -256,102 +284,6 @@ def _beliefs(gpu: Gpu) -> tuple[str, ...]:
     if gpu.capability < (8, 0):
         return ("Code for newer GPUs never runs on an older one.",)
     return ()
-
-
-def _build(seen: Seen, package: str | None) -> Build:
-    return Build(raw_python(seen), distribution_of(seen, package), seen.torch_cuda, jobs_of(seen))
-
-
-def ampere_only(seen: Seen) -> Answer:
-    """``FlashAttention only supports Ampere GPUs or newer.``: the package's own check."""
-    package = package_in(seen) or "flash-attn"
-    rows = _by_refusal(seen.mention.line) or flash_rows(seen, package)
-    gpus = gpus_of(seen)[:1]
-    if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
-        return _refused(seen, gpus[0], package, rows)
-    accepted = f"accepts {_gpus_words(rows[-1])} alone" if rows else "accepts newer GPUs alone"
-    cause = (
-        f"A check in {package} itself raised this before any kernel ran: it {accepted}, and the "
-        "GPU that the tensors are on is none of these. A rebuild or another architecture list "
-        "changes nothing."
-    )
-    notes = [
-        "On Turing (7.5): FlashAttention 1 (flash-attn 1.x) takes it; on Volta and older no "
-        "FlashAttention does. torch's own scaled_dot_product_attention needs none of them.",
-    ]
-    if gpus:
-        notes.append(
-            f"The GPU named, {called(gpus[0])}, would be accepted: the tensors were on another one."
-        )
-    return seen.answer(
-        KIND, "FA507", cause, owner=package, direction="none",
-        confidence="medium" if gpus else "high",
-        help=(f"{seen.python} {_TORCH_ARCHS}",), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _by_refusal(line: str) -> tuple[Limits, ...]:
-    """The rows whose own words a message has, where they are those of one generation."""
-    rows = tuple(row for row in all_limits() if row.refusal.rstrip(".") in line)
-    return rows if len({row.id for row in rows}) == 1 else ()
-
-
-def _gpus_words(row: Limits) -> str:
-    """``compute capability 8.0 and newer``, ``8.x, 9.0``."""
-    words = [f"{gpu[:-1]} and newer" if gpu.endswith("+") else gpu for gpu in row.gpus]
-    return f"compute capability {', '.join(words)}"
-
-
-def _refused(seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits]) -> Answer:
-    """FlashAttention's own check does not let this GPU through."""
-    row = rows[-1]
-    version = version_of(seen, package) if package else None
-    release = f" {version}" if version else ""
-    advice = rebuild(_build(seen, package), rows, (gpu,))
-    cause = (
-        f"{row.name}{release} refuses {called(gpu)} by a check of its own: it accepts "
-        f"{_gpus_words(row)} alone."
-    )
-    if not advice.helps:
-        cause += " No rebuild and no architecture list changes that."
-    helps = advice.help or (f"{seen.python} {_TORCH_ARCHS}",)
-    return seen.answer(
-        KIND, "FA507", cause, owner=package, direction="none", confidence="high",
-        help=helps, notes=advice.notes,
-    )  # fmt: skip
-
-
-def compiler_lacks_arch(seen: Seen) -> Answer:
-    """``nvcc fatal : Unsupported gpu architecture 'compute_120'``."""
-    gpus = gpus_of(seen)[:1]
-    cuda = seen.mention.detail.get("cuda") or seen.versions.get("cuda")
-    mine = f"the nvcc of CUDA {cuda}" if cuda else "the nvcc that was found"
-    if not gpus:
-        return seen.answer(
-            KIND, "FA883", f"{_capital(mine)} does not know the architecture asked for.",
-            owner="nvcc", direction="none", confidence="medium", help=("nvcc --version",),
-        )  # fmt: skip
-    family = gpu_table().family(gpus[0].capability)
-    number = capability_text(gpus[0].capability)
-    notes: list[str] = []
-    cause = f"{_capital(mine)} does not compile for compute capability {number}"
-    if family is not None:
-        cause += f": that takes CUDA {family.since_cuda} or newer"
-        cause += f", up to {family.last_cuda}." if family.last_cuda else "."
-        notes.append(
-            "The toolkit that compiles must also be of torch's own CUDA major version, so a newer "
-            "torch may have to come first."
-        )
-        notes.append(
-            f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
-            "FLASH_ATTN_CUDA_ARCHS for flash-attn."
-        )
-    else:
-        cause += "."
-    return seen.answer(
-        KIND, "FA883", cause, owner="nvcc", direction="none", confidence="high",
-        help=("nvcc --version", f"{seen.python} {_TORCH_ARCHS}"), notes=tuple(notes),
-    )  # fmt: skip
 
 
 def lost_function(seen: Seen) -> Answer:
@@ -368,8 +300,6 @@ ANSWERERS: dict[str, Answerer] = {
     "no-kernel-image": no_kernel,
     "invalid-device-function": no_kernel,
     "gpu-not-supported-by-torch": torch_lacks_gpu,
-    "ampere-only": ampere_only,
-    "arch-unsupported-by-nvcc": compiler_lacks_arch,
     "named-symbol-not-found": lost_function,
     "illegal-instruction": lost_function,
 }
