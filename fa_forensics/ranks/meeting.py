@@ -186,14 +186,21 @@ class Meeting:
         """Let all ranks end with this exit code."""
         self.store.set("verdict", b"%d" % code)
 
+    def verdict(self) -> int | None:
+        """The exit code that was announced, None before it was."""
+        verdict = self.store.get("verdict")
+        if verdict is None:
+            return None
+        return int(verdict) if verdict.isdigit() and len(verdict) < 4 else 1
+
     def await_verdict(self) -> int:
         """The exit code that rank 0 announces. Raises ``StoreLost`` where rank 0 is lost."""
         while True:
             death = self._death(0)
-            verdict = self.store.get("verdict")
+            verdict = self.verdict()
             if verdict is not None:
                 self.store.set(f"left/{self.launch.rank}", b"1")
-                return int(verdict) if verdict.isdigit() else 1
+                return verdict
             if death is not None:
                 raise StoreLost(f"rank 0 on {self.host(0)} ended before it said anything: {death}")
             if self._who(0) is None and self.clock() - self._start >= self.timeout:

@@ -60,6 +60,12 @@ def run_rank(
         if launch.rank:
             return meeting.await_verdict()
         return _preside(meeting, fail_on_difference, show)
+    except Ended:
+        # torchrun ends all ranks as soon as one has left with a code that is not 0.
+        verdict = meeting.verdict()
+        if verdict is None:
+            raise
+        return verdict
     finally:
         beat.end()
 
