@@ -34,7 +34,7 @@ def torch_library(seen: Seen, path: str, soname: str) -> Answer:
     if soname.startswith(_CUDA_PARTS) and (cpu or (present is not None and not present.has_cuda)):
         return _cpu_torch(seen, soname)
     if "/torch/lib/" in path:
-        return _not_whole(seen, path)
+        return not_whole(seen, path)
     return _first(seen, soname)
 
 
@@ -113,7 +113,8 @@ def _before_the_table(seen: Seen, soname: str) -> Answer:
     )  # fmt: skip
 
 
-def _not_whole(seen: Seen, path: str) -> Answer:
+def not_whole(seen: Seen, path: str) -> Answer:
+    """A file of torch's own directory that is not there."""
     release = (seen.torch or "").partition("+")[0]
     wanted = f'"torch=={release}"' if release else "torch"
     cause = f"{path} is a part of torch itself, and it is not there: torch is not whole."

@@ -12,7 +12,7 @@ from fa_forensics.facts.system_names import debian_package
 from fa_forensics.report import Answer
 from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.history import order_key
-from fa_forensics.why.import_first import torch_library
+from fa_forensics.why.import_first import not_whole, torch_library
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen, package_of
 
@@ -33,6 +33,8 @@ def missing_library(seen: Seen) -> Answer:
         return _nameless(seen)
     if owner is not None and is_torch(owner):
         return torch_library(seen, path, soname)
+    if "/torch/lib/" in path and _HASHED.match(soname):
+        return not_whole(seen, path)
     if owner in _DRIVER:
         return _driver(seen, soname, owner)
     if owner is not None and is_rocm(owner):
@@ -209,10 +211,9 @@ def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answe
     commands = [_import_torch_first(seen)]
     if wheel:
         commands.append(f"{seen.pip} show {wheel}")
-    if seen.torch and "+" in seen.torch and "+cu" in seen.torch:
-        commands.append(
-            f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={seen.torch}"'
-        )
+    if seen.torch:
+        release = seen.torch.partition("+")[0]
+        commands.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(*commands, seen.inspect_command()),
