@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fa_forensics.facts.conda import CondaPackage
 from fa_forensics.facts.installed import Installed
@@ -54,11 +54,16 @@ class PackageState:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A package or module that uses torch or CUDA and belongs to no distribution."""
+    """A package or module that uses torch or CUDA and belongs to no distribution.
+
+    ``origin`` says what put a directory on sys.path that is none of installed packages: then
+    nothing is wrong with it.
+    """
 
     path: str
     site: str
-    extensions: tuple[str, ...] = field(default=())
+    extensions: tuple[str, ...] = ()
+    origin: str = ""
 
 
 def listed_paths(records: Sequence[Record]) -> Mapping[str, set[str]]:

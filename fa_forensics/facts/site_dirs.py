@@ -59,7 +59,12 @@ class _Path:
         if not os.path.isabs(directory):
             return False  # the current directory was removed
         real = os.path.realpath(directory)
-        if real in self.seen or not os.path.isdir(real):
+        if real in self.seen:
+            return False
+        if not os.path.isdir(real):
+            if os.path.isfile(real):
+                self.seen.add(real)
+                self.notes.append(f"{directory} is an archive, what lies in it was not looked at")
             return False
         self.seen.add(real)
         self.directories.append(directory)

@@ -11,13 +11,20 @@ from fa_forensics.facts.dependents import cuda_extensions
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.installed import Installed, unowned
-from fa_forensics.facts.module_copies import Copy, copies_of, extension_suffixes
+from fa_forensics.facts.module_copies import (
+    NAMESPACE,
+    PACKAGE,
+    Copy,
+    copies_of,
+    extension_suffixes,
+)
 from fa_forensics.facts.package import Distribution, editable_mapping, origin_url
 from fa_forensics.facts.package_state import PackageState, Stray, extra_files
 from fa_forensics.facts.record import RecordCheck, check_files
+from fa_forensics.facts.site_dirs import OF_BASE, OF_PREFIX, OF_USER
 from fa_forensics.facts.targets import shared_objects_below, uses_torch_or_cuda
 from fa_forensics.facts.wheel_tags import TagHost, misfit
-from fa_forensics.rules.remedy import import_names, row_of
+from fa_forensics.rules.remedy import module_names, package_names, row_of
 
 
 def package_state(
@@ -60,6 +67,51 @@ def package_state(
         in_current_directory=_here(names, copies),
         python=environment.python,
     )
+
+
+def torch_state(
+    installed: Sequence[Installed], environment: Environment, hashes: bool
+) -> PackageState | None:
+    """torch itself: whole or not, and which copy wins; None where no metadata names it.
+
+    Its thousands of sources are not read, and its directory is not searched for more.
+    """
+    mine = tuple(item for item in installed if item.name == "torch")
+    first = next((item for item in mine if item.distribution is not None), None)
+    if first is None or first.distribution is None:
+        return None
+    sites, origins = environment.site_dirs, environment.site_origins
+    check = check_files(first.record, everything=hashes) if first.record is not None else None
+    return PackageState(
+        name=first.distribution.name,
+        installed=(first, *(item for item in mine if item is not first)),
+        copies=(copies_of("torch", sites, origins, extension_suffixes(environment)),),
+        extensions=(),
+        check=check,
+        tags_misfit=_misfit(first.distribution, environment),
+        source_gone=_lost_source(first.distribution, ["torch"]),
+        python=environment.python,
+    )
+
+
+def imported_extensions(state: PackageState) -> list[str]:
+    """The extension files of the copies that are imported, which need not be the recorded ones."""
+    losing = [c.path for copies in state.copies for c in copies[1:] if c.kind != NAMESPACE]
+    reached = [
+        path
+        for path in state.extensions
+        if not any(path == place or path.startswith(place + os.sep) for place in losing)
+    ]
+    site = state.installed[0].site
+    for copies in state.copies:
+        winner = copies[0] if copies else None
+        if winner is None or winner.path.startswith(site + os.sep):
+            continue
+        files = [winner.path]
+        if winner.kind == PACKAGE:
+            files = shared_objects_below(winner.path)[0]
+        reached += [f for f in files if f.endswith(".so") and uses_torch_or_cuda(f, True)]
+    return sorted(set(reached))
 
 
 def _import_names(item: Installed, extensions: Sequence[str]) -> list[str]:
@@ -127,7 +179,6 @@ def _direct_path(distribution: Distribution) -> str | None:
     url = origin_url(distribution)
     if url is None or not url.startswith("file://"):
         return None
-
     return unquote(url.removeprefix("file://"))
 
 
@@ -148,9 +199,9 @@ def strays(
     """Packages and modules among the packages that no metadata owns and that use torch or CUDA.
 
     In directories that PYTHONPATH or a .pth file adds only names of the table of packages are
-    looked for: these can be anybody's source tree.
+    looked for: these can be anybody's source tree, and nothing is wrong with one.
     """
-    known = set(import_names())
+    known, modules = set(package_names()), set(module_names())
     found = []
     mapped = {
         os.path.realpath(path)
@@ -164,10 +215,11 @@ def strays(
             name = os.path.basename(path).split(".")[0]
             if path == torch or os.path.realpath(path) in mapped | claimed:
                 continue
-            if not origin.endswith("site-packages") and origin != "user site" and name not in known:
+            installs = origin in (OF_PREFIX, OF_BASE, OF_USER)
+            if not installs and name not in known | modules:
                 continue
             files = shared_objects_below(path)[0] if os.path.isdir(path) else [path]
             files = [file for file in files if uses_torch_or_cuda(file, name in known)]
             if files or name in known:
-                found.append(Stray(path, site, tuple(files)))
+                found.append(Stray(path, site, tuple(files), "" if installs else origin))
     return found

@@ -35,8 +35,8 @@ def package_lines(state: PackageState) -> list[Line]:
         return lines
     whole = _wholeness(state)
     text = f"{state.version}{_installer(first)}, {_where(state)}; {whole}"
-    could = OK if state.check is not None else COULD_NOT_LOOK
-    return [Line(PACKAGE, state.name, could, text, None, details, _facts(state)), *lines]
+    shown = OK if state.check is not None else NOTE
+    return [Line(PACKAGE, state.name, shown, text, None, details, _facts(state)), *lines]
 
 
 def _installer(item: Installed) -> str:
@@ -114,6 +114,10 @@ def _facts(state: PackageState) -> dict[str, object]:
 def stray_line(stray: Stray) -> Line:
     """The line of a package or module that nobody owns."""
     name = os.path.basename(stray.path)
+    facts: dict[str, object] = {"path": stray.path, "extensions": list(stray.extensions)}
+    if stray.origin:
+        text = f"comes from {stray.path} ({stray.origin}), which is no installed package"
+        return Line(PACKAGE, name, NOTE, text, None, (), facts)
     finding = Finding(
         "FA816",
         "warning",
@@ -122,7 +126,6 @@ def stray_line(stray: Stray) -> Line:
         (Evidence("is in no RECORD", file=stray.path),),
         ("It was copied by hand or is left from an uninstall; pip cannot upgrade or remove it.",),
     )
-    facts = {"path": stray.path, "extensions": list(stray.extensions)}
     return Line(PACKAGE, name, WRONG, finding.title, finding, (), facts)
 
 
@@ -151,12 +154,17 @@ def other_lines(
         item.name: item.version for item in reversed(installed) if item.distribution is not None
     }
     text = f"{len(rest)} other distributions, {sized:,} files of the recorded sizes"
+    bare = [item for item in installed if item.name not in known and item.distribution is not None
+            and item.record is None]  # fmt: skip
     details: tuple[str, ...] = ()
     if not_hashed:
         details = (f"{not_hashed:,} bytes of them were not read (--hashes reads all)",)
     wrong = any(line.state == WRONG for line in lines)
     if wrong:
         text = f"{len(rest)} other distributions, {sized:,} of their files are there"
+    if bare:
+        text += f"; {len(bare)} have no RECORD to compare them with"
+        details += tuple(f"no RECORD: {item.info}" for item in bare)
     facts = {"versions": dict(sorted(versions.items())), "files_compared": sized}
     return [*lines, Line(PACKAGE, "distributions", OK, text, None, details, facts)]
 

@@ -13,7 +13,12 @@ from fa_forensics.facts.installed import Installed, read_installed
 from fa_forensics.facts.package import Distribution, normalized
 from fa_forensics.facts.package_state import listed_paths
 from fa_forensics.packages.caches import cache_lines
-from fa_forensics.packages.gather import package_state, strays
+from fa_forensics.packages.gather import (
+    imported_extensions,
+    package_state,
+    strays,
+    torch_state,
+)
 from fa_forensics.packages.lines import other_lines, package_lines, path_lines, stray_line
 from fa_forensics.report_env import Line
 from fa_forensics.rules.remedy import row_of
@@ -47,17 +52,19 @@ def look_at_packages(
         site: listed_paths([i.record for i in installed if i.site == site and i.record is not None])
         for site in environment.site_dirs
     }
+    torch = torch_state(installed, environment, hashes)
+    if torch is not None:
+        lines += package_lines(torch)
     for item in _extension_projects(installed, environment):
         state = package_state(item, installed, conda, environment, hashes, listed[item.site])
         states.append(state)
         lines += package_lines(state)
-        distribution = item.distribution
-        extensions.append((state.name, distribution, list(state.extensions)))
+        extensions.append((state.name, item.distribution, imported_extensions(state)))
     for stray in strays(installed, states, environment):
         lines.append(stray_line(stray))
         extensions.append((os.path.basename(stray.path), None, list(stray.extensions)))
     known = {normalized(state.name) for state in states}
-    lines += other_lines(installed, known, environment, hashes)
+    lines += other_lines(installed, known | {"torch"}, environment, hashes)
     lines += path_lines(environment, conda_problem)
     lines += cache_lines(environment, environ, known)
     return Seen(tuple(lines), extensions)

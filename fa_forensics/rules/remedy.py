@@ -52,11 +52,14 @@ def row_of(distribution: str) -> dict[str, object] | None:
     return None
 
 
-def import_names() -> tuple[str, ...]:
-    """The top-level names that the packages of the table are imported by, and their modules."""
-    names = [str(row["import"]).partition(".")[0] for row in _packages()]
-    modules = [str(name) for row in _packages() for name in row["modules"]]  # type: ignore[attr-defined]
-    return tuple(dict.fromkeys([*names, *modules]))
+def package_names() -> tuple[str, ...]:
+    """The top-level names that the packages of the table are imported by."""
+    return tuple(str(row["import"]).partition(".")[0] for row in _packages())
+
+
+def module_names() -> tuple[str, ...]:
+    """The names of their extension modules."""
+    return tuple(str(name) for row in _packages() for name in row["modules"])  # type: ignore[attr-defined]
 
 
 def distribution_name(ctx: Context) -> str | None:
