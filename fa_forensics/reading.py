@@ -155,7 +155,8 @@ def _recorded_claim(distribution: Distribution | None) -> Claim | None:
     """The tags that an installed package's WHEEL file records."""
     if distribution is None:
         return None
-    return claim_of_tags(distribution.wheel_tags, distribution.metadata_path)
+    info = os.path.dirname(distribution.metadata_path)
+    return claim_of_tags(distribution.wheel_tags, os.path.join(info, "WHEEL"))
 
 
 def _owners(elf: ElfFacts) -> dict[int, tuple[str, str]]:

@@ -98,6 +98,8 @@ def brings(version: str) -> str | None:
         return None
     if family == GLIBC:
         text = "glibc " + ".".join(map(str, wanted))
+        if wanted > number(_glibc()["releases"][-1]):
+            text += ", newer than any that is known here"
     else:
         release = gcc_of(version)
         if release is None:

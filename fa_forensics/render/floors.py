@@ -14,18 +14,20 @@ _SYSTEMS = 3
 
 def floor_rows(target: TargetReport, verbose: bool) -> list[tuple[str, list[str]]]:
     """The row, and with ``verbose`` one for each version, its library and what is here."""
+    rows = [("floors", pieces(text)) for text in floor_sentences(target, verbose)]
+    if verbose and target.floors is not None:
+        details = mappings(target.floors, "versions")
+        rows += [("floor", pieces(_detail(entry))) for entry in details]
+    return rows
+
+
+def floor_sentences(target: TargetReport, verbose: bool = False) -> list[str]:
+    """What it needs of the system, the manylinux tag that it keeps to, what it needs of Python."""
     view = target.floors
     if view is None:
         return []
     versions = mappings(view, "versions")
-    sentences = [*_needs(view, versions, verbose), *_manylinux(view), *_python(view)]
-    rows: list[tuple[str, list[str]]] = []
-    for sentence in sentences:
-        if sentence:
-            rows.append(("floors", pieces(sentence)))
-    if verbose:
-        rows += [("floor", pieces(_detail(entry))) for entry in versions]
-    return rows
+    return [*_needs(view, versions, verbose), *_manylinux(view), *_python(view)]
 
 
 def _needs(
@@ -51,11 +53,17 @@ def _glibc(entry: Mapping[str, object]) -> str:
 
 
 def _libstdcxx(view: Mapping[str, object], entries: Sequence[Mapping[str, object]]) -> list[str]:
-    releases = [e for e in entries if isinstance(e.get("release"), str)]
+    releases = [str(e["release"]) for e in entries if isinstance(e.get("release"), str)]
     parts = []
     if releases:
-        newest = max(releases, key=lambda e: natural_key(str(e["release"])))
-        parts.append(f"libstdc++ of GCC {escape(str(newest['release']))}")
+        parts.append(f"libstdc++ of GCC {escape(max(releases, key=natural_key))}")
+    # A version that no known compiler brings, or that is not here, is named itself.
+    for entry in entries:
+        here = entry.get("here")
+        if entry.get("met") is False:
+            parts.append(f"{escape(str(entry['needs']))} (here {escape(str(here))})")
+        elif not isinstance(entry.get("release"), str):
+            parts.append(escape(str(entry["needs"])))
     unversioned = view.get("unversioned")
     if isinstance(unversioned, Mapping) and isinstance(unversioned.get("needs"), str):
         release = unversioned.get("release")

@@ -9,6 +9,7 @@ import re
 
 from fa_forensics.render.coverage import coverage_markdown, gpu_sentences
 from fa_forensics.render.facts import environment_line, fact_rows
+from fa_forensics.render.floors import floor_sentences
 from fa_forensics.render.kernels import kernel_lines
 from fa_forensics.render.several import VERDICTS, told
 from fa_forensics.render.style import escape, file_name
@@ -37,6 +38,10 @@ def _target(target: TargetReport, verbose: bool) -> list[list[str]]:
     if target.torch is not None:
         blocks.append([f"Judged against torch {code(target.torch.version)}."])
     blocks += [_finding(finding, verbose) for finding in target.findings]
+    floors = floor_sentences(target)
+    if floors and not verbose:
+        blocks.append(["### Needs at least"])
+        blocks.append([f"- {_prose(text)}" for text in floors])
     view = target.coverage
     if view is not None or target.other_gpu_code:
         blocks.append(["### GPU code"])
