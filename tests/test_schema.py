@@ -34,6 +34,8 @@ DOCUMENTS: dict[str, Callable[[], dict[str, object]]] = {
     "why error": lambda: error_document("no symbol was given", None, 2, command="why"),
     "upgrade error": lambda: error_document("no such release", None, 2, command="upgrade"),
     "diff error": lambda: error_document("no such release", None, 2, command="atlas diff"),
+    "wheels error": lambda: error_document("no such package", None, 2, command="wheels"),
+    "lock error": lambda: error_document("no such environment", None, 2, command="env --lock"),
     "releases error": lambda: error_document("no such table", None, 3, command="atlas releases"),
 }
 

@@ -89,6 +89,13 @@ def test_an_unknown_flavour_picks_nothing_and_says_so(tmp_path: Path) -> None:
     assert {one["cxx11_abi"] for one in answer["candidates"]} == {"cxx11", "pre-cxx11"}
 
 
+def test_a_torch_that_is_no_release_is_told(tmp_path: Path) -> None:
+    python = environment(tmp_path, "2.6.0a0+ecf3bae40a.nv25.01", "12.8", False)
+    answer = query("--python", python)
+    assert answer["candidates"][0]["cxx11_abi"] == "cxx11"
+    assert any("no published release" in note for note in answer["notes"])
+
+
 # --- none ---------------------------------------------------------------------------------------
 
 

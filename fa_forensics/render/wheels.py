@@ -102,9 +102,10 @@ def _answer(query: WheelQuery, paint: Paint, width: int) -> list[str]:
         lines += sentence(f"but {caution}", width, "   ", "   ")
     lines.append(f"   {paint('= help:', 'cyan')} {escape(best.command)}")
     text = (
-        "The release's workflow was set to build it; the page can lack a file whose build failed."
+        f"The release's workflow was set to build it (table of {query.as_of}); whether the page "
+        "has it, and whether what is in it fits, fa-forensics wheels says of its address."
     )
-    lines += sentence(f"{text} Table of {query.as_of}.", width, "   = note: ", "           ")
+    lines += sentence(text, width, "   = note: ", "           ")
     return lines
 
 

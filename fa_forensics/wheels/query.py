@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -60,7 +61,10 @@ def query(situation: Situation) -> WheelQuery:
         as_of=as_of(),
         findings=findings,
         ways=ways,
-        notes=tuple(_gpu_notes(situation, best.release if best else newest_release())),
+        notes=(
+            *_own_build(situation),
+            *_gpu_notes(situation, best.release if best else newest_release()),
+        ),
         unknown=situation.unknown,
     )
 
@@ -261,6 +265,16 @@ def _source(situation: Situation) -> Way | None:
             return Way(SOURCE, "a build from source does not help", tuple(notes[1:]), ())
         command = advice.help[0]
     return Way(SOURCE, "a build from source, for this torch", tuple(notes), (tools, command))
+
+
+def _own_build(situation: Situation) -> Iterator[str]:
+    """A nightly or a vendor's torch is not what the wheels were built on."""
+    version = situation.torch_version or ""
+    if re.search(r"\.dev|a0|git|nv\d", version):
+        yield (
+            f"torch {version} is no published release: a wheel for torch {situation.minor} may not "
+            "load on it; given the wheel's address, this command holds the file itself against it."
+        )
 
 
 def _gpu_notes(situation: Situation, release: str) -> Iterator[str]:

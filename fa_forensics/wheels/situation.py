@@ -41,8 +41,8 @@ class Situation:
     ``torch_version`` is the whole text, ``torch`` the release "2.6.0"; ``cuda`` None where it
     is not known and "" for a torch without CUDA; ``flavour`` None where it is not known.
     ``own_python`` is false where another Python version was asked for.
-    ``requests`` and ``gpu_words`` are texts of ``--torch`` and ``--gpu`` for ``inspect``; ``sources`` say how each part is known.
-    ``unknown`` are sentences on what could not be told.
+    ``requests`` and ``gpu_words`` are texts of ``--torch`` and ``--gpu`` for ``inspect``;
+    ``sources`` say how each part is known. ``unknown`` are sentences on what could not be told.
     """
 
     environment: Environment
