@@ -102,6 +102,20 @@ def test_a_compiler_that_is_too_old_or_too_new_says_from_which_cuda_to_which() -
 
 
 @pytest.mark.parametrize(
+    ("line", "owner", "words"),
+    [
+        ("ptxas fatal   : Value 'sm_120' is not defined for option 'gpu-name'", "ptxas", "Triton"),
+        ("nvrtc: error: invalid value for --gpu-architecture (-arch)", "nvrtc", "run time"),
+        ("ValueError: Unknown CUDA arch (12.0) or GPU not supported", "torch", "torch's own"),
+    ],
+)
+def test_each_compiler_has_its_own_way_out(line: str, owner: str, words: str) -> None:
+    answer = first(line)
+    assert (answer.kind, answer.code, answer.owner) == ("gpu-arch", "FA883", owner)
+    assert words in answer.notes[0]
+
+
+@pytest.mark.parametrize(
     ("found", "cuda"), [("11040", "11.4"), ("12020", "12.2"), ("12000", "12.0")]
 )
 def test_the_drivers_own_number_is_read(found: str, cuda: str) -> None:

@@ -93,37 +93,61 @@ def refused(seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits]) -
     )  # fmt: skip
 
 
+#: Who said that it does not know an architecture: what to call it, its owner, how to ask it, and
+#: what else is to be known of it.
+_COMPILERS = {
+    "ptxas": (
+        "ptxas", "ptxas", "ptxas --version",
+        "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
+        "them brings a newer one, and TRITON_PTXAS_PATH names another.",
+    ),
+    "nvrtc": (
+        "NVRTC", "nvrtc", "{python} -c 'import torch; print(torch.version.cuda)'",
+        "NVRTC compiles at run time and comes with torch's CUDA version, not with the system's "
+        "toolkit: a torch for a newer CUDA version brings a newer one.",
+    ),
+    "torch": (
+        "torch's build helper", "torch", "{python} -c 'import torch; print(torch.__version__)'",
+        "The list of names is torch's own (TORCH_CUDA_ARCH_LIST is held against it): a newer torch "
+        "knows newer GPUs, whatever nvcc is there.",
+    ),
+    "nvcc": (
+        "the nvcc", "nvcc", "nvcc --version",
+        "The toolkit that compiles must also be of torch's own CUDA major version, so a newer "
+        "torch may have to come first.",
+    ),
+}  # fmt: skip
+
+
 def compiler_lacks_arch(seen: Seen) -> Answer:
-    """``nvcc fatal : Unsupported gpu architecture 'compute_120'``."""
+    """``nvcc fatal : Unsupported gpu architecture 'compute_120'``, and its like."""
     gpus = gpus_of(seen)[:1]
-    cuda = seen.mention.detail.get("cuda") or seen.versions.get("cuda")
-    mine = f"the nvcc of CUDA {cuda}" if cuda else "the nvcc that was found"
+    said = (seen.mention.detail.get("compiler") or seen.mention.line).lower()
+    found = next((name for name in ("ptxas", "nvrtc", "torch") if name in said), "nvcc")
+    name, owner, ask, note = _COMPILERS[found]
+    cuda = seen.versions.get("cuda")
+    if found == "nvcc":
+        name = f"the nvcc of CUDA {cuda}" if cuda else "the nvcc that was found"
+    name = name if name[0].isupper() or found == "ptxas" else name[0].upper() + name[1:]
+    helps = (ask.format(python=seen.python), f"{seen.python} {TORCH_ARCHS}")
     if not gpus:
         return seen.answer(
-            KIND, "FA883",
-            f"{mine[0].upper() + mine[1:]} does not know the architecture asked for.",
-            owner="nvcc", direction="none", confidence="medium", help=("nvcc --version",),
+            KIND, "FA883", f"{name} does not know the architecture that was asked for.",
+            owner=owner, direction="none", confidence="medium", help=helps, notes=(note,),
         )  # fmt: skip
     family = gpu_table().family(gpus[0].capability)
     number = capability_text(gpus[0].capability)
-    notes: list[str] = []
-    cause = f"{mine[0].upper() + mine[1:]} does not compile for compute capability {number}"
+    cause = f"{name} does not compile for compute capability {number}"
     if family is not None:
         cause += f": that takes CUDA {family.since_cuda} or newer"
-        cause += f", up to {family.last_cuda}." if family.last_cuda else "."
-        notes.append(
-            "The toolkit that compiles must also be of torch's own CUDA major version, so a newer "
-            "torch may have to come first."
-        )
-        notes.append(
-            f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
-            "FLASH_ATTN_CUDA_ARCHS for flash-attn."
-        )
-    else:
-        cause += "."
+        cause += f", up to {family.last_cuda}" if family.last_cuda else ""
+    leave = (
+        f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
+        "FLASH_ATTN_CUDA_ARCHS for flash-attn."
+    )
     return seen.answer(
-        KIND, "FA883", cause, owner="nvcc", direction="none", confidence="high",
-        help=("nvcc --version", f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
+        KIND, "FA883", f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,
+        notes=(note, leave) if found in ("nvcc", "torch") else (note,),
     )  # fmt: skip
 
 

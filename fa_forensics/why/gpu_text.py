@@ -91,7 +91,8 @@ def _looked_into(
     if found.runs != NONE:
         cause = (
             f"{name} holds code that runs on {called(gpu)} ({found.reason}), so it is not this "
-            "file as a whole that lacks it: torch itself or another extension does, or this one kernel."
+            "file as a whole that lacks it: torch itself or another extension does, or this one "
+            "kernel."
         )
         return seen.answer(
             KIND, "FA504", cause, owner=package, direction="none", confidence="medium",

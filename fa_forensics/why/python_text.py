@@ -259,7 +259,6 @@ def python_mismatch(seen: Seen) -> Answer:
 
 ANSWERERS: dict[str, Answerer] = {
     "no-module": no_module,
-    "pybind11-crash": pybind_crash,
     "no-init": renamed_module,
     "python-mismatch": python_mismatch,
 }
