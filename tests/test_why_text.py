@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support import oracles
 from support.inspecting import Run, invoke, one_sentence
 from support.material import stub
 from trees import make_prefix, make_venv
@@ -254,3 +255,31 @@ def test_a_cpu_torch_has_no_cuda_libraries(bare: str) -> None:
     )
     (answer,) = answers(bare, text)
     assert (answer["kind"], answer["code"]) == ("wrong-torch", "FA601")
+
+
+# --- the failing file itself, where it is here ---------------------------------------------------
+
+
+def compiled(directory: Path, body: str, *options: str) -> Path:
+    """A shared object made by the compiler from a line of C."""
+    source, out = directory / "ext.c", directory / "ext.so"
+    source.write_text(body)
+    oracles.output_of("gcc", "-shared", "-fPIC", "-o", out, source, *options)
+    return out
+
+
+def test_a_file_that_no_longer_needs_the_name_was_replaced(bare: str, tmp_path: Path) -> None:
+    file = compiled(tmp_path, "int here(void) { return 1; }")
+    (answer,) = answers(bare, f"ImportError: {file}: undefined symbol: {DEVICE}")
+    assert answer["confidence"] == "medium"
+    assert "does not need this name" in answer["notes"][0]
+
+
+def test_a_file_that_is_not_linked_with_the_driver_is_told_from_an_old_driver(
+    bare: str, tmp_path: Path
+) -> None:
+    body = "int cuTensorMapEncodeTiled(void); int f(void) { return cuTensorMapEncodeTiled(); }"
+    file = compiled(tmp_path, body)
+    (answer,) = answers(bare, f"ImportError: {file}: undefined symbol: cuTensorMapEncodeTiled")
+    assert (answer["code"], answer["direction"]) == ("FA210", "none")
+    assert "linked without -lcuda" in answer["cause"]

@@ -51,6 +51,27 @@ def files_that_need(symbol: str, site_dirs: Sequence[str]) -> list[str]:
     ]
 
 
+def file_needs(path: str, symbol: str) -> bool | None:
+    """Whether a file has a name among its undefined symbols; None where it cannot be read."""
+    try:
+        DynamicObject.open(path).close()
+    except ForensicsError:
+        return None
+    return _needs(path, symbol.encode("utf-8", "surrogateescape"))
+
+
+def needed_libraries(path: str) -> tuple[str, ...] | None:
+    """The libraries that a file names (DT_NEEDED); None where it cannot be read."""
+    try:
+        dynamic = DynamicObject.open(path)
+    except ForensicsError:
+        return None
+    try:
+        return dynamic.needed
+    finally:
+        dynamic.close()
+
+
 def _needs(path: str, name: bytes) -> bool:
     try:
         dynamic = DynamicObject.open(path)

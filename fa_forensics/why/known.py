@@ -80,6 +80,12 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
     first = driver_table().driver_for(parse_cuda(since))
     cause = f"{name} is a function of the NVIDIA driver (libcuda.so.1) since CUDA {since}"
     cause += f" (driver {first})" if first else ""
+    if place.told is None and needed_by and _names(needed_by[0], "libcuda.so.1") is False:
+        cause += (
+            f". {needed_by[0].rsplit('/', 1)[-1]} does not list that library among those it needs: "
+            "it was linked without -lcuda (libraries=['cuda'] in setup.py). No driver changes that."
+        )
+        return Judgement("gpu-driver", "FA210", NONE, cause), (needed_libraries(needed_by),)
     told = place.told.driver_cuda if place.told else None
     commands = (_SMI, needed_libraries(needed_by))
     if told is not None and told < parse_cuda(since):
@@ -101,6 +107,14 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
         "runtime's: no toolkit or wheel brings libcuda.so.1.",
     )
     return Judgement("gpu-driver", "FA209", UNKNOWN, cause, notes, "medium"), commands
+
+
+def _names(path: str, soname: str) -> bool | None:
+    """Whether a file lists a library among those it needs; None where it cannot be read."""
+    from fa_forensics.facts.dependents import needed_libraries as listed
+
+    needed = listed(path)
+    return None if needed is None else soname in needed
 
 
 def libstdcxx(symbol: SymbolText, name: str, needed_by: Sequence[str]) -> Known:

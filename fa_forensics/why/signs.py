@@ -18,6 +18,7 @@ _EGG = re.compile(r"(?P<egg>\S+?\.egg)/")
 def with_signs(answer: Answer, seen: Seen) -> Answer:
     """An answer with what the failing file's path shows of its origin."""
     file = seen.mention.file or ""
+    answer = _as_the_file_is(answer, seen, file)
     if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
         return _inside_torch(answer, seen, file)
     if answer.owner is not None and is_cuda(answer.owner) and is_torch_file(file):
@@ -35,6 +36,21 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     if egg is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return _egg(answer, seen, egg["egg"])
     return answer
+
+
+def _as_the_file_is(answer: Answer, seen: Seen, file: str) -> Answer:
+    """What the failing file itself says, where it is here."""
+    if seen.elsewhere or not file.startswith("/") or not answer.symbol:
+        return answer
+    from fa_forensics.facts.dependents import file_needs
+
+    if file_needs(file, answer.symbol) is not False:
+        return answer
+    note = (
+        f"{file} as it is now does not need this name: it was replaced since the error, or "
+        "another copy of it was loaded. Try again before changing anything."
+    )
+    return replace(answer, notes=(note, *answer.notes), confidence="medium")
 
 
 def _older_than_the_table(answer: Answer, note: str) -> Answer:
