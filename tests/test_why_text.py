@@ -130,6 +130,13 @@ def test_a_directory_or_a_pipe_is_no_text(bare: str, tmp_path: Path) -> None:
         assert "cannot be read" in one_sentence(result)
 
 
+def test_a_library_is_no_text_and_is_sent_to_inspect(bare: str, tmp_path: Path) -> None:
+    (tmp_path / "x.so").write_bytes(b"\x7fELF" + bytes(60))
+    result = invoke("why", "--python", bare, tmp_path / "x.so")
+    assert result.code == 2
+    assert "fa-forensics inspect" in result.stderr
+
+
 def test_forgotten_quotes_still_make_one_text(bare: str) -> None:
     words = f"ImportError: /x/_C.so: undefined symbol: {DEVICE}".split()
     result = invoke("why", "--python", bare, "--format", "json", "--", *words)

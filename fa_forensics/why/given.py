@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.files import read_bounded
@@ -22,8 +23,18 @@ def names_file(text: str) -> bool:
 
 
 def text_of(path: str) -> str:
-    """What a file holds. Raises ``UsageError`` where it cannot be read or is no regular file."""
+    """What a file holds.
+
+    Raises ``UsageError`` where it cannot be read, is no regular file, or is a library or a
+    wheel and not a text about one.
+    """
     try:
-        return read_bounded(path, MOST).decode("utf-8", "replace")
+        raw = read_bounded(path, MOST)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    if raw.startswith((b"\x7fELF", b"PK\x03\x04")):
+        raise UsageError(
+            f"{path} is no text but a file to be inspected",
+            f"fa-forensics inspect {shlex.quote(path)}",
+        )
+    return raw.decode("utf-8", "replace")
