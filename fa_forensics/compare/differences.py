@@ -123,7 +123,7 @@ def _values(reports: Sequence[Facts], key: Key) -> _Values:
                 said[at] = None
         elif aspect.startswith("skipped: "):
             continue  # it did look
-        elif _maker(report) in makers and _holds(report, group, subject):
+        elif _maker(report) in makers and report.has(group, subject):
             said[at] = None
     return _Values(said, problems)
 
@@ -142,17 +142,13 @@ def _as_new(report: Facts, reports: Sequence[Facts], key: Key) -> bool:
     return any(key in other.facts and other.report.tool_version == version for other in reports)
 
 
-def _holds(report: Facts, group: str, subject: str) -> bool:
-    return any(key[0] == group and key[1] == subject for key in report.facts)
-
-
 def _presence(reports: Sequence[Facts], group: str, subject: str) -> Difference | None:
     """The difference that a subject is there in some reports and absent from others."""
     if group == "variables":  # unset is a value, told already
         return None
     said: dict[int, Value] = {}
     for at, report in enumerate(reports):
-        if _holds(report, group, subject):
+        if report.has(group, subject):
             version = report.facts.get((group, subject, "version"))
             value = version.value if version is not None else None
             said[at] = value if isinstance(value, str) else "there"
@@ -175,7 +171,7 @@ def _would_tell(report: Facts, reports: Sequence[Facts], group: str, subject: st
 
     Each command lists subjects of its own choice, and so may each release of it.
     """
-    holders = [other.report for other in reports if _holds(other, group, subject)]
+    holders = [other.report for other in reports if other.has(group, subject)]
     same = [one for one in holders if one.kind == report.report.kind]
     version = report.report.tool_version
     return any(group in _OPEN or one.tool_version == version for one in same)

@@ -31,6 +31,14 @@ class Facts:
     facts: dict[Key, Fact] = field(default_factory=dict)
     speaks_of: set[tuple[str, str]] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
+    _subjects: tuple[int, frozenset[tuple[str, str]]] | None = None
+
+    def has(self, group: str, subject: str) -> bool:
+        """Whether anything is said of a subject."""
+        if self._subjects is None or self._subjects[0] != len(self.facts):
+            found = frozenset((group, subject) for group, subject, _aspect in self.facts)
+            self._subjects = len(self.facts), found
+        return (group, subject) in self._subjects[1]
 
     def put(self, group: str, subject: str, aspect: str, value: Value) -> None:
         """Note a fact; what is None was not said, and the first word stands."""

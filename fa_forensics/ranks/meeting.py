@@ -145,9 +145,10 @@ class Meeting:
 
     def _look(self, rank: int, answered: dict[int, str], states: dict[int, RankState]) -> bool:
         """Whether it is settled what became of a rank."""
-        # Asked before the facts: a rank that hands in its facts and ends has answered.
-        death = self._death(rank)
         name = self.store.get(f"facts/{rank}")
+        death = self._death(rank) if name is None else None
+        if death is not None:  # one that handed in its facts and ended meanwhile has answered
+            name = self.store.get(f"facts/{rank}")
         if name is not None:
             answered[rank] = name.decode("ascii", "replace")
             states[rank] = RankState(rank, self.host(rank), ANSWERED)
