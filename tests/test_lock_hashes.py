@@ -99,10 +99,12 @@ def test_an_index_that_does_not_answer_is_asked_once(site: Path) -> None:
 NO_PIP = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="no pip in this Python")
 
 
-def pip(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def pip(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check",
                "--trusted-host", "127.0.0.1", *map(str, arguments)]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=dict(environ()))
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=environ(HOME=home)
+    )
 
 
 @NO_PIP
@@ -115,12 +117,22 @@ def test_pip_installs_what_was_printed_and_refuses_other_bytes(tmp_path: Path) -
         text = lock_text(locked(site, index=url), "requirements")
         (tmp_path / "r.txt").write_text(text)
         target = tmp_path / "target"
-        done = pip("install", "--no-deps", "-i", url, "--target", target, "-r", tmp_path / "r.txt")
+        done = pip(
+            tmp_path,
+            "install",
+            "--no-deps",
+            "-i",
+            url,
+            "--target",
+            target,
+            "-r",
+            tmp_path / "r.txt",
+        )
         assert done.returncode == 0, done.stderr
         assert (target / "a.py").read_text() == "version = '1'\n"
     with index((other, right[1] + b"\0")) as url:
         args = ("install", "--no-deps", "-i", url, "--target", tmp_path / "t2")
-        done = pip(*args, "-r", tmp_path / "r.txt")
+        done = pip(tmp_path, *args, "-r", tmp_path / "r.txt")
     assert done.returncode != 0 and "HASH" in done.stderr.upper()
 
 
@@ -129,7 +141,9 @@ def test_hashes_are_found_in_pips_own_cache(tmp_path: Path) -> None:
     name, data = wheel("a", "1")
     cache = tmp_path / "cache"
     with index((name, data)) as url:
-        done = pip("download", "--cache-dir", cache, "-i", url, "-d", tmp_path / "got", "a==1")
+        done = pip(
+            tmp_path, "download", "--cache-dir", cache, "-i", url, "-d", tmp_path / "got", "a==1"
+        )
         assert done.returncode == 0, done.stderr
     if not (cache / "http-v2").is_dir():
         pytest.skip("this pip keeps its cache in another form")

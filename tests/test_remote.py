@@ -66,6 +66,15 @@ def test_a_redirect_is_followed_and_a_query_stays_out_of_messages() -> None:
         assert "secret" not in file.shown
 
 
+def test_a_password_in_an_address_goes_to_its_host_alone() -> None:
+    with serving({"a": DATA}) as server:
+        url = server.url("moved/a").replace("http://", "http://me:word@")
+        with RemoteFile(url, 5) as file:
+            assert file.read(4) == DATA[:4]
+            assert "word" not in file.shown
+    assert server.authorized == ["Basic bWU6d29yZA==", None]
+
+
 def test_a_broken_transfer_is_taken_up_where_it_stopped() -> None:
     with serving({"a": DATA}, "drop-once") as server, RemoteFile(server.url("a"), 5) as file:
         assert file.read() == DATA
@@ -115,7 +124,9 @@ def test_nobody_at_the_address_is_told() -> None:
     assert "refused" in caught.value.message
 
 
-@pytest.mark.parametrize("url", ["ftp://h/a.whl", "file:///etc/passwd", "https:///a.whl", "a.whl"])
+@pytest.mark.parametrize(
+    "url", ["ftp://h/a.whl", "file:///etc/passwd", "https:///a.whl", "a.whl", "https://[::1/a.whl"]
+)
 def test_other_addresses_are_not_opened(url: str) -> None:
     with pytest.raises(UsageError):
         RemoteFile(url)

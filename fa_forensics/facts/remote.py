@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from base64 import b64encode
 from types import TracebackType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -44,7 +45,8 @@ def is_url(text: str) -> bool:
 
 def file_name_of(url: str) -> str:
     """The last part of an address's path, escapes resolved: a wheel's name keeps its "+"."""
-    return unquote(urlsplit(url).path.rpartition("/")[2])
+    path = re.split(r"[?#]", url, maxsplit=1)[0]
+    return unquote(path.rpartition("/")[2])
 
 
 class RemoteFile(io.RawIOBase):
@@ -231,7 +233,10 @@ def fetch(url: str, accept: str, limit: int, timeout_s: float = TIMEOUT_S) -> tu
 
 def _shown(url: str) -> str:
     """An address for messages, without a password or a query."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that hold no IPv6 address
+        parts = urlsplit("")
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise UsageError(f"{url} is no address of the web (https://host/file.whl)")
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
@@ -243,8 +248,14 @@ def _open(url: str, shown: str, timeout_s: float, headers: dict[str, str]) -> HT
     from urllib.request import Request
 
     sent = {"Accept-Encoding": "identity", "User-Agent": "fa-forensics", **headers}
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    request = Request(parts._replace(netloc=host, fragment="").geturl(), headers=sent)
+    if at:  # a name and a password are for this host alone: no redirect carries them on
+        word = b64encode(unquote(user).encode()).decode()
+        request.add_unredirected_header("Authorization", f"Basic {word}")
     try:
-        answer: HTTPResponse = _opener().open(Request(url, headers=sent), timeout=timeout_s)
+        answer: HTTPResponse = _opener().open(request, timeout=timeout_s)
     except HTTPError as error:
         error.close()
         answered = f"its server answers {error.code} {error.reason}"

@@ -46,7 +46,7 @@ def misfit(
     Tags that are no tags of a wheel's file name (none at all) fit nothing.
     """
     if not (python_tags and abi_tags and platform_tags):
-        return "the file name carries no tags, so pip refuses it"
+        return "the file name carries no tags"
     pairs = list(itertools.product(python_tags, abi_tags))
     problems = [_python_misfit(host, python, abi) for python, abi in pairs]
     fitting = [abi for (_, abi), problem in zip(pairs, problems, strict=True) if problem is None]

@@ -12,7 +12,6 @@ from fa_forensics.facts.package import normalized
 from fa_forensics.facts.wheel_matrix import PACKAGE
 from fa_forensics.report_wheels import JudgedWheel, WheelQuery, WheelsReport
 from fa_forensics.views import environment_view
-from fa_forensics.wheels.given import judge_given
 from fa_forensics.wheels.query import query
 from fa_forensics.wheels.situation import Asked, Situation, read_situation
 
@@ -50,13 +49,20 @@ def wheels(
         if normalized(name) != PACKAGE:
             raise _unknown_package(name)
     given = [one for one in arguments if _is_wheel(one)]
-    judged: tuple[JudgedWheel, ...] = tuple(
-        judge_given(one, situation, options.content, options.timeout_s) for one in given
-    )
+    judged = _judged(given, situation, options) if given else ()
     found: WheelQuery | None = None
     if named or not given:
         found = _query(situation)
     return WheelsReport(__version__, environment_view(situation.environment), found, judged)
+
+
+def _judged(
+    given: Sequence[str], situation: Situation, options: WheelOptions
+) -> tuple[JudgedWheel, ...]:
+    from fa_forensics.wheels.given import judge_given  # brings the whole of inspect with it
+
+    content, timeout_s = options.content, options.timeout_s
+    return tuple(judge_given(one, situation, content, timeout_s) for one in given)
 
 
 def _query(situation: Situation) -> WheelQuery:

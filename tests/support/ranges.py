@@ -18,13 +18,15 @@ class Server:
 
     whole: no ranges. slow: no answer. cut: closes after 1000 bytes. drop-once: so, but the first
     time only. shifted: other bytes than asked for. changing: another size each time. garbage: no
-    HTTP. to-file: redirects to file:. ``asked`` are the ranges that were asked for.
+    HTTP. to-file: redirects to file:. ``asked`` are the ranges that were asked for, and
+    ``authorized`` the words of Authorization that came with them.
     """
 
     files: dict[str, bytes]
     manner: str = ""
     port: int = 0
     asked: list[str] = field(default_factory=list)
+    authorized: list[str | None] = field(default_factory=list)
 
     def url(self, name: str) -> str:
         """The address of a file."""
@@ -66,6 +68,7 @@ def answer(request: BaseHTTPRequestHandler, server: Server) -> None:
     path = unquote(request.path.partition("?")[0].lstrip("/"))
     span = request.headers.get("Range", "")
     server.asked.append(span)
+    server.authorized.append(request.headers.get("Authorization"))
     if server.manner == "slow":
         time.sleep(3)
     if server.manner == "garbage":
