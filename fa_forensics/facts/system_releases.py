@@ -35,6 +35,7 @@ class SystemRelease(NamedTuple):
         return f"{self.family} {self.release}"
 
 
+@lru_cache(maxsize=1_024)
 def number(text: str) -> Number:
     """``2.34`` → (2, 34); () for what is no plain version number."""
     return tuple(map(int, text.split("."))) if _NUMBER.fullmatch(text) else ()

@@ -165,7 +165,9 @@ def _unversioned(
         if version is not None and version_number(version) > least
     }
     # torch's libraries export many such names too: an older libstdc++ is then no matter.
-    for other in resolution.scope if newer else ():
+    for other in resolution.scope:
+        if not newer:
+            return None
         if other != path:
             for name in _exported(opened.get(other), list(newer)):
                 del newer[name]
