@@ -10,7 +10,7 @@ from fa_forensics.facts.conda import conda_packages
 from fa_forensics.facts.dependents import comes_with_torch, cuda_extensions
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.installed import Installed, read_installed
-from fa_forensics.facts.package import Distribution, normalized
+from fa_forensics.facts.package import Distribution, normalized, torch_requirement
 from fa_forensics.facts.package_state import listed_paths
 from fa_forensics.packages.caches import cache_lines
 from fa_forensics.packages.gather import (
@@ -75,7 +75,8 @@ def _extension_projects(
 ) -> list[Installed]:
     """The first metadata of each project with files that use torch or CUDA.
 
-    Also of each that should have some: those of the table of packages.
+    Also of each that should have some: those of the table of packages, and editable installs
+    that ask for torch, whose source tree may be gone.
     """
     with_torch = comes_with_torch(environment.torch)
     chosen: dict[str, Installed] = {}
@@ -83,6 +84,8 @@ def _extension_projects(
         if item.name in with_torch or item.name in chosen or item.distribution is None:
             continue
         known = row_of(item.name) is not None
+        if item.distribution.editable:
+            known = known or torch_requirement(item.distribution.requires) is not None
         if known or cuda_extensions(item.distribution, environment.site_dirs):
             chosen[item.name] = item
     return list(chosen.values())
