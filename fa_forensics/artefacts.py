@@ -32,6 +32,10 @@ _STATES = {
 }
 
 
+#: The finding that is about torch and not about the file.
+TORCH_ITSELF = "FA603"
+
+
 def artefact_lines(
     packages: Iterable[tuple[str, Distribution | None, Sequence[str]]],
     environment: Environment,
@@ -67,7 +71,7 @@ def _line(package: str, target: TargetReport, environment: Environment, spared: 
     """The line of one file; ``spared`` says why it is no matter if it does not load."""
     name = _short(target.path, environment.site_dirs)
     state = _STATES[target.verdict]
-    text = f"{_WORDS[target.verdict]}: {target.headline}"
+    text = f"{_WORDS[target.verdict]}: {_headline(target)}"
     shown = _worst(target.findings)
     if state == WRONG and spared is not None:
         state, shown = NOTE, None
@@ -88,9 +92,20 @@ _WORDS = {
 }
 
 
+def _headline(target: TargetReport) -> str:
+    """The headline, short where it would repeat for every file what is wrong with torch."""
+    first = target.findings[0] if target.findings else None
+    if first is not None and first.code == TORCH_ITSELF and first.title in target.headline:
+        return "torch itself cannot be imported here (see runtime)"
+    return target.headline
+
+
 def _worst(findings: Sequence[Finding]) -> Finding | None:
-    """The finding to show: the first of the gravest, notes aside."""
-    grave = [finding for finding in findings if finding.severity != "note"]
+    """The finding to show: the first of the gravest, notes aside.
+
+    That torch itself cannot be imported is told once, where its libraries are.
+    """
+    grave = [f for f in findings if f.severity != "note" and f.code != TORCH_ITSELF]
     return min(grave, key=lambda finding: SEVERITIES.index(finding.severity), default=None)
 
 

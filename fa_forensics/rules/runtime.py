@@ -60,6 +60,22 @@ def no_torch(environment: Environment) -> Finding | None:
     )
 
 
+def not_importable(environment: Environment, problems: Sequence[str]) -> Finding | None:
+    """FA820: parts of torch are missing or cannot be read; ``problems`` are sentences."""
+    torch = environment.torch
+    if torch is None or not problems:
+        return None
+    return Finding(
+        code="FA820",
+        severity="error",
+        confidence="medium",
+        title=f"torch {torch.version} is not whole: {problems[0]}",
+        evidence=tuple(Evidence(problem, torch.path) for problem in problems),
+        notes=("No extension of torch can load without it.",),
+        help=(_pip(environment, f'install --force-reinstall --no-deps "torch=={torch.release}"'),),
+    )
+
+
 def torch_without_gpu(
     environment: Environment, gpus: Sequence[Gpu], archs: Sequence[str] | None
 ) -> Finding | None:

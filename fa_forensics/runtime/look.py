@@ -16,7 +16,7 @@ from fa_forensics.facts.host import read_driver_files, read_host
 from fa_forensics.facts.library_version import newest_version
 from fa_forensics.facts.system_releases import brings
 from fa_forensics.facts.torch_archs import torch_archs
-from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, RUNTIME, Line
+from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, RUNTIME, WRONG, Line
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.target import open_linker
 from fa_forensics.rules import runtime as rules
@@ -49,7 +49,7 @@ def _lines(
 ) -> Iterator[Line]:
     files = read_driver_files()
     driver, gpus, asked = read_driver(files, linker)
-    yield from _torch(environment, gpus)
+    yield from _torch(environment, gpus, linker)
     yield _python(environment)
     yield from _system_libraries(linker, problem)
     yield from _host(environ)
@@ -60,7 +60,10 @@ def _lines(
     yield from variable_lines(environment, environ, linker, gpus, has_driver)
 
 
-def _torch(environment: Environment, gpus: tuple[Gpu, ...]) -> Iterator[Line]:
+def _torch(
+    environment: Environment, gpus: tuple[Gpu, ...], linker: Linker | None
+) -> Iterator[Line]:
+    """Torch, and whether its own libraries would let it be imported."""
     torch = environment.torch
     finding = rules.no_torch(environment)
     if torch is None:
@@ -74,7 +77,7 @@ def _torch(environment: Environment, gpus: tuple[Gpu, ...]) -> Iterator[Line]:
     archs = torch_archs(torch.release, torch.cuda) if torch.cuda else None
     if "+" in torch.version and not torch.version.partition("+")[2].startswith("cu"):
         archs = None  # a build of somebody's own: the table is of torch's own wheels
-    facts = {
+    facts: dict[str, object] = {
         "version": torch.version,
         "release": torch.release,
         "cuda": torch.cuda,
@@ -85,11 +88,25 @@ def _torch(environment: Environment, gpus: tuple[Gpu, ...]) -> Iterator[Line]:
         "editable": torch.editable,
         "archs": None if archs is None else list(archs),
     }
-    yield line_of(
-        "torch", text, finding or rules.torch_without_gpu(environment, gpus, archs), facts
-    )
+    finding = finding or rules.not_importable(environment, linker.problems if linker else ())
+    finding = finding or rules.torch_without_gpu(environment, gpus, archs)
+    broken = None if linker is None else _broken(linker)
+    facts["importable"] = None if linker is None else broken is None and not linker.problems
+    if finding is None and broken is not None:
+        text += f"; it cannot be imported: {broken} (see library copies)"
+        yield Line(RUNTIME, "torch", WRONG, text, None, (), facts)
+    else:
+        yield line_of("torch", text, finding, facts)
     for other in environment.other_torches:
         yield Line(RUNTIME, "torch", NOTE, f"another torch lies at {other}; it is not imported")
+
+
+def _broken(linker: Linker) -> str | None:
+    """The first thing that the loader would stop at while torch is imported, or None."""
+    for loaded in linker.torch_objects:
+        for miss in loaded.missing:
+            return miss.refusal or f"{miss.soname} is not found"
+    return next((row.problem for row in linker.shortfalls), None)
 
 
 def _python(environment: Environment) -> Line:
