@@ -34,7 +34,8 @@ def recognisers() -> tuple[Recogniser, ...]:
         ),
         by_pattern(
             (" und ", "*und*"),
-            r"^\s{0,6}(?:\d{1,6}:\s)?\s{0,4}[0-9a-f]{8,16}\s[^\n]{0,80}?(?:\bUND|\*UND\*)\s{1,20}"
+            r"^\s{0,6}(?:\d{1,6}:\s)?\s{0,4}[0-9a-f]{8,16}\s[^\n]{0,80}?"
+            r"(?:\bUND|\*UND\*\s{1,20}[0-9a-f]{8,16})\s{1,20}"
             r"(?=\S)",
             _undefined_entry,
         ),
@@ -162,7 +163,8 @@ _ANY_MANGLED = re.compile(r"(?<![A-Za-z0-9_.$])_{1,2}Z[A-Za-z0-9_.$]{4,4000}")
 _ALONE = re.compile(
     r"['\"`(]?(?P<name>[A-Za-z_][\w.$]{2,200})['\"`)]?(?:(?:@@?|,?\s+version\s+)[\w.+-]{2,100})?"
 )
-_WORD_LIKE = re.compile(r"[A-Za-z]?[a-z]+|[A-Z]+")
+#: Not a word: with an underscore or a digit, or a capital after a small letter, as in cudaMalloc.
+_C_LIKE = re.compile(r"\w*[_\d]|[a-z]+[A-Z]|_?Py[A-Z]")
 
 
 def bare_symbols(source: Source) -> Iterator[Mention]:
@@ -193,17 +195,27 @@ def bare_symbols(source: Source) -> Iterator[Mention]:
 
 
 def _names_alone(source: Source) -> Iterator[Mention]:
-    start, count = 0, 0
-    while start < len(source.text) and count < MOST_BARE:
-        line = source.line_at(start)
-        start = line.start + len(line.raw) + 1
-        body = line.body.strip("'\"`()., ")
-        if not body or len(body) > 2_000:
+    """The names of a text that is nothing but a list of them."""
+    found: list[Mention] = []
+    for raw in source.text.split("\n"):
+        if not raw.strip():
             continue
-        match = _ALONE.fullmatch(body)
-        readable = "::" in body and " " not in body.split("(")[0].split("<")[0]
-        if (match and not _WORD_LIKE.fullmatch(match["name"])) or readable:
-            symbol = symbol_at(line, 0)
-            if symbol is not None and symbol.end >= len(body) - 1:
-                count += 1
-                yield line.mention("bare-symbol", 0, symbol=symbol.name, version=symbol.version)
+        if len(found) >= MOST_BARE or len(raw) > 2_000:
+            return
+        mention = _name_alone(source.line_at(source.text.find(raw)))
+        if mention is None:
+            return
+        found.append(mention)
+    yield from found
+
+
+def _name_alone(line: Line) -> Mention | None:
+    body = line.body.strip("'\"`., ")
+    match = _ALONE.fullmatch(body)
+    readable = "::" in body and " " not in body.split("(")[0].split("<")[0]
+    if not readable and (match is None or not _C_LIKE.match(match["name"])):
+        return None
+    symbol = symbol_at(line, 0)
+    if symbol is None or symbol.end < len(body) - 1:
+        return None
+    return line.mention("bare-symbol", 0, symbol=symbol.name, version=symbol.version)

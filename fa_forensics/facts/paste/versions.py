@@ -161,7 +161,8 @@ def _environment(
                 break
             if re.search(rf"echo\s+\$\{{?{name}", line.body, re.IGNORECASE):
                 for below in line.below(1):
-                    offer(f"env:{name.upper()}", REPORT, line.number, below.body[:500])
+                    if below.body:
+                        offer(f"env:{name.upper()}", REPORT, line.number, below.body[:500])
 
 
 def _derived(
