@@ -282,6 +282,22 @@ def test_the_lines_say_what_is_there(tmp_path: Path) -> None:
     assert {"system", "cpu", "container", "driver", "GPU"} <= set(found)
 
 
+def test_a_torch_that_would_not_import_is_wrong(tmp_path: Path) -> None:
+    tree = build(tmp_path)
+    assert lines(tree.prefix)["torch"].facts["importable"] is True
+    broken = lines(tree.prefix, LD_LIBRARY_PATH=str(tree.old))["torch"]
+    assert (broken.state, broken.facts["importable"]) == ("wrong", False)
+    assert "has no __nvJitLinkCreate_12_1 (see library copies)" in broken.text
+
+
+def test_a_torch_without_its_extension_module_is_not_whole(tmp_path: Path) -> None:
+    tree = build(tmp_path)
+    (tree.site / "torch" / "_C.cpython-311.so").unlink()
+    found = lines(tree.prefix)["torch"].finding
+    assert found is not None
+    assert (found.code, "torch/_C is missing" in found.title) == ("FA820", True)
+
+
 def test_glibc_is_the_one_that_this_machine_says(tmp_path: Path) -> None:
     import platform
 
