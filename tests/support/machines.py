@@ -52,8 +52,8 @@ def package(name: str, version: str) -> dict[str, Any]:
     return line("package", name, facts)
 
 
-def env_report() -> dict[str, Any]:
-    """What env writes on a machine with two GPUs, parts of it left out."""
+def copies() -> list[dict[str, Any]]:
+    """The lines about the copies of libraries."""
     nvidia = f"{SITE}/nvidia"
     libraries = [
         ("libcublasLt.so.12", f"{nvidia}/cublas/lib/libcublasLt.so.12", "12.4.5.8", "ab12"),
@@ -61,8 +61,21 @@ def env_report() -> dict[str, Any]:
         ("libnccl.so.2", f"{nvidia}/nccl/lib/libnccl.so.2", "2.21.5", "ab14"),
         ("libcudart.so.12", f"{nvidia}/cuda_runtime/lib/libcudart.so.12", "12.4.127", "ab15"),
     ]
-    own = [("libc10.so", f"{SITE}/torch/lib/libc10.so", "2.6.0+cu124", "ab10")]
-    gpu = {"name": "NVIDIA H100", "capability": "9.0", "memory_bytes": 85_899_345_920, "count": 2}
+    own = library("libc10.so", f"{SITE}/torch/lib/libc10.so", "2.6.0+cu124", "ab10")
+    return [
+        line("copies", "torch's libraries", {"libraries": [own]}),
+        *(line("copies", row[0], library(*row)) for row in libraries),
+    ]
+
+
+TORCH = {
+    "version": "2.6.0+cu124", "release": "2.6.0", "cuda": "12.4", "hip": None,
+    "path": f"{SITE}/torch", "cxx11_abi": "pre-cxx11",
+}  # fmt: skip
+
+
+def runtime() -> list[dict[str, Any]]:
+    """The lines about the runtime."""
     toolkit = {
         "named_by": "nvcc on PATH", "path": "/usr/local/bin/nvcc", "root": "/usr/local/cuda",
         "nvcc": "/usr/local/cuda/bin/nvcc", "version": "12.4.131", "header_version": "12.4",
@@ -73,12 +86,36 @@ def env_report() -> dict[str, Any]:
         "kind": "venv", "path": "/home/me/env/bin/python", "real_path": "/usr/bin/python3.11",
         "base_prefix": "/usr",
     }  # fmt: skip
-    torch = {
-        "version": "2.6.0+cu124", "release": "2.6.0", "cuda": "12.4", "hip": None,
-        "git_version": "2236df1770800ffea5697b11b0bb0d910b2e59e1", "cxx11_abi": "pre-cxx11",
-        "path": f"{SITE}/torch", "editable": False, "archs": ["sm_80", "sm_90"],
+    torch = {**TORCH, "git_version": "2236df17", "editable": False, "archs": ["sm_80", "sm_90"]}
+    driver = {
+        "version": "550.54.15", "cuda": "12.4", "kernel_module": "550.54.15",
+        "library": "550.54.15", "library_path": "/lib/libcuda.so.1", "known_by": "NVML",
     }  # fmt: skip
+    gpu = {"name": "NVIDIA H100", "capability": "9.0", "memory_bytes": 85_899_345_920, "count": 2}
+    glibc = {"version": "2.35", "symbol_version": "GLIBC_2.35", "path": "/lib/libc.so.6"}
+    libstdcxx = {"version": "3.4.30", "symbol_version": "GLIBCXX_3.4.30", "path": "/lib/c++.so"}
+    system = {"distribution": "Ubuntu 22.04.4 LTS", "kernel": "5.15.0", "distribution_id": "u"}
+    cpu = {"model": "Xeon 8480", "cores": 96, "memory_bytes": 2 << 40}
+    return [
+        line("runtime", "torch", torch),
+        line("runtime", "python", python),
+        line("runtime", "glibc", glibc),
+        line("runtime", "libstdc++", libstdcxx),
+        line("runtime", "system", system, "note"),
+        line("runtime", "cpu", cpu, "note"),
+        line("runtime", "container", {"container": None, "shown_by": None}, "note"),
+        line("runtime", "driver", driver),
+        line("runtime", "GPU", gpu),
+        line("runtime", "nvcc", toolkit),
+        line("runtime", "CUDA_HOME", {"value": "/usr/local/cuda"}, "note"),
+        line("runtime", "OMP_NUM_THREADS", {"value": "8"}, "note"),
+    ]
+
+
+def env_report() -> dict[str, Any]:
+    """What env writes on a machine with two GPUs, parts of it left out."""
     versions = {"numpy": "2.1.0", "transformers": "4.50.0", "torch": "2.6.0", "filelock": "3.1"}
+    search = {"directories": [{"origin": "site-packages", "path": SITE}]}
     return {
         "schema_version": 1,
         "tool": {"name": "fa-forensics", "version": "0.1.0"},
@@ -86,10 +123,7 @@ def env_report() -> dict[str, Any]:
             "python": "/home/me/env/bin/python", "python_version": "3.11.7",
             "implementation": "cpython", "prefix": "/home/me/env", "found_by": "VIRTUAL_ENV",
             "machine": "x86_64", "libc": "glibc", "site_dirs": [SITE],
-            "torch": {
-                "version": "2.6.0+cu124", "release": "2.6.0", "cuda": "12.4", "hip": None,
-                "path": f"{SITE}/torch", "cxx11_abi": "pre-cxx11", "has_cuda_libraries": True,
-            },
+            "torch": {**TORCH, "has_cuda_libraries": True},
             "torch_problem": None, "other_torches": [], "notes": [],
             "variables": {"VIRTUAL_ENV": "/home/me/env", "CUDA_HOME": "/usr/local/cuda",
                           "OMP_NUM_THREADS": "8"},
@@ -98,30 +132,11 @@ def env_report() -> dict[str, Any]:
             package("flash-attn", "2.8.3"),
             package("xformers", "0.0.29"),
             line("package", "distributions", {"files_compared": 900, "versions": versions}),
-            line("package", "sys.path",
-                 {"directories": [{"origin": "site-packages", "path": SITE}]}),
+            line("package", "sys.path", search),
             extension("flash_attn_2_cuda.so", "aa01"),
             extension("xformers/_C.so", "aa02"),
-            line("copies", "torch's libraries", {"libraries": [library(*own[0])]}),
-            *(line("copies", row[0], library(*row)) for row in libraries),
-            line("runtime", "torch", torch),
-            line("runtime", "python", python),
-            line("runtime", "glibc", {"version": "2.35", "symbol_version": "GLIBC_2.35",
-                 "path": "/lib/x86_64-linux-gnu/libc.so.6"}),
-            line("runtime", "libstdc++", {"version": "3.4.30", "symbol_version": "GLIBCXX_3.4.30",
-                 "path": "/lib/x86_64-linux-gnu/libstdc++.so.6"}),
-            line("runtime", "system", {"distribution": "Ubuntu 22.04.4 LTS", "kernel": "5.15.0",
-                 "distribution_id": "ubuntu 22.04"}, "note"),
-            line("runtime", "cpu", {"model": "Xeon 8480", "cores": 96, "memory_bytes": 2 << 40},
-                 "note"),
-            line("runtime", "container", {"container": None, "shown_by": None}, "note"),
-            line("runtime", "driver", {"version": "550.54.15", "cuda": "12.4",
-                 "kernel_module": "550.54.15", "library": "550.54.15", "known_by": "NVML",
-                 "library_path": "/lib/x86_64-linux-gnu/libcuda.so.1"}),
-            line("runtime", "GPU", gpu),
-            line("runtime", "nvcc", toolkit),
-            line("runtime", "CUDA_HOME", {"value": "/usr/local/cuda"}, "note"),
-            line("runtime", "OMP_NUM_THREADS", {"value": "8"}, "note"),
+            *copies(),
+            *runtime(),
         ],
         "counts": {"ok": 15, "wrong": 0, "could-not-look": 0, "note": 1},
         "problem": None,
