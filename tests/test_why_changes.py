@@ -9,7 +9,10 @@ import pytest
 from support import oracles
 
 import fa_forensics
-from fa_forensics.why.signature import changes, parameters, reach_of
+from fa_forensics.atlas.builds import release_key
+from fa_forensics.atlas.store import Atlas
+from fa_forensics.facts.demangle import demangle_many
+from fa_forensics.why.signature import changes, operator_era, parameters, reach_of
 
 DEVICE = "_ZN3c104cuda9SetDeviceE"
 CHECK = "_ZN3c104cuda29c10_cuda_check_implementationE"
@@ -95,3 +98,29 @@ def test_the_names_of_types_say_where_they_come_from() -> None:
         assert row["header"].endswith(".h") and row["name"] != row["type"] and row["scopes"]
     for row in table["renames"]:
         assert row["header"].endswith(".h") and row["old"] != row["new"] and row["words"]
+
+
+def test_each_type_of_all_operators_is_there_since_or_until_the_release_of_the_table() -> None:
+    """By the table of releases: no operator has the type outside, and some have it at the edge."""
+    data = Path(fa_forensics.__file__).parent / "data/type_names.json"
+    tables = json.loads(data.read_text(encoding="utf-8"))
+    atlas = Atlas.open()
+    rows = list(atlas.search(b"_ZN2at4_ops", "x86_64"))
+    texts = demangle_many([name.decode() for name, _ in rows])
+    for row in tables["operator_types"]:
+        having = [set(rows[at][1]) for at, text in enumerate(texts) if row["text"] in text]
+        releases = sorted(set().union(*having), key=release_key)
+        assert releases[0] == row.get("since", atlas.releases()[0])
+        assert releases[-1] == row.get("until", atlas.releases()[-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "until"),
+    [
+        ("at::_ops::zeros::call(std::optional<bool>)", "2.2.0", None),
+        ("at::_ops::zeros::call(c10::optional<bool>)", None, "2.1.2"),
+        ("at::zeros(c10::optional<bool>)", None, None),
+    ],
+)
+def test_the_era_of_an_operator(text: str, since: str | None, until: str | None) -> None:
+    assert operator_era(text)[:2] == (since, until)

@@ -6,7 +6,7 @@ import re
 
 from fa_forensics.facts.demangle import qualified_name, readable
 from fa_forensics.facts.owner import STABLE
-from fa_forensics.why.history import History
+from fa_forensics.why.history import History, order_key
 from fa_forensics.why.judgement import (
     NEWER,
     OLDER,
@@ -18,6 +18,7 @@ from fa_forensics.why.judgement import (
     what_stands_instead,
 )
 from fa_forensics.why.place import Place
+from fa_forensics.why.signature import operator_era
 
 #: Names of the parts that torch dropped before 1.12: TH and THC (C), Caffe2.
 _REMOVED = re.compile(r"THC?[A-Z_]\w*$|(?:\w+ for )?caffe2::")
@@ -91,12 +92,34 @@ def _other_forms(question: Question, place: Place | None, history: History, span
         for form in (shown or forms[:1])
     ]
     cause = f"{span} with these parameters; there is {texts[0]}"
+    era = _by_era(question, place, cause)
+    if era is not None:
+        return era
     if forms[0].releases[0] == history.known[0]:
         # It was there with other parameters from the first release on record.
         cause += f": the file was most likely built for a torch older than {history.known[0]}."
         return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
     cause += ": the file was built for a torch between releases, or for another kind of build."
     return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
+
+
+def _by_era(question: Question, place: Place | None, cause: str) -> Judgement | None:
+    """Which side of a change of all operators the file was built on, by a parameter's type."""
+    since, until, text = operator_era(question.demangled)
+    edge = since or until
+    if edge is None:
+        return None
+    side = f"from {since} on" if since else f"up to {until}"
+    cause += f". Operators have {text} {side}: the file was built for such a torch."
+    present = place.present if place is not None else None
+    direction = UNKNOWN
+    if present is not None:
+        own = order_key(present.version)
+        if since and own < order_key(since):
+            direction = NEWER
+        elif until and own > order_key(until):
+            direction = OLDER
+    return Judgement("symbol-drift", "FA201", direction, cause, (), "medium")
 
 
 def cut_off(question: Question, place: Place, history: History | None) -> Judgement:

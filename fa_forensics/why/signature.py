@@ -87,6 +87,20 @@ def _renamed(text: str, wanted: Sequence[str]) -> tuple[str, list[str]]:
     return text, []
 
 
+def operator_era(demangled: str) -> tuple[str | None, str | None, str]:
+    """(first release, last release, the type) of an operator's parameter types.
+
+    All of torch's operators (``at::_ops::``) changed a type in one release, so the type
+    alone tells on which side of it a file was built. (None, None, "") where it does not.
+    """
+    if not demangled.startswith("at::_ops::"):
+        return None, None, ""
+    for row in _tables()["operator_types"]:
+        if row["text"] in demangled:
+            return row.get("since"), row.get("until"), str(row["text"]).rstrip("<")
+    return None, None, ""
+
+
 def reach_of(clauses: Sequence[str]) -> str:
     """What else such a change touched, "" where it is this function's alone."""
     for row in _tables()["renames"]:
