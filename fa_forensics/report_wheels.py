@@ -27,7 +27,7 @@ class Candidate:
 
     ``torch_built`` is the torch it was compiled against, ``cuda_built`` the toolkit; ``glibc``
     what it is known to need (None: not known). ``cautions`` are sentences on what speaks
-    against it; ``command`` installs it.
+    against it, ``blocked`` whether one of them rules it out here; ``command`` installs it.
     """
 
     release: str
@@ -43,6 +43,7 @@ class Candidate:
     platform: str
     nightly: bool
     glibc: str | None
+    blocked: bool
     cautions: tuple[str, ...]
     command: str
 
@@ -62,8 +63,9 @@ class WheelQuery:
     """The official wheels for an environment, newest first.
 
     ``wanted`` holds what the wheel must be for and how that is known; ``best`` the wheel to
-    take: the newest that nothing speaks against, else the newest. ``findings`` say why there
-    is none; ``ways`` what to do then. ``unknown`` names what could not be told.
+    take: the newest that nothing speaks against, else the newest that is not ruled out.
+    ``findings`` say why there is none; ``ways`` what to do then. ``unknown`` names what could
+    not be told.
     """
 
     package: str

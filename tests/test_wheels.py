@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,30 @@ def test_a_conda_environment_is_offered_condas_build(tmp_path: Path) -> None:
 
 def test_a_gpu_that_the_package_refuses_is_told() -> None:
     answer = query("--torch", "2.6.0", "--python", "3.11", "--gpu", "Tesla V100")
-    assert any("refuses" in note and "7.0" in note for note in answer["notes"])
+    assert all("itself refuses Tesla V100" in one["cautions"][0] for one in answer["candidates"])
+    assert (answer["best"], codes(answer), answer["code"]) == (None, ["FA849"], 1)
+    (source,) = [way for way in answer["ways"] if way["kind"] == "source"]
+    assert source["help"] == [] and "No rebuild can help" in " ".join(source["notes"])
+
+
+@pytest.mark.parametrize(
+    ("torch", "python", "cuda", "gpu", "release", "says"),
+    [
+        # nvcc knows sm_120 from CUDA 12.8 on: wheels that were built with 12.4 have no such code.
+        ("2.6.0", "3.11", "12.4", "RTX 5090", "2.8.", "with CUDA 12.4.1 the release's build makes"),
+        # sm_90 from CUDA 11.8 on.
+        ("2.0.1", "3.10", "11.7", "H100", "2.5.", "itself|no code for H100"),
+        ("2.6.0", "3.11", "12.4", "RTX 4090", "2.8.", ""),
+    ],
+)  # fmt: skip
+def test_the_wheel_that_is_picked_has_code_for_the_gpu(
+    torch: str, python: str, cuda: str, gpu: str, release: str, says: str
+) -> None:
+    answer = query("--torch", torch, "--python", python, "--cuda", cuda, "--gpu", gpu)
+    best = next(one for one in answer["candidates"] if one["file_name"] == answer["best"])
+    cautions = [text for one in answer["candidates"] for text in one["cautions"]]
+    assert best["cautions"] == [], best
+    assert any(re.search(says, text) for text in cautions)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def _candidate(one: Candidate) -> Document:
         "platform": one.platform,
         "nightly": one.nightly,
         "glibc": one.glibc,
+        "blocked": one.blocked,
         "cautions": list(one.cautions),
         "command": one.command,
     }

@@ -54,7 +54,8 @@ def _query(
 ) -> Iterator[list[str]]:
     yield _wanted(query.wanted, width)
     yield _answer(query, paint, width)
-    yield _others(query, everything, width)
+    if everything or not query.findings:
+        yield _others(query, everything, width)
     for finding in query.findings:
         nothing = TargetReport(query.package, None, "", "")
         yield finding_lines(finding, nothing, paint, verbose, width)
@@ -84,7 +85,7 @@ def _wanted(wanted: Mapping[str, object], width: int) -> list[str]:
 def _answer(query: WheelQuery, paint: Paint, width: int) -> list[str]:
     best = query.best
     if best is None:
-        if not query.candidates:
+        if query.findings:
             return []
         text = (
             f"{counted(len(query.candidates), 'wheel')} may fit, but which of them does cannot be "

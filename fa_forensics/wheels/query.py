@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from fa_forensics.facts.build_machine import jobs, read_build_machine
 from fa_forensics.facts.flash_limits import limits_of
-from fa_forensics.facts.gpus import capability_text
 from fa_forensics.facts.wheel_matrix import (
     PACKAGE,
     Wanted,
@@ -29,10 +28,14 @@ from fa_forensics.report_wheels import (
 )
 from fa_forensics.rules.gpu_remedy import Build, rebuild
 from fa_forensics.rules.remedy import rebuild_command, row_of
+from fa_forensics.wheels.served import gpu_cautions
 from fa_forensics.wheels.situation import Situation
 
 #: How many other torch releases are offered.
 _OFFERED = 2
+
+#: Wheels that are told one by one where all are ruled out.
+_TOLD = 2
 
 #: What a build without isolation needs to be there already (flash-attn's setup.py).
 _BUILD_TOOLS = "einops ninja packaging setuptools wheel"
@@ -43,13 +46,14 @@ def query(situation: Situation) -> WheelQuery:
     reason = _no_wheel_for(situation)
     found = () if reason is not None else candidates(situation.wanted)
     offered = tuple(candidate(build, situation) for build in found)
-    unflawed = [one for one in offered if not one.cautions]
+    possible = [one for one in offered if not one.blocked]
+    unflawed = [one for one in possible if not one.cautions]
     # In the wrong flavour a wheel does not load: one is not picked where it is not known.
-    best = next(iter(unflawed or offered), None) if situation.flavour else None
+    best = next(iter(unflawed or possible), None) if situation.flavour else None
     findings: tuple[Finding, ...] = ()
     ways: tuple[Way, ...] = ()
-    if not offered:
-        findings = (_none(situation, reason),)
+    if not possible:
+        findings = (_none(situation, reason, offered),)
         ways = tuple(_ways(situation))
     elif best is not None and best.cautions:
         ways = tuple(_ways(situation))
@@ -61,16 +65,14 @@ def query(situation: Situation) -> WheelQuery:
         as_of=as_of(),
         findings=findings,
         ways=ways,
-        notes=(
-            *_own_build(situation),
-            *_gpu_notes(situation, best.release if best else newest_release()),
-        ),
+        notes=tuple(_own_build(situation)),
         unknown=situation.unknown,
     )
 
 
 def candidate(build: WheelBuild, situation: Situation) -> Candidate:
     """A row of the matrix with what speaks against it here."""
+    blocks = tuple(_blocks(build, situation))
     return Candidate(
         release=build.release,
         date=build.date,
@@ -85,12 +87,23 @@ def candidate(build: WheelBuild, situation: Situation) -> Candidate:
         platform=build.platform,
         nightly=build.nightly,
         glibc=build.glibc,
-        cautions=tuple(_cautions(build, situation)),
+        blocked=bool(blocks),
+        cautions=(*blocks, *_doubts(build)),
         command=f'{shlex.quote(situation.command)} -m pip install "{build.url}"',
     )
 
 
-def _cautions(build: WheelBuild, situation: Situation) -> Iterator[str]:
+def _blocks(build: WheelBuild, situation: Situation) -> Iterator[str]:
+    """Why a wheel cannot work here, though it is for this torch."""
+    if situation.gpus.source != "all":
+        yield from gpu_cautions(build, situation.gpus.gpus)
+    needs, here = build.glibc, situation.glibc
+    if needs is not None and here is not None and _numbers(needs) > _numbers(here):
+        yield f"it needs glibc {needs}, this machine has {here}"
+
+
+def _doubts(build: WheelBuild) -> Iterator[str]:
+    """Why a wheel may not load, or may not exist."""
     if build.nightly:
         yield (
             f"it was built on the nightly torch {build.torch_built}, before torch {build.torch} "
@@ -101,9 +114,6 @@ def _cautions(build: WheelBuild, situation: Situation) -> Iterator[str]:
             f"torch {build.torch} was never published for CUDA {build.cuda_major}, so that this "
             "build most likely failed and the file does not exist"
         )
-    needs, here = build.glibc, situation.glibc
-    if needs is not None and here is not None and _numbers(needs) > _numbers(here):
-        yield f"it needs glibc {needs}, this machine has {here}"
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -127,14 +137,20 @@ def _no_wheel_for(situation: Situation) -> str | None:
     return None
 
 
-def _none(situation: Situation, reason: str | None) -> Finding:
+def _none(situation: Situation, reason: str | None, offered: tuple[Candidate, ...]) -> Finding:
     """FA849: no official wheel is for this environment, and which part of it is the reason."""
+    verb = "works with" if offered else "is for"
+    texts = [reason] if reason else _reasons(situation)
+    if offered:
+        texts = [f"{one.file_name}: {one.cautions[0]}" for one in offered[:_TOLD]]
+        if len(offered) > _TOLD:
+            texts.append(f"the other {len(offered) - _TOLD} are ruled out too (--all lists them)")
     return Finding(
         code="FA849",
         severity="error",
         confidence="high",
-        title=f"no official {PACKAGE} wheel is for {_place(situation)}",
-        evidence=tuple(Evidence(text) for text in ([reason] if reason else _reasons(situation))),
+        title=f"no official {PACKAGE} wheel {verb} {_place(situation)}",
+        evidence=tuple(Evidence(text) for text in texts),
         notes=(f"The build matrices of all releases until {newest_release()} were looked at.",),
     )
 
@@ -275,19 +291,6 @@ def _own_build(situation: Situation) -> Iterator[str]:
             f"torch {version} is no published release: a wheel for torch {situation.minor} may not "
             "load on it; given the wheel's address, this command holds the file itself against it."
         )
-
-
-def _gpu_notes(situation: Situation, release: str) -> Iterator[str]:
-    """Whether the package itself takes the GPUs at hand, and why that is not known."""
-    if situation.gpus.source == "all":
-        return
-    for limits in limits_of(PACKAGE, release, None):
-        for gpu in situation.gpus.gpus:
-            if not limits.accepts(gpu.capability):
-                yield (
-                    f"{PACKAGE} {release} itself refuses {gpu.name} (compute capability "
-                    f'{capability_text(gpu.capability)}): "{limits.refusal}"'
-                )
 
 
 def _wanted_view(situation: Situation) -> dict[str, object]:
