@@ -101,7 +101,7 @@ def _nobodys(site: Path) -> None:
 DAMAGES: dict[str, tuple[Damage, set[str]]] = {
     "a file is gone": (lambda s: (s / "flash_attn/bert.py").unlink(), {"FA801"}),
     "the library is gone": (
-        lambda s: (s / "flash_attn_2_cuda.so").unlink(), {"FA801", "FA802"}
+        lambda s: (s / "flash_attn_2_cuda.so").unlink(), {"FA801"}
     ),
     "no library was built": (_no_extension, {"FA802"}),
     "a source was edited": (
@@ -114,6 +114,11 @@ DAMAGES: dict[str, tuple[Damage, set[str]]] = {
         lambda s: (s / "flash_attn/_C.cpython-39-x86_64-linux-gnu.so").write_bytes(b""), {"FA804"}
     ),
     "an uninstall that did not end": (lambda s: (s / "~lash_attn").mkdir(), {"FA804"}),
+    "metadata of such an uninstall": (lambda s: (s / "~l-1.dist-info").mkdir(), {"FA804"}),
+    "a module of another Python": (
+        lambda s: (s / "flash_attn_2_cuda.cpython-39-x86_64-linux-gnu.so").write_bytes(b""),
+        {"FA804"},
+    ),
     "two metadata directories": (_two_metadata, {"FA806"}),
     "another version in the source": (_other_source, {"FA807"}),
     "a wheel for another Python": (_other_tags, {"FA808"}),

@@ -63,8 +63,16 @@ class Unlisted:
 
 
 def read_installed(site_dirs: Sequence[str]) -> list[Installed]:
-    """All distributions in sys.path order, within a directory by name."""
-    return [_read(info, site) for site in site_dirs for info in info_directories(site)]
+    """All distributions in sys.path order, within a directory by name.
+
+    What pip renamed to remove it is none any more: see ``interrupted``.
+    """
+    return [
+        _read(info, site)
+        for site in site_dirs
+        for info in info_directories(site)
+        if not os.path.basename(info).startswith("~")
+    ]
 
 
 def unlisted(site_dirs: Sequence[str]) -> list[Unlisted]:
@@ -146,8 +154,8 @@ def interrupted(site_dirs: Sequence[str]) -> list[str]:
 def unowned(site: str, installed: Iterable[Installed]) -> list[str]:
     """Top-level packages and shared objects of a site directory that no RECORD names.
 
-    None where a distribution there has no RECORD and does not say what it installs: then it
-    cannot be told. Namespace directories that a RECORD reaches into count as owned.
+    A distribution without a RECORD owns what its top_level.txt names, or what has its own name.
+    Namespace directories that a RECORD reaches into count as owned.
     """
     here = [item for item in installed if item.site == site]
     owned: set[str] = set()

@@ -57,13 +57,14 @@ class Stray:
     """A package or module that uses torch or CUDA and belongs to no distribution.
 
     ``origin`` says what put a directory on sys.path that is none of installed packages: then
-    nothing is wrong with it.
+    nothing is wrong with it. ``importable`` is false for a module of another Python.
     """
 
     path: str
     site: str
     extensions: tuple[str, ...] = ()
     origin: str = ""
+    importable: bool = True
 
 
 def listed_paths(records: Sequence[Record]) -> Mapping[str, set[str]]:

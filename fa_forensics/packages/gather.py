@@ -219,7 +219,18 @@ def strays(
             if not installs and name not in known | modules:
                 continue
             files = shared_objects_below(path)[0] if os.path.isdir(path) else [path]
-            files = [file for file in files if uses_torch_or_cuda(file, name in known)]
+            files = [f for f in files if uses_torch_or_cuda(f, name in known | modules)]
             if files or name in known:
-                found.append(Stray(path, site, tuple(files), "" if installs else origin))
+                where = "" if installs else origin
+                found.append(_stray(path, site, files, where, environment))
     return found
+
+
+def _stray(
+    path: str, site: str, files: Sequence[str], origin: str, environment: Environment
+) -> Stray:
+    """With the files to inspect: those of a module that this interpreter never takes are none."""
+    base = os.path.basename(path)
+    suffix = base[len(base.split(".")[0]) :]
+    importable = os.path.isdir(path) or suffix in extension_suffixes(environment)
+    return Stray(path, site, tuple(files) if importable else (), origin, importable)

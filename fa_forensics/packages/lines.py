@@ -57,7 +57,7 @@ def _wholeness(state: PackageState) -> str:
     check = state.check
     if check is None:
         return "without a RECORD, so its files could not be held against anything"
-    text = f"{check.sized} files as installed"
+    text = f"{check.sized:,} {'file' if check.sized == 1 else 'files'} as installed"
     if state.winner is not None and state.winner.version:
         text += f", __version__ {state.winner.version}"
     return text
@@ -118,6 +118,17 @@ def stray_line(stray: Stray) -> Line:
     if stray.origin:
         text = f"comes from {stray.path} ({stray.origin}), which is no installed package"
         return Line(PACKAGE, name, NOTE, text, None, (), facts)
+    if not stray.importable:
+        finding = Finding(
+            "FA804",
+            "warning",
+            "high",
+            f"{name} is a module for another Python and belongs to no installed distribution",
+            (Evidence("is in no RECORD, and never imported here", file=stray.path),),
+            ("It is left from an installation by another Python.",),
+            (f"rm -- {shlex.quote(stray.path)}",),
+        )
+        return Line(PACKAGE, name, WRONG, finding.title, finding, (), facts)
     finding = Finding(
         "FA816",
         "warning",
@@ -136,12 +147,13 @@ def other_lines(
     lines = [_broken_line(item) for item in installed if item.problem is not None]
     lines += [_interrupted_line(path) for path in interrupted(environment.site_dirs)]
     rest = [item for item in installed if item.name not in known and item.record is not None]
-    sized = not_hashed = 0
+    sized = not_hashed = damaged = 0
     for item in rest:
         assert item.record is not None
         check = check_files(item.record, everything=hashes)
         sized, not_hashed = sized + check.sized, not_hashed + check.not_hashed
         if not check.whole:
+            damaged += 1
             state = PackageState(
                 item.distribution.name if item.distribution else item.name,
                 (item,), (), (), check, python=environment.python,
@@ -159,9 +171,8 @@ def other_lines(
     details: tuple[str, ...] = ()
     if not_hashed:
         details = (f"{not_hashed:,} bytes of them were not read (--hashes reads all)",)
-    wrong = any(line.state == WRONG for line in lines)
-    if wrong:
-        text = f"{len(rest)} other distributions, {sized:,} of their files are there"
+    if damaged:
+        text += f", {damaged} of them damaged"
     if bare:
         text += f"; {len(bare)} have no RECORD to compare them with"
         details += tuple(f"no RECORD: {item.info}" for item in bare)

@@ -17,7 +17,7 @@ from fa_forensics.render.style import (
     sentence,
 )
 from fa_forensics.render.terminal import finding_lines
-from fa_forensics.report import INCONCLUSIVE, Finding, TargetReport
+from fa_forensics.report import INCONCLUSIVE, TargetReport
 from fa_forensics.report_env import (
     ARTEFACT,
     COPIES,
@@ -128,11 +128,9 @@ def _text(line: Line, home: str) -> str:
 
 def _place(line: Line) -> TargetReport:
     """What a finding of a line is about, as the shared renderer wants it."""
-    finding: Finding | None = line.finding
-    files = [entry.file for entry in finding.evidence if entry.file] if finding else []
     path = line.facts.get("path")
-    where = path if isinstance(path, str) else (files[0] if len(files) == 1 else line.subject)
-    return TargetReport(where, None, INCONCLUSIVE, file_name(where))
+    where = path if line.layer == ARTEFACT and isinstance(path, str) else line.subject
+    return TargetReport(where, None, INCONCLUSIVE, where)
 
 
 def _summary(report: EnvReport, paint: Paint, width: int) -> list[str]:

@@ -11,7 +11,7 @@ from fa_forensics.facts.module_copies import EDITABLE, NAMESPACE, Copy
 from fa_forensics.facts.package_state import PackageState
 from fa_forensics.facts.site_dirs import BY_PYTHONPATH, OF_USER
 from fa_forensics.report import Evidence, Finding
-from fa_forensics.rules.remedy import rebuild_command, row_of
+from fa_forensics.rules.remedy import row_of
 
 PackageRule = Callable[[PackageState], Finding | None]
 
@@ -27,13 +27,13 @@ def is_half_installed(state: PackageState) -> Finding | None:
     evidence += [
         Evidence("is a link to a file that does not exist", file=path) for path in check.dead_links
     ]
-    total = check.sized + len(lost)
+    count = f"{len(lost)} of the {_files(check.sized + len(lost))}"
     return Finding(
         "FA801",
         "error" if code else "warning",
         "high",
-        f"{state.name} {state.version} is half installed: {len(lost)} of the {total} files that "
-        "its RECORD lists are not there",
+        f"{state.name} {state.version} is half installed: {count} that its RECORD lists "
+        f"{'is' if len(lost) == 1 else 'are'} not there",
         tuple(evidence),
         ("An installation was interrupted, or files were deleted by hand.",),
         (_reinstall(state),),
@@ -44,6 +44,8 @@ def has_no_extension(state: PackageState) -> Finding | None:
     """FA802: a package that is of no use without compiled code is installed without any."""
     if not state.expects_extension or state.extensions or not state.installed:
         return None
+    if state.check is not None and any(p.endswith(".so") for p in state.check.missing):
+        return None  # it was installed with one, and has lost it
     return Finding(
         "FA802",
         "error",
@@ -80,7 +82,8 @@ def is_edited(state: PackageState) -> Finding | None:
         "FA803",
         "warning",
         "high",
-        f"{len(evidence)} files of {state.name} {state.version} are not as they were installed",
+        f"{_files(len(evidence))} of {state.name} {state.version} "
+        f"{'is' if len(evidence) == 1 else 'are'} not as installed",
         tuple(evidence),
         tuple(notes),
         (_reinstall(state),),
@@ -96,8 +99,8 @@ def has_leftovers(state: PackageState) -> Finding | None:
         "FA804",
         "warning" if objects else "note",
         "high" if objects else "medium",
-        f"{len(state.leftovers)} files in the directories of {state.name} {state.version} were not "
-        "installed with it",
+        f"{_files(len(state.leftovers))} in the directories of {state.name} {state.version} "
+        f"{'was' if len(state.leftovers) == 1 else 'were'} not installed with it",
         tuple(
             Evidence("is in no RECORD", file=path)
             for path in sorted(state.leftovers, key=lambda path: not path.endswith(".so"))
@@ -148,7 +151,10 @@ def has_two_metadata(state: PackageState) -> Finding | None:
         f"{state.name} has {len(double)} metadata directories side by side: the files of one "
         "version were put over those of another",
         tuple(Evidence(_info_version(state, info), file=info) for info in double),
-        ("Which version the files are of is not known to pip any more.",),
+        (
+            "Which version the files are of is not known to pip any more. It removes one version "
+            "at a time: repeat the first command until nothing is left.",
+        ),
         (f"{_pip(state)} uninstall -y {shlex.quote(state.name)}", _reinstall(state)),
     )
 
@@ -355,10 +361,17 @@ def _pip(state: PackageState) -> str:
 
 
 def _reinstall(state: PackageState) -> str:
-    """The same version again: from source where the package is built against the torch here."""
-    row = row_of(state.name)
-    if row is not None and row["source_build"]:
-        return rebuild_command(state.python, state.name, state.version, row)
-    version = state.version.partition("+")[0]
+    """The same version again, or of several the one that is imported."""
+    winner = state.winner.version if state.winner is not None else None
+    versions = [item.version for item in state.installed if item.version]
+    same = [v for v in versions if winner is not None and same_public(v, winner)]
+    version = (same or versions or [""])[0].partition("+")[0]
     wanted = shlex.quote(f"{state.name}=={version}" if version else state.name)
-    return f"{_pip(state)} install --force-reinstall --no-deps --no-cache-dir {wanted}"
+    row = row_of(state.name)
+    # Where pip has to build it, the build must see the torch that is here.
+    builds = "--no-build-isolation " if row is not None and row["source_build"] else ""
+    return f"{_pip(state)} install --force-reinstall --no-deps --no-cache-dir {builds}{wanted}"
+
+
+def _files(number: int) -> str:
+    return f"{number:,} file" if number == 1 else f"{number:,} files"
