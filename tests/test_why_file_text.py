@@ -149,3 +149,34 @@ def test_a_hostile_path_stays_one_word_of_the_shell() -> None:
     for command in answer.help:
         words = shlex.split(command)
         assert not any(word.startswith(("$(", "`")) for word in words), command
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("ModuleNotFoundError: No module named 'pointnet2._ext'", "damaged-file"),
+        ("ModuleNotFoundError: No module named 'quant_cuda'", "damaged-file"),
+        ("ImportError: cannot import name '_C' from 'groundingdino' (/x/__init__.py)",
+         "damaged-file"),
+        ("ModuleNotFoundError: No module named 'torchvision.transforms.functional_tensor'",
+         "api-change"),
+        ("ModuleNotFoundError: No module named 'some_package'", "python-abi"),
+    ],
+)  # fmt: skip
+def test_compiled_parts_are_told_from_plain_ones_by_their_names(line: str, kind: str) -> None:
+    assert first(line).kind == kind
+
+
+def test_a_package_of_unknown_name_is_not_installed_by_a_guess() -> None:
+    # The distribution of a module's name may be somebody else's.
+    for line in (
+        "ModuleNotFoundError: No module named 'pointnet2._ext'",
+        "ImportError: /x/site-packages/spam/_C.so: invalid ELF header",
+    ):
+        assert "install" not in "\n".join(first(line).help)
+
+
+def test_a_caught_error_is_looked_for_and_not_guessed() -> None:
+    answer = first("NameError: name '_C' is not defined")
+    assert (answer.code, answer.confidence) == ("FA886", "medium")
+    assert "caught" in answer.cause

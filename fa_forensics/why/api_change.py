@@ -19,7 +19,8 @@ from fa_forensics.facts.flash_names import (
     renamed,
 )
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import package_in, version_of
+from fa_forensics.why.clues import package_in, pip_name, version_of
+from fa_forensics.why.python_text import looks_compiled, missing_module
 from fa_forensics.why.seen import Answerer, Seen
 
 KIND, CODE, MIXED = "api-change", "FA881", "FA882"
@@ -102,6 +103,8 @@ def missing_attribute(seen: Seen) -> Answer:
         return operator_missing(seen)
     if detail.get("partly") or "unknown location" in seen.mention.line:
         return _shadowed(seen, name, module)
+    if looks_compiled(name) and detail.get("sort") in ("import", "module"):
+        return missing_module(seen, f"{module}.{name}" if module else name)
     if _is_flash(module, seen):
         spans = _spans(name, module)
         if spans:
@@ -203,7 +206,7 @@ def pybind_arguments(seen: Seen) -> Answer:
     helps = []
     if top:
         helps.append(_where(seen, top))
-    if package:
+    if package and pip_name(seen, package):
         version = version_of(seen, package)
         pinned = f"{package}=={version.split('+')[0]}" if version else package
         helps.append(f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {pinned}")

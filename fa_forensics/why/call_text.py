@@ -6,7 +6,7 @@ import re
 
 from fa_forensics.facts.flash_limits import parameters
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import flash_rows, gpus_of, package_in, version_of
+from fa_forensics.why.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 from fa_forensics.why.seen import Answerer, Seen
 
 
@@ -98,8 +98,8 @@ def operator_missing(seen: Seen) -> Answer:
         )
     look = f"fa-forensics inspect {package}" if package else seen.inspect_command()
     helps = [look]
-    if package:
-        helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps {package}")
+    if (wanted := pip_name(seen, package)) is not None:
+        helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps {wanted}")
     return seen.answer(
         "wrong-torch", "FA886", cause, owner=package, direction="unknown", confidence="medium",
         help=tuple(helps),

@@ -19,6 +19,7 @@ from fa_forensics.facts.package import (
 )
 
 if TYPE_CHECKING:
+    from fa_forensics.atlas.builds import Build
     from fa_forensics.facts.flash_limits import Limits
     from fa_forensics.why.seen import Seen
 
@@ -186,6 +187,32 @@ def installed(seen: Seen, package: str) -> Distribution | None:
             if info_name(info) == normalized(package):
                 return read_distribution(info)
     return None
+
+
+def serves(build: Build, seen: Seen) -> bool:
+    """Whether a build of torch has a wheel for the Python to judge by, as far as that is told."""
+    python = seen.python_version
+    short = ".".join(python.split(".")[:2]) if python else None
+    return short is None or not build.pythons or short in build.pythons
+
+
+def pip_name(seen: Seen, name: str | None) -> str | None:
+    """What to give to pip for a package; None where the name is only that of a directory.
+
+    A module's name need not be its distribution's, and a guessed one may be somebody else's.
+    """
+    from fa_forensics.rules.remedy import row_of
+
+    if name is None:
+        return None
+    here = installed(seen, name)
+    if here is not None:
+        return here.name
+    row = row_of(name)
+    if row is not None:
+        return str(row["distribution"])
+    told = f"pkg:{normalized(name)}" in seen.versions
+    return name.replace("_", "-") if told or normalized(name) == "torch" else None
 
 
 def distribution_of(seen: Seen, package: str | None) -> Distribution | None:

@@ -18,6 +18,7 @@ from fa_forensics.why.clues import (
     gpus_of,
     inspect_for,
     package_in,
+    serves,
     version_of,
 )
 from fa_forensics.why.code_here import code_here
@@ -69,7 +70,7 @@ def _older_torch(seen: Seen, driver: Driver | None) -> tuple[str, ...]:
     if driver is None or driver.cuda is None or atlas is None:
         return ()
     mine = driver.cuda[0]
-    builds = [b for b in atlas.builds(seen.place.machine) if b.cuda is not None]
+    builds = [b for b in atlas.builds(seen.place.machine) if b.cuda and serves(b, seen)]
     fitting = [b.release for b in builds if b.cuda_major is not None and b.cuda_major <= mine]
     return (f'{seen.pip} install "torch=={fitting[-1]}"',) if fitting else ()
 

@@ -9,7 +9,7 @@ from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import base, package_in, version_of
+from fa_forensics.why.clues import base, package_in, pip_name, version_of
 from fa_forensics.why.seen import Answerer, Seen
 
 DAMAGED, MACHINE, LOADER = "damaged-file", "wrong-machine", "elf-loader"
@@ -241,12 +241,10 @@ def _innocent(owner: str | None, seen: Seen) -> tuple[str, ...]:
 
 
 def _reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
-    if owner is None:
+    name = pip_name(seen, owner)
+    if name is None:
         return ()
-    version = version_of(seen, owner)
-    if owner == "torch" and seen.torch is not None:
-        version = seen.torch
-    name = owner.replace("_", "-")
+    version = seen.torch if name == "torch" else version_of(seen, name)
     pinned = f"{name}=={version}" if version and "+" not in version else name
     return (f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {pinned}",)
 

@@ -21,6 +21,7 @@ from fa_forensics.why.clues import (
     gpus_of,
     inspect_for,
     package_in,
+    serves,
     version_of,
 )
 from fa_forensics.why.code_here import CodeHere, code_here, torch_code_here
@@ -261,7 +262,7 @@ def _install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
     having = []
     for build in atlas.builds(seen.place.machine):
         archs = torch_archs(build.release, build.cuda) if build.cuda else None
-        if archs is not None and _covers(archs, gpu):
+        if archs is not None and _covers(archs, gpu) and serves(build, seen):
             having.append(build)
     if not having:
         return ()

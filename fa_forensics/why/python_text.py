@@ -8,13 +8,25 @@ from collections.abc import Mapping, Sequence
 
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import distribution_of, installed, jobs_of, raw_python, version_of
+from fa_forensics.why.clues import (
+    distribution_of,
+    installed,
+    jobs_of,
+    package_in,
+    pip_name,
+    raw_python,
+    version_of,
+)
 from fa_forensics.why.seen import Answerer, Seen
 
 ABSENT, OTHER_PYTHON = "FA880", "FA401"
 
 #: The tag in an extension's file name: PEP 3149.
 _TAG = re.compile(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
+#: Names that packages give to compiled modules: ``_C``, ``_ext``, ``quant_cuda``, ``exl_ext``.
+_COMPILED = re.compile(
+    r"^_[A-Za-z]+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|extensions?|engine|binding)$"
+)
 #: Files of one directory that are looked at.
 _MOST = 5_000
 
@@ -31,15 +43,49 @@ def no_module(seen: Seen) -> Answer:
     extra = extra_folder(module)
     if extra is not None:
         return _extra(seen, module, extra)
+    return missing_module(seen, module)
+
+
+def missing_module(seen: Seen, module: str) -> Answer:
+    """A module that is not there: a compiled one, a part of a package, or a package."""
     row = _row(module)
-    package = str(row["distribution"]) if row else module.split(".")[0].replace("_", "-")
-    compiled = module.split(".")[-1] in (row["modules"] if row else ()) or "._C" in module  # type: ignore[operator]
-    if not compiled and "." not in module:
+    top = module.split(".")[0]
+    package = str(row["distribution"]) if row else None
+    listed = row is not None and module.split(".")[-1] in row["modules"]  # type: ignore[operator]
+    if not listed and not looks_compiled(module):
+        if "." in module:
+            return _no_part(seen, module, package or top.replace("_", "-"))
         return _not_installed(seen, module, package, row)
+    if package is None:
+        package = top.replace("_", "-") if "." in module else package_in(seen)
     files = _files(seen, module)
     if files:
         return _other_tag(seen, module, package, row, files)
     return _absent(seen, module, package, row)
+
+
+def looks_compiled(module: str) -> bool:
+    """Whether a module goes by a name that packages give to their compiled part."""
+    return _COMPILED.search(module.split(".")[-1]) is not None
+
+
+def _no_part(seen: Seen, module: str, package: str) -> Answer:
+    """A package without one of its parts: another release has it, or it is half there."""
+    version = version_of(seen, package)
+    name = f"{package} {version}" if version else package
+    top = module.split(".")[0]
+    cause = (
+        f"{name} is there and has no part {module}: its caller was written for another release of "
+        "it, or another directory of that name is imported in its place."
+    )
+    return seen.answer(
+        "api-change", "FA881", cause, owner=package, direction="none", confidence="medium",
+        help=(
+            f"{seen.pip} show {package}",
+            f"{seen.python} -c 'import importlib.util; print(importlib.util.find_spec(\"{top}\"))'",
+        ),
+        notes=("Which of the two is the older one, the text does not say.",),
+    )  # fmt: skip
 
 
 def _extra(seen: Seen, module: str, folder: str) -> Answer:
@@ -73,30 +119,35 @@ def _row(module: str) -> Mapping[str, object] | None:
 
 
 def _not_installed(
-    seen: Seen, module: str, package: str, row: Mapping[str, object] | None
+    seen: Seen, module: str, package: str | None, row: Mapping[str, object] | None
 ) -> Answer:
     """The package itself is not there; no compiled file comes into it."""
     cause = (
         f"No package that is imported as {module or 'that'} is installed for the Python that ran: "
         "it is not installed, or for another Python."
     )
+    owner = "torch" if module == "torch" else package
+    get = f"{seen.pip} list"
+    if owner == "torch":
+        get = f"{seen.pip} install torch"
+    elif owner is not None:
+        get = _rebuild(seen, owner, row)
     return seen.answer(
-        "python-abi", ABSENT, cause, owner=package if row else None, direction="none",
-        confidence="high" if row else "medium",
-        help=(
-            f"{seen.python} -c 'import sys; print(sys.executable, sys.path)'",
-            *((_rebuild(seen, package, row),) if row else (f"{seen.pip} list",)),
-        ),
+        "python-abi", ABSENT, cause, owner=owner, direction="none",
+        confidence="high" if owner else "medium",
+        help=(f"{seen.python} -c 'import sys; print(sys.executable, sys.path)'", get),
     )  # fmt: skip
 
 
-def _absent(seen: Seen, module: str, package: str, row: Mapping[str, object] | None) -> Answer:
+def _absent(
+    seen: Seen, module: str, package: str | None, row: Mapping[str, object] | None
+) -> Answer:
     """Python files of the package ask for its compiled module, which is not found."""
-    version = version_of(seen, package)
-    name = f"{package} {version}" if version else package
+    version = version_of(seen, package) if package else None
+    name = f"{package} {version}" if version else package or "the package"
     last = module.split(".")[-1]
     here = not seen.elsewhere and seen.place.environment is not None
-    here = here and installed(seen, package) is not None
+    here = here and package is not None and installed(seen, package) is not None
     cause = f"The Python files of {name} are there, its compiled module {last} is not found"
     python = seen.python_version if here or seen.elsewhere else None
     if here:
@@ -111,10 +162,13 @@ def _absent(seen: Seen, module: str, package: str, row: Mapping[str, object] | N
             f"imported), or it is there for another Python{of}, whose tag in the file name this "
             "one does not look for. The first command tells them apart."
         )
+    if seen.mention.detail.get("swallowed"):
+        return _caught(seen, name, package)
+    skipped = "FLASH_ATTENTION_SKIP_CUDA_BUILD, " if package == "flash-attn" else ""
     notes = [
-        "No file: the package was installed without compiling (FLASH_ATTENTION_SKIP_CUDA_BUILD, an "
-        "interrupted build, the source directory as working directory). A file with another "
-        "cpython tag: it was built by, or renamed for, another Python.",
+        f"No file: the package was installed without compiling ({skipped}an interrupted build, the "
+        "source directory as working directory). A file with another cpython tag: it was built by, "
+        "or renamed for, another Python.",
     ]
     if package == "torch":
         notes.append(
@@ -127,14 +181,31 @@ def _absent(seen: Seen, module: str, package: str, row: Mapping[str, object] | N
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none",
         confidence="high" if here else "medium",
-        help=(find, _rebuild(seen, package, row)), notes=tuple(notes),
+        help=(find, *_rebuilds(seen, package, row)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _caught(seen: Seen, name: str, package: str | None) -> Answer:
+    """The package caught the error of its compiled module and went on without it."""
+    cause = (
+        f"{name[0].upper() + name[1:]} caught the error of its compiled module _C and went on "
+        "without it: what stopped that import stands further above, or nowhere. Two causes fit: "
+        "the module was not built, or it does not load."
+    )
+    return seen.answer(
+        "damaged-file", "FA886", cause, owner=package, direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; from PACKAGE import _C'",
+            f"fa-forensics inspect {package or 'PACKAGE'}",
+        ),
+        notes=("The first command shows the error that was caught.",),
     )  # fmt: skip
 
 
 def _other_tag(
     seen: Seen,
     module: str,
-    package: str,
+    package: str | None,
     row: Mapping[str, object] | None,
     files: Sequence[str],
 ) -> Answer:
@@ -146,7 +217,10 @@ def _other_tag(
     )
     return seen.answer(
         "python-abi", OTHER_PYTHON, cause, owner=package, direction="none", confidence="high",
-        help=(_rebuild(seen, package, row), f"fa-forensics inspect {_quoted(files[0])}"),
+        help=(
+            *_rebuilds(seen, package, row),
+            f"fa-forensics inspect {_quoted(files[0])}",
+        ),
         notes=("Renaming the file does not help: it was compiled for that other Python.",),
     )  # fmt: skip
 
@@ -171,6 +245,11 @@ def _files(seen: Seen, module: str) -> list[str]:
             if tagged is not None and tagged["module"] == last and other:
                 found.append(os.path.join(directory, name))
     return found
+
+
+def _rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:
+    name = pip_name(seen, package)
+    return () if name is None else (_rebuild(seen, name, row),)
 
 
 def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:

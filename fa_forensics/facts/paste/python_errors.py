@@ -41,6 +41,11 @@ def _of_modules() -> tuple[Recogniser, ...]:
             r"(?P<running>[\d.]{1,10})",
         ),
         by_pattern(
+            ("name '_c' is not defined",),
+            r"name ['\"`](?P<module>_C)['\"`] is not defined",
+            _swallowed,
+        ),
+        by_pattern(
             ("stopiteration",),
             r"StopIteration\b",
             _stop_iteration,
@@ -62,6 +67,13 @@ def _no_module(line: Line, match: re.Match[str]) -> Mention:
     if package or "is not a package" in line.lower:
         detail["not_a_package"] = "yes"
     return line.mention("no-module", match.start(), detail=detail)
+
+
+def _swallowed(line: Line, match: re.Match[str]) -> Mention:
+    """The import of a compiled module failed in a try block; its use is what is seen."""
+    path, function, code = frame(line)
+    detail = {"module": match["module"], "frame": path, "function": function, "code": code}
+    return line.mention("no-module", match.start(), detail={**detail, "swallowed": "yes"})
 
 
 def _stop_iteration(line: Line, match: re.Match[str]) -> Mention | None:
