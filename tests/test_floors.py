@@ -6,6 +6,8 @@ Files are husks of real wheels, tiny ones, and ones compiled here.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -15,9 +17,11 @@ from typing import Any
 import pytest
 import trees
 from support import oracles
+from support.auditwheel import auditwheels_tag, libraries_outside
 from support.inspecting import document_of
 from support.material import DYNAMIC_FILES, file_of, require
 
+from fa_forensics.atlas.build import manylinux
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.facts import ElfFacts, read_facts
 from fa_forensics.facts.floors import Claim, claim_of_tags, read_floors
@@ -86,26 +90,47 @@ def test_floors_are_the_newest_versions_that_readelf_lists_as_needed(identity: s
 @pytest.mark.parametrize("identity", DYNAMIC_FILES)
 def test_a_file_satisfies_the_policy_that_auditwheel_names(identity: str) -> None:
     pytest.importorskip("auditwheel")
-    policy = importlib.import_module("auditwheel.policy")
-    elfutils = importlib.import_module("auditwheel.elfutils")
-    glibc = importlib.import_module("auditwheel.libc").Libc.GLIBC
-    machines = importlib.import_module("auditwheel.architecture").Architecture
     path = file_of(identity)
     elf = facts_of(path)
-    theirs = policy.WheelPolicies(libc=glibc, arch=getattr(machines, elf.machine))
-    versions: dict[str, set[str]] = {}
-    with path.open("rb") as stream:
-        reader = importlib.import_module("elftools.elf.elffile").ELFFile(stream)
-        for file, version in elfutils.elf_find_versioned_symbols(reader):
-            versions.setdefault(file, set()).add(version)
-    wanted = theirs.versioned_symbols_policy(versions)
+    theirs = auditwheels_tag(path, elf.machine)
     needs = [(file, version) for file, version, _ in elf.versions_needed]
     names = [s.name.decode("utf-8", "backslashreplace") for s in elf.undefined]
     ours = satisfied(elf.machine, elf.needed, needs, names)
-    assert (ours.tag, set(ours.aliases)) == (wanted.name, set(wanted.aliases))
-    if wanted != theirs.linux:
-        outside = {n for n in elf.needed if "ld-linux" not in n} - wanted.whitelist
-        assert set(ours.libraries_outside) == outside
+    assert (ours.tag, set(ours.aliases)) == (theirs.name, set(theirs.aliases))
+    assert set(ours.libraries_outside) == libraries_outside(elf, theirs)
+
+
+def test_the_shipped_policies_are_what_the_builder_makes_of_auditwheels() -> None:
+    package = pytest.importorskip("auditwheel.policy")
+    shipped = json.loads(Path(manylinux.TABLE).read_text())
+    version = importlib.metadata.version("auditwheel")
+    if not shipped["source"].endswith(f"auditwheel {version}"):
+        pytest.skip(f"the table is of another auditwheel than {version}")
+    source = Path(package.__file__).parent / "manylinux-policy.json"
+    made = manylinux.compact(json.loads(source.read_text()), version, shipped["date"])
+    assert made == shipped
+    assert manylinux.written(made) == Path(manylinux.TABLE).read_text()
+
+
+def test_the_builder_refuses_policies_that_do_not_nest() -> None:
+    old = {
+        "name": "manylinux_2_5",
+        "aliases": [],
+        "priority": 2,
+        "blacklist": {},
+        "symbol_versions": {"x86_64": {"GLIBC": ["2.5"]}},
+        "lib_whitelist": ["libc.so.6"],
+    }
+    new = {**old, "name": "manylinux_2_12", "priority": 1}
+    assert len(manylinux.compact([new, old], "1", "2026-01-01")["policies"]) == 2
+    for lack in (
+        {"lib_whitelist": []},
+        {"symbol_versions": {"x86_64": {"GLIBC": ["2.12"]}}},
+        {"blacklist": {"libc.so.6": ["f"]}},
+    ):
+        worse = {**old, "blacklist": {"libc.so.6": []}}
+        with pytest.raises(ValueError):
+            manylinux.compact([{**new, **lack}, worse], "1", "2026-01-01")
 
 
 # --- names without a version ----------------------------------------------------------------------
