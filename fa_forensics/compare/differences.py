@@ -144,7 +144,7 @@ def _as_new(report: Facts, reports: Sequence[Facts], key: Key) -> bool:
 
 def _presence(reports: Sequence[Facts], group: str, subject: str) -> Difference | None:
     """The difference that a subject is there in some reports and absent from others."""
-    if group == "variables":  # unset is a value, told already
+    if group in ("variables", "kernels"):  # unset is a value; the file itself is told
         return None
     said: dict[int, Value] = {}
     for at, report in enumerate(reports):

@@ -46,7 +46,7 @@ def _put_target(into: Facts, name: str, target: Mapping[str, object], places: Pl
     into.put("extensions", name, "verdict", plain.text(target, "verdict"))
     elf = plain.mapping(target, "elf")
     if problem and not elf:
-        into.could_not_look("extensions", name, "build-id", places.name(problem))
+        into.could_not_look("extensions", name, "", places.name(problem))
     _put_elf(into, name, elf, places)
     into.put("extensions", name, "C++ string flavour", plain.text(target, "cxx11_abi"))
     into.put("extensions", name, "stable ABI", plain.scalar(target.get("stable_abi")))
