@@ -12,3 +12,6 @@ for _name in list(os.environ):
     if _name in _CHANGES or _name.startswith("PYTHON"):
         del os.environ[_name]
 os.environ["COLUMNS"] = "100"
+# Servers on localhost are asked directly, whatever proxy leads to the world.
+for _name in ("no_proxy", "NO_PROXY"):
+    os.environ[_name] = ",".join(filter(None, (os.environ.get(_name), "127.0.0.1")))
