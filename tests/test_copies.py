@@ -198,6 +198,41 @@ def test_a_label_that_the_file_contradicts_is_a_warning(tmp_path: Path) -> None:
     assert "labelled 12.8.93" in found.title
 
 
+@pytest.fixture
+def cplusplus(tree: Tree) -> Tree:
+    """The environment with a torch that needs GLIBCXX_3.4.30, and older and newer libraries."""
+    older = library("libstdc++.so.6", {"GLIBCXX_3.4.9": ("old_name",)})
+    newer = library(
+        "libstdc++.so.6", {"GLIBCXX_3.4.9": ("old_name",), "GLIBCXX_3.4.30": ("new_name",)}
+    )
+    shutil.copy(older, tree.old / "libstdc++.so.6")
+    (tree.prefix / "lib").mkdir(exist_ok=True)
+    shutil.copy(newer, tree.prefix / "lib" / "libstdc++.so.6")
+    built = needing("_C.so", ["new_name"], [newer], "$ORIGIN/../../../..", "--enable-new-dtags")
+    shutil.copy(built, tree.site / "torch" / "_C.cpython-311.so")
+    (tree.old / VERSION_12).unlink()
+    return tree
+
+
+def test_an_older_libstdcxx_in_front_is_told_with_what_brings_the_version(cplusplus: Tree) -> None:
+    found = finding(cplusplus, "libstdc++.so.6", LD_LIBRARY_PATH=cplusplus.old)
+    assert (found.code, found.severity) == ("FA832", "error")
+    assert "needs GLIBCXX_3.4.30 of libstdc++.so.6" in found.title
+    holder = str(cplusplus.prefix / "lib" / "libstdc++.so.6")
+    assert any(e.file == holder and e.text.startswith("has it") for e in found.evidence)
+    assert "GCC 12" in found.notes[0]
+    assert found.help[0] == "unset LD_LIBRARY_PATH"
+
+
+def test_the_loader_says_the_same_of_the_older_libstdcxx(cplusplus: Tree) -> None:
+    extension = cplusplus.site / "torch" / "_C.cpython-311.so"
+    said = real_load(extension, LD_LIBRARY_PATH=str(cplusplus.old))
+    assert "version `GLIBCXX_3.4.30' not found" in said
+    assert real_load(extension) == ""
+    line = lines(cplusplus, variables())["libstdc++.so.6"]
+    assert (line.state, line.finding) == ("ok", None)
+
+
 def test_torch_from_elsewhere_in_front_is_told(tree: Tree) -> None:
     front = tree.prefix.parent / "front"
     front.mkdir()

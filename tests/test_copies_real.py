@@ -7,7 +7,9 @@ in a fork of it, with LD_DEBUG=libs; names that were loaded already are asked of
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -21,6 +23,7 @@ from fa_forensics.copies import copies_lines
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.files import read_bounded
+from fa_forensics.facts.variables import parse_arch_list
 from fa_forensics.resolve.target import open_linker
 
 pytestmark = pytest.mark.real
@@ -130,6 +133,45 @@ def test_an_older_nvjitlink_in_front_ends_as_foretold(prefix: str, tmp_path: Pat
     said = done.stdout.strip().partition(": ")
     assert f'"{os.path.basename(said[0])}: {said[2]}"' in told[0].notes[0]
     assert told[0].help[0] == "unset LD_LIBRARY_PATH"
+
+
+@environments
+@pytest.mark.parametrize("in_front", [False, True])
+def test_cudnn_opens_the_part_that_is_foretold(prefix: str, in_front: bool, tmp_path: Path) -> None:
+    environ = {"PATH": os.defpath, "HOME": "/"}
+    whole = [p for p in libraries_with_torch(prefix) if "libcudnn.so" in p]
+    if not whole:
+        pytest.skip("this torch takes no cuDNN")
+    if in_front:
+        (own,) = Path(whole[0]).parent.glob("libcudnn_graph.so.*")
+        shutil.copy(own, tmp_path / own.name)
+        environ["LD_LIBRARY_PATH"] = str(tmp_path)
+    environment = find_environment(prefix, None, environ)
+    line = next(
+        line for line in copies_lines(environment, environ) if "libcudnn_graph" in line.subject
+    )
+    taken = line.facts["taken"]
+    assert isinstance(taken, dict)
+    code = "import torch; torch.backends.cudnn.version()"
+    log = subprocess.run(
+        [environment.python, "-c", code], capture_output=True, text=True, check=True,
+        env={**environ, "LD_DEBUG": "libs"}, timeout=300,
+    ).stderr  # fmt: skip
+    found = [path for name, path in ld_debug.searches(log).items() if "libcudnn_graph" in name]
+    assert [os.path.realpath(path) for path in found if path] == [taken["real_path"]]
+
+
+@environments
+def test_names_of_architectures_are_those_of_torchs_build_helper(prefix: str) -> None:
+    environment = environment_of(prefix, "")
+    assert environment.torch is not None
+    path = Path(environment.torch.path) / "utils" / "cpp_extension.py"
+    found = re.search(r"named_arches = .*?OrderedDict\(\[(.*?)\]\)", path.read_text(), re.DOTALL)
+    assert found is not None
+    for name, numbers in ast.literal_eval(f"[{found[1]}]"):
+        if name in ("Blackwell", "Blackwell+Tegra"):
+            continue  # they had other numbers before CUDA 13
+        assert parse_arch_list(name) == parse_arch_list(numbers), name
 
 
 def libraries_with_torch(prefix: str) -> list[str]:

@@ -40,6 +40,20 @@ def test_an_empty_system_is_told_as_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "features"),
+    [
+        ("model name\t: Xeon\nflags\t\t: fpu sse2 fma avx2 avx512f\n", ("avx2", "fma", "avx512f")),
+        ("processor\t: 0\nFeatures\t: fp asimd sve bf16\n", ("asimd", "sve", "bf16")),
+        ("flags:\n", ()),
+    ],
+)
+def test_the_cpu_has_the_features_that_kernels_are_chosen_by(
+    text: str, features: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert read_host({}, tree(tmp_path, proc__cpuinfo=text)).cpu_features == features
+
+
+@pytest.mark.parametrize(
     ("environ", "files", "container"),
     [
         ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, {}, "Kubernetes"),

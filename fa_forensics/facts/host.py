@@ -29,13 +29,21 @@ _CGROUP_NAMES = (
 )
 
 
+#: CPU features by which torch, oneDNN and MKL choose among kernels (/proc/cpuinfo's words).
+_FEATURES = (
+    "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16", "asimd", "sve",
+    "sve2", "bf16",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """The machine as its files describe it.
 
     ``distribution`` is PRETTY_NAME of os-release, ``distribution_id`` "debian 12". None or 0
     is what could not be read. ``container`` names its runtime, with ``container_by`` what
-    shows it. ``cores`` are those this process may use, ``memory_bytes`` the machine's.
+    shows it. ``cpu_features`` are those that kernels are chosen by. ``cores`` are those this
+    process may use, ``memory_bytes`` the machine's.
     """
 
     distribution: str | None
@@ -44,6 +52,7 @@ class Host:
     container: str | None
     container_by: str | None
     cpu: str | None
+    cpu_features: tuple[str, ...]
     cores: int
     memory_bytes: int
 
@@ -66,7 +75,10 @@ def read_host(environ: Mapping[str, str], root: str = "/") -> Host:
     """What the files of a running system say of it. Raises nothing."""
     release = _assignments(_text(root, "etc/os-release") or _text(root, "usr/lib/os-release") or "")
     container, shown_by = _container(environ, root)
-    cpu = re.search(r"^model name\s*:\s*(.{1,200})$", _text(root, "proc/cpuinfo") or "", re.M)
+    processors = _text(root, "proc/cpuinfo") or ""
+    cpu = re.search(r"^model name\s*:\s*(.{1,200})$", processors, re.M)
+    flags = re.search(r"^(?:flags|Features)\s*:(.{1,8000})$", processors, re.M)
+    features = set(flags[1].split()) if flags else set()
     memory = re.search(r"^MemTotal:\s+(\d{1,12}) kB", _text(root, "proc/meminfo") or "", re.M)
     identity = " ".join(release[key] for key in ("ID", "VERSION_ID") if release.get(key))
     return Host(
@@ -76,6 +88,7 @@ def read_host(environ: Mapping[str, str], root: str = "/") -> Host:
         container=container,
         container_by=shown_by,
         cpu=cpu[1].strip() if cpu else None,
+        cpu_features=tuple(name for name in _FEATURES if name in features),
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=int(memory[1]) << 10 if memory else 0,
     )

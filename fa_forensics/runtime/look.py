@@ -153,7 +153,7 @@ def _system_libraries(linker: Linker | None, problem: str) -> Iterator[Line]:
 
 def _host(environ: Mapping[str, str]) -> Iterator[Line]:
     host = read_host(environ)
-    facts = {
+    facts: dict[str, object] = {
         "distribution": host.distribution,
         "distribution_id": host.distribution_id,
         "kernel": host.kernel,
@@ -162,10 +162,14 @@ def _host(environ: Mapping[str, str]) -> Iterator[Line]:
     yield Line(RUNTIME, "system", NOTE, f"{name}, Linux {host.kernel}", None, (), facts)
     memory = f"{host.memory_bytes / (1 << 30):.0f} GiB" if host.memory_bytes else "unknown memory"
     cpu = host.cpu or "a CPU that /proc/cpuinfo does not name"
-    yield Line(
-        RUNTIME, "cpu", NOTE, f"{cpu}, {host.cores} cores for this process, {memory}", None, (),
-        {"model": host.cpu, "cores": host.cores, "memory_bytes": host.memory_bytes},
-    )  # fmt: skip
+    text = f"{cpu}, {host.cores} cores for this process, {memory}"
+    facts = {
+        "model": host.cpu,
+        "features": list(host.cpu_features),
+        "cores": host.cores,
+        "memory_bytes": host.memory_bytes,
+    }
+    yield Line(RUNTIME, "cpu", NOTE, text, None, (), facts)
     inside = host.container is not None
     text = f"in a container: {host.container} ({host.container_by})" if inside else "in none"
     facts = {"container": host.container, "shown_by": host.container_by}
