@@ -208,7 +208,7 @@ def cplusplus(tree: Tree) -> Tree:
     shutil.copy(older, tree.old / "libstdc++.so.6")
     (tree.prefix / "lib").mkdir(exist_ok=True)
     shutil.copy(newer, tree.prefix / "lib" / "libstdc++.so.6")
-    built = needing("_C.so", ["new_name"], [newer], "$ORIGIN/../../../..", "--enable-new-dtags")
+    built = needing("_C.so", ["new_name"], [newer], "$ORIGIN/../../..", "--enable-new-dtags")
     shutil.copy(built, tree.site / "torch" / "_C.cpython-311.so")
     (tree.old / VERSION_12).unlink()
     return tree
