@@ -5,6 +5,8 @@ The undressed texts are those of glibc 2.36, musl, dyld, GNU ld, lld and CPython
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from fa_forensics.facts.paste import Mention, read_paste
@@ -15,7 +17,7 @@ ERROR = f"ImportError: {FILE}: undefined symbol: {DEVICE}"
 TRACEBACK = f"""Traceback (most recent call last):
   File "/srv/app/run.py", line 3, in <module>
     from flash_attn import flash_attn_func
-  File "/opt/conda/lib/python3.10/site-packages/flash_attn/flash_attn_interface.py", line 10, in <module>
+  File "/opt/conda/lib/python3.10/site-packages/flash_attn/__init__.py", line 10, in <module>
     import flash_attn_2_cuda as flash_attn_cuda
 {ERROR}"""
 LONG = (
@@ -59,7 +61,8 @@ DRESSES = {
     "Jupyter": TRACEBACK.replace("ImportError", "\x1b[0;31mImportError\x1b[0m").replace(
         "undefined", "\x1b[1;32mundefined\x1b[0m"
     ),
-    "a notebook's file": '"\\u001b[0;31mImportError\\u001b[0m: ' + f'{FILE}: undefined symbol: {DEVICE}",',
+    "a notebook's file":
+        '"\\u001b[0;31mImportError\\u001b[0m: ' + f'{FILE}: undefined symbol: {DEVICE}",',
     "colours without their escape": f"[0;31mImportError[0m: {FILE}: undefined symbol: {DEVICE}[0m",
     "carriage returns": TRACEBACK.replace("\n", "\r\n"),
     "a progress bar before": f" 12%|#   | 1/8\r 25%|##  | 2/8\r{ERROR}",
@@ -71,12 +74,16 @@ DRESSES = {
     "an address": ERROR.replace(" ", "%20").replace(":", "%3A"),
     "an address, encoded twice": ERROR.replace(" ", "%2520").replace(":", "%253A"),
     "a JSON log": '{"log":"' + ERROR + '\\n","stream":"stderr","time":"2024-08-20T14:02:10Z"}',
-    "a traceback in JSON": '{"message": "' + TRACEBACK.replace("\n", "\\n").replace('"', '\\"') + '"}',
-    "a repr": f"Failed to import from flash_attn with ImportError('{FILE}: undefined symbol: {DEVICE}')",
+    "a traceback in JSON": json.dumps({"message": TRACEBACK}),
+    "a repr":
+        f"Failed to import from flash_attn with ImportError('{FILE}: undefined symbol: "
+        f"{DEVICE}')",
     "fullwidth punctuation": ERROR.replace(": ", "\uff1a"),
     "typographic quotes": f"\u201c{ERROR}\u201d",
-    "Chinese around it": f"\u62a5\u9519\u4fe1\u606f\uff1a{ERROR}\u3002\u8bf7\u95ee\u600e\u4e48\u89e3\u51b3\uff1f",
-    "Chinese touching the path": f"\u9519\u8bef{FILE}: undefined symbol: {DEVICE}\uff0c\u6c42\u52a9",
+    "Chinese around it": f"\u62a5\u9519\u4fe1\u606f\uff1a{ERROR}"
+    "\u3002\u8bf7\u95ee\u600e\u4e48\u89e3\u51b3\uff1f",
+    "Chinese touching the path": f"\u9519\u8bef{FILE}: undefined symbol: {DEVICE}"
+    "\uff0c\u6c42\u52a9",
     "Korean around it": f"\uc5d0\ub7ec\uac00 \ub098\uc694 {ERROR} \ub3c4\uc640\uc8fc\uc138\uc694",
     "a sentence": f"After upgrading I see {FILE}: undefined symbol: {DEVICE}. What now?",
     "transformers around it": "RuntimeError: Failed to import transformers.models.llama because of "
@@ -156,8 +163,8 @@ SYMBOLS = {
         "c10::operator<<(std::ostream&, c10::Device const&)", None,
     ),
     "undefined symbol: operator new(unsigned long)": ("operator new(unsigned long)", None),
-    "undefined symbol: at::_ops::zeros::call(c10::ArrayRef<c10::SymInt>, c10::optional<bool>), help": (
-        "at::_ops::zeros::call(c10::ArrayRef<c10::SymInt>, c10::optional<bool>)", None,
+    "undefined symbol: at::_ops::zeros::call(c10::ArrayRef<long>, c10::optional<bool>), help": (
+        "at::_ops::zeros::call(c10::ArrayRef<long>, c10::optional<bool>)", None,
     ),
     "undefined symbol: cudaLibraryGetKernel, version libcudart.so.12": (
         "cudaLibraryGetKernel", "libcudart.so.12",

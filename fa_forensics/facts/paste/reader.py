@@ -27,12 +27,14 @@ def read_paste(text: str) -> Paste:
     printed, truncated = unescape(text)
     source = Source(printed)
     places = Places(source.lower)
-    found = [*_mentions(source, places), *pip_log.isolation(source, places)]
+    isolated = pip_log.isolation(source, places)
+    found = [*_mentions(source, places), *isolated]
     found = pip_log.in_builds(found, source, places)
     found += tools.nm_lines(source)
     if not any(m.symbol or m.what not in LISTINGS for m in found):
         found += tools.bare_symbols(source)
-    versions, lines = _told_too(found, *read_versions(source, places))
+    built_with = isolated[0].detail["torch"] if isolated else None
+    versions, lines = _told_too(found, *read_versions(source, places, built_with))
     return Paste(first_cause_first(found), versions, lines, read_places(source, places), truncated)
 
 
@@ -43,10 +45,7 @@ def _told_too(
     for mention in found:
         told: dict[str, str] = {}
         if mention.what == "build-isolation":
-            # What pip took into the build is not what is installed.
-            built = mention.detail["torch"]
-            versions = {k: text for k, text in versions.items() if (k, text) != ("torch", built)}
-            told = {"build_torch": built}
+            told = {"build_torch": mention.detail["torch"]}
         elif mention.what == "build-cuda-mismatch":
             told = {
                 "cuda": mention.detail.get("toolkit", ""),
@@ -55,7 +54,7 @@ def _told_too(
         told = {key: text for key, text in told.items() if text and key not in versions}
         versions = {**versions, **told}
         lines = {**lines, **dict.fromkeys(told, mention.number)}
-    return versions, {key: number for key, number in lines.items() if key in versions}
+    return versions, lines
 
 
 @lru_cache(maxsize=1)

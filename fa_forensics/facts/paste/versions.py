@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.versions_table import (
     BANNER,
+    FETCHED,
     LISTED,
     PACKAGES,
     PROSE,
@@ -23,13 +24,17 @@ MOST_PLACES = 20
 
 
 def read_versions(
-    source: Source, places: Callable[[str], Sequence[int]]
+    source: Source, places: Callable[[str], Sequence[int]], built_with: str | None = None
 ) -> tuple[Mapping[str, str], Mapping[str, int]]:
-    """(what the text names, the line of each); ``places`` finds a small-letter word."""
+    """(what the text names, the line of each); ``places`` finds a small-letter word.
+
+    ``built_with`` is the torch that pip fetched for an isolated build: where pip tells of
+    fetching it, it is not the installed one.
+    """
     best: dict[str, tuple[int, int, str]] = {}
 
     def offer(key: str, sort: int, number: int, text: str) -> None:
-        if key == "torch" and not _TORCH.match(text):
+        if key == "torch" and (not _TORCH.match(text) or (text == built_with and sort == FETCHED)):
             return
         known = best.get(key)
         if known is None or (sort, number) < known[:2]:
@@ -129,7 +134,9 @@ def _near(pattern: re.Pattern[str], line: Line, place: int, name: str) -> Iterab
 
 
 def _listing(line: Line, match: re.Match[str]) -> int:
-    if line.lower.startswith(("successfully installed", "version: ")) or "==" in match[0]:
+    if line.lower.startswith(("successfully installed", "using cached", "downloading")):
+        return FETCHED
+    if line.lower.startswith("version: ") or "==" in match[0]:
         return LISTED
     if re.match(r"[\w-]{2,40}\s{2,60}\d", line.body):
         return LISTED

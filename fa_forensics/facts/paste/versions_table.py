@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-#: Sources, the surest first: a report's own line, a package list, a tool's banner, a path, prose.
-REPORT, LISTED, BANNER, PATH, PROSE = range(5)
+#: Sources, the surest first: a report's own line, a package list,
+#: what pip says it fetches, a tool's banner, a path, prose.
+REPORT, LISTED, FETCHED, BANNER, PATH, PROSE = range(6)
 #: A torch version: 2.4.0, 2.4.0+cu121, 2.2.0a0+81ea7a4, 2.9.0.dev20250801+cu128, 2.5.1+git.
 VERSION = (
     r"\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,3}(?:(?:a|b|rc|\.?dev|\.?post)\d{0,10}){0,2}"
