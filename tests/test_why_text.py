@@ -264,6 +264,12 @@ def test_a_cpu_torch_has_no_cuda_libraries(bare: str) -> None:
     assert (answer["kind"], answer["code"]) == ("wrong-torch", "FA601")
 
 
+def test_a_rocm_torch_has_no_cuda_libraries_either(bare: str) -> None:
+    text = f"ImportError: /x/a.abi3.so: undefined symbol: {DEVICE}\nPyTorch version: 2.4.0+rocm6.1"
+    (answer,) = answers(bare, text)
+    assert (answer["kind"], answer["code"]) == ("wrong-torch", "FA601")
+
+
 # --- the failing file itself, where it is here ---------------------------------------------------
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fa_forensics.atlas.requested import RequestedTorch
 
 HERE, ELSEWHERE = "here", "elsewhere"
+_ROCM = "+rocm"
 
 #: Versions of builds from source, those of NVIDIA's and AMD's containers included. They take the
 #: compiler's own std::string, which is cxx11 since GCC 5 (GLIBCXX_USE_CXX11_ABI in torch's
@@ -162,7 +163,8 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         )
         return Place(None, None, present, None, requested, told)
     flavour = _told_flavour(paste, version) or "unknown"
-    present = Present(version, release_of(version), flavour, "+cpu" not in version, installed=False)
+    has_cuda = "+cpu" not in version and _ROCM not in version
+    present = Present(version, release_of(version), flavour, has_cuda, installed=False)
     return Place(None, None, present, None, told=told)
 
 
@@ -221,7 +223,7 @@ def _requested(version: str, paste: Paste, tables: Tables, machine: str) -> Requ
     """The release of the table that a version names; None for what no table has."""
     from fa_forensics.why.asked import requested_torch
 
-    if tables.atlas is None or not is_published(version):
+    if tables.atlas is None or not is_published(version) or _ROCM in version:
         return None
     told = paste.versions.get("cxx11_abi")
     suffix = ""
