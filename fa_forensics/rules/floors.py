@@ -42,8 +42,8 @@ def wheel_tag(ctx: Context) -> Sequence[Judged]:
         code="FA109",
         severity="note" if _met_here(ctx) else "warning",
         confidence="high",
-        title=f"the wheel's tag {tag.tag} promises glibc {tag.floor[0]}.{tag.floor[1]} or newer, "
-        f"but {ctx.name} needs {named}{more}",
+        title=f"the wheel's tag {tag.tag} admits systems with glibc {tag.floor[0]}.{tag.floor[1]}, "
+        f"but {ctx.name} needs {named}{more}, which they need not have",
         evidence=(
             Evidence(f"needs {', '.join(over)}", ctx.elf.path, ".gnu.version_r"),
             Evidence(f"tagged {', '.join(claim.platform_tags)}", claim.source),
@@ -65,4 +65,6 @@ def _oldest_promise(ctx: Context) -> Platform | None:
 
 def _met_here(ctx: Context) -> bool:
     """Whether all versions were looked up here and found."""
-    return ctx.resolution is not None and not ctx.resolution.version_misses
+    if ctx.resolution is None or ctx.system is None:
+        return False
+    return not ctx.resolution.version_misses
