@@ -118,7 +118,7 @@ def _bounded(text: str) -> tuple[str, str | None]:
         f"the text has {len(text):,} characters: {len(text) - most:,} in its middle were not read "
         f"(from character {head:,} on)"
     )
-    return text[:head] + "\n" + gap + text[-tail:], why
+    return text[:head] + (gap or "\r") + text[-tail:], why
 
 
 def _is_binary(text: str) -> bool:
