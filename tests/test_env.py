@@ -205,6 +205,15 @@ def test_conda_beside_pip_is_seen_by_condas_own_records(site: Path) -> None:
     assert codes(look(site)) == set()
 
 
+def test_a_package_of_conda_is_not_held_to_a_record_that_conda_makes_untrue(site: Path) -> None:
+    flash_attn(site, installer="conda")
+    (site / "flash_attn_2_cuda.so").write_bytes(extension() + b"\0")
+    report = look(site)
+    assert codes(report) == set()
+    ours = line(report, "flash-attn")
+    assert ours.state == NOTE and "packaged by conda, which changes files" in ours.text
+
+
 def test_metadata_that_may_not_be_read_is_one_line_and_the_rest_is_reported(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,9 @@ from fa_forensics.facts.package import (
 )
 from fa_forensics.facts.record import Record, owners_of, read_record, top_names
 
+#: Words of INSTALLER files whose packages are no wheels as they were built.
+_REPACKAGERS = ("conda", "debian", "rpm")
+
 
 @dataclass(frozen=True, slots=True)
 class Installed:
@@ -41,6 +44,19 @@ class Installed:
     def version(self) -> str:
         """The recorded version, "" where the metadata could not be read."""
         return self.distribution.version if self.distribution else ""
+
+    @property
+    def repackaged_by(self) -> str | None:
+        """Who packaged it anew and changed its files after RECORD was written, if anybody.
+
+        conda rewrites prefixes and RPATHs, distributions strip libraries and move scripts.
+        """
+        installer = self.distribution.installer if self.distribution else None
+        if installer in _REPACKAGERS:
+            return installer
+        if installer is None and self.site.endswith("/lib/python3/dist-packages"):
+            return "the system"  # where Debian's own packages, and only they, lie
+        return None
 
     @property
     def top_names(self) -> frozenset[str]:

@@ -58,8 +58,8 @@ def package_state(
         installed=tuple(other for other in installed if other.name == item.name),
         copies=copies,
         extensions=extensions,
-        check=_check(item, hashes),
-        leftovers=extra_files(tops, item.site, listed) if item.record is not None else (),
+        check=(check := _check(item, hashes)),
+        leftovers=extra_files(tops, item.site, listed) if check is not None else (),
         expects_extension=bool(row and row["modules"]) and not hip and not distribution.editable,
         tags_misfit=_misfit(distribution, environment),
         conda=next((package for package in conda if package.project == item.name), None),
@@ -81,7 +81,9 @@ def torch_state(
     if first is None or first.distribution is None:
         return None
     sites, origins = environment.site_dirs, environment.site_origins
-    check = check_files(first.record, everything=hashes) if first.record is not None else None
+    check = None
+    if first.record is not None and first.repackaged_by is None:
+        check = check_files(first.record, everything=hashes)
     return PackageState(
         name=first.distribution.name,
         installed=(first, *(item for item in mine if item is not first)),
@@ -128,7 +130,7 @@ def _import_names(item: Installed, extensions: Sequence[str]) -> list[str]:
 
 
 def _check(item: Installed, hashes: bool) -> RecordCheck | None:
-    if item.record is None:
+    if item.record is None or item.repackaged_by is not None:
         return None
     return check_files(item.record, sources=True, everything=hashes)
 

@@ -10,7 +10,7 @@ from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.installed import Installed, interrupted, unlisted
 from fa_forensics.facts.package import normalized, origin_url
 from fa_forensics.facts.package_state import PackageState, Stray
-from fa_forensics.facts.record import check_files
+from fa_forensics.facts.record import RecordCheck, check_files
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, PACKAGE, WRONG, Line
 from fa_forensics.rules.packages import package_findings
@@ -56,6 +56,9 @@ def _where(state: PackageState) -> str:
 def _wholeness(state: PackageState) -> str:
     check = state.check
     if check is None:
+        packager = state.installed[0].repackaged_by
+        if packager is not None:
+            return f"packaged by {packager}, which changes files after RECORD is written"
         return "without a RECORD, so its files could not be held against anything"
     text = f"{check.sized:,} {'file' if check.sized == 1 else 'files'} as installed"
     if state.winner is not None and state.winner.version:
@@ -146,38 +149,47 @@ def other_lines(
     """Broken metadata one by one; all other distributions in one line, the bad ones named."""
     lines = [_broken_line(item) for item in installed if item.problem is not None]
     lines += [_interrupted_line(path) for path in interrupted(environment.site_dirs)]
-    rest = [item for item in installed if item.name not in known and item.record is not None]
-    sized = not_hashed = damaged = 0
-    for item in rest:
-        assert item.record is not None
-        check = check_files(item.record, everything=hashes)
-        sized, not_hashed = sized + check.sized, not_hashed + check.not_hashed
-        if not check.whole:
-            damaged += 1
-            state = PackageState(
-                item.distribution.name if item.distribution else item.name,
-                (item,), (), (), check, python=environment.python,
-            )  # fmt: skip
-            lines += [
-                Line(PACKAGE, state.name, WRONG, finding.title, finding)
-                for finding in package_findings(state)
-            ]
-    versions = {
-        item.name: item.version for item in reversed(installed) if item.distribution is not None
-    }
-    text = f"{len(rest)} other distributions, {sized:,} files of the recorded sizes"
-    bare = [item for item in installed if item.name not in known and item.distribution is not None
-            and item.record is None]  # fmt: skip
-    details: tuple[str, ...] = ()
+    others = [item for item in installed if item.name not in known and item.distribution]
+    rest = [item for item in others if item.record is not None and item.repackaged_by is None]
+    checks = [check_files(item.record, everything=hashes) for item in rest if item.record]
+    for item, check in zip(rest, checks, strict=True):
+        same = tuple(o for o in rest if (o.name, o.site) == (item.name, item.site))
+        if check.whole and len(same) == 1:
+            continue
+        name = item.distribution.name if item.distribution else item.name
+        double = same if same[0] is item else (item,)
+        state = PackageState(name, double, (), (), check, python=environment.python)
+        lines += [
+            Line(PACKAGE, name, WRONG, finding.title, finding)
+            for finding in package_findings(state)
+        ]
+    return [*lines, _others_line(installed, others, checks)]
+
+
+def _others_line(
+    installed: Sequence[Installed], others: Sequence[Installed], checks: Sequence[RecordCheck]
+) -> Line:
+    """How many were held against their RECORDs, and how many could not be."""
+    sized = sum(check.sized for check in checks)
+    text = f"{len(checks)} other distributions, {sized:,} files of the recorded sizes"
+    details = []
+    not_hashed = sum(check.not_hashed for check in checks)
     if not_hashed:
-        details = (f"{not_hashed:,} bytes of them were not read (--hashes reads all)",)
+        details.append(f"{not_hashed:,} bytes of them were not read (--hashes reads all)")
+    damaged = sum(not check.whole for check in checks)
     if damaged:
-        text += f", {damaged} of them damaged"
+        text = f"{len(checks)} other distributions, {sized:,} files compared, {damaged} damaged"
+    bare = [item for item in others if item.record is None and item.repackaged_by is None]
     if bare:
         text += f"; {len(bare)} have no RECORD to compare them with"
-        details += tuple(f"no RECORD: {item.info}" for item in bare)
+        details += [f"no RECORD: {item.info}" for item in bare]
+    repacked = {item.info: str(item.repackaged_by) for item in others if item.repackaged_by}
+    if repacked:
+        packagers = " and ".join(sorted(set(repacked.values())))
+        text += f"; {len(repacked)} packaged by {packagers} were not compared"
+    versions = {item.name: item.version for item in reversed(installed) if item.distribution}
     facts = {"versions": dict(sorted(versions.items())), "files_compared": sized}
-    return [*lines, Line(PACKAGE, "distributions", OK, text, None, details, facts)]
+    return Line(PACKAGE, "distributions", OK, text, None, tuple(details), facts)
 
 
 def _broken_line(item: Installed) -> Line:

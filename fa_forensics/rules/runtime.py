@@ -54,7 +54,7 @@ def no_torch(environment: Environment) -> Finding | None:
         severity="error",
         confidence="high",
         title=problem,
-        evidence=tuple(Evidence("looked in", path) for path in environment.site_dirs),
+        evidence=tuple(Evidence("has no whole torch", path) for path in environment.site_dirs),
         notes=("No extension of torch can load without it.",),
         help=(_pip(environment, "install --force-reinstall torch" if whole else "install torch"),),
     )
