@@ -173,3 +173,8 @@ def test_versions_of_the_loader_itself_do_not_count() -> None:
 )  # fmt: skip
 def test_what_goes_beyond_a_promise(glibc: tuple[int, int], over: tuple[str, ...]) -> None:
     assert beyond("x86_64", glibc, NEEDS) == over
+
+
+def test_what_a_library_of_the_wheel_itself_must_have_is_no_need_of_the_system() -> None:
+    needs = [("libstdc++-1a2b3c4d.so.6", "GLIBCXX_3.4.33"), ("libc.so.6", "GLIBC_2.17")]
+    assert beyond("x86_64", (2, 17), needs) == ()

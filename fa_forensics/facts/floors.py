@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fa_forensics.facts.elf.facts import ElfFacts
-from fa_forensics.facts.manylinux import Satisfied, satisfied
+from fa_forensics.facts.manylinux import Satisfied, is_system_library, satisfied
 from fa_forensics.facts.owner import PYTHON
 from fa_forensics.facts.stable_abi import StableAbi, stable_abi
 from fa_forensics.facts.system_releases import FAMILIES, family_of, newest
@@ -39,7 +39,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The newest version of one family that a file needs, and of which library."""
+    """The newest version of one family that a file needs of the system, and of which library."""
 
     family: str
     version: str
@@ -70,7 +70,11 @@ def read_floors(
     elf: ElfFacts, owners: Mapping[int, tuple[str, str]], claim: Claim | None
 ) -> Floors:
     """The floors of a file. ``owners`` maps a symbol's index to (demangled, owner)."""
-    needs = [(file, version) for file, version, weak in elf.versions_needed if not weak]
+    needs = [
+        (file, version)
+        for file, version, weak in elf.versions_needed
+        if not weak and (is_system_library(file) or file.startswith("ld-linux"))
+    ]
     undefined = elf.undefined
     names = [symbol.name.decode("utf-8", "backslashreplace") for symbol in undefined]
     return Floors(

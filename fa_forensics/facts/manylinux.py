@@ -119,7 +119,8 @@ def beyond(
     """The needed versions that a tag which promises this glibc does not allow.
 
     A tag between two policies (manylinux_2_30) allows what the older one does. Empty where no
-    policy is that old: nothing is known of such a tag.
+    policy is that old: nothing is known of such a tag. What is needed of a library that the
+    wheel brings itself (libstdc++-1a2b3c4d.so.6) is no need of the system.
     """
     known = [p for p in policies() if p.glibc <= glibc and machine in p.versions]
     if not known:
@@ -128,9 +129,14 @@ def beyond(
     found = []
     for file, version in versions:
         family, _, rest = version.partition("_")
-        if not _is_loader(file) and family in allowed and rest not in allowed[family]:
+        if is_system_library(file) and family in allowed and rest not in allowed[family]:
             found.append(version)
     return tuple(dict.fromkeys(found))
+
+
+def is_system_library(soname: str) -> bool:
+    """Whether a library is one that every system of a policy has; the loader's own is none."""
+    return soname in policies()[-1].libraries
 
 
 def _is_loader(soname: str) -> bool:
