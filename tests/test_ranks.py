@@ -132,6 +132,24 @@ def test_a_rank_that_never_checks_in_is_named_after_the_time_out() -> None:
     assert 60 <= clock.now < 62
 
 
+@pytest.mark.parametrize(
+    ("present_ranks", "words"),
+    [((1, 3), "rank 3 of the same node is on node3"), ((1,), "no rank of its node (2-3)")],
+)
+def test_the_node_of_a_rank_that_never_came_is_told(
+    present_ranks: tuple[int, ...], words: str
+) -> None:
+    store, clock = Memory(), Clock()
+    for rank in present_ranks:
+        handed_in(present(store, clock, rank))
+    own = meeting(store, clock)
+    own.launch = launch(0)._replace(local_size=2)
+    own.check_in(ME)
+    states: dict[int, RankState] = {}
+    own.gather({}, states)
+    assert words in states[2].detail
+
+
 def test_a_rank_that_checks_in_and_hangs_is_named_with_its_host_and_process() -> None:
     store, clock = Memory(), Clock()
     for rank in (1, 2, 3):

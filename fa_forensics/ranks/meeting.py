@@ -169,10 +169,22 @@ class Meeting:
         here = self._who(rank)
         if here is None:
             detail = f"it did not check in {why}: not started, or it cannot reach the store at "
-            detail += f"{self.launch.host}:{self.launch.port}"
+            detail += f"{self.launch.host}:{self.launch.port}{self._neighbours(rank)}"
             return absent(rank, "", NEVER_ANSWERED, detail)
         detail = f"it checked in (process {here.pid}) and handed in nothing {why}"
         return absent(rank, here.host, NEVER_ANSWERED, detail)
+
+    def _neighbours(self, rank: int) -> str:
+        """Where a rank that never checked in should be, by the ranks of its node."""
+        size = self.launch.local_size
+        if size < 2:
+            return ""
+        first = rank - rank % size
+        block = range(first, min(first + size, self.launch.world_size))
+        for other in block:
+            if other != rank and (host := self.host(other)):
+                return f"; rank {other} of the same node is on {host}"
+        return f"; no rank of its node ({block.start}-{block.stop - 1}) checked in"
 
     def body(self, name: str) -> bytes | None:
         """The facts of a digest."""

@@ -31,7 +31,8 @@ class Launch(NamedTuple):
     """What the launcher says: this rank, how many there are, and where they meet.
 
     ``launcher_keeps`` is true where torchrun's agent keeps the store, false where rank 0 does.
-    ``attempt`` tells the meetings of restarted jobs apart.
+    ``attempt`` tells the meetings of restarted jobs apart. ``local_size`` is the number of
+    ranks on each node, 0 where the launcher does not say it.
     """
 
     rank: int
@@ -40,6 +41,7 @@ class Launch(NamedTuple):
     port: int
     launcher_keeps: bool
     attempt: str
+    local_size: int = 0
 
 
 #: How launchers name a rank and the number of ranks: torchrun, Slurm, Open MPI, MPICH.
@@ -75,6 +77,8 @@ def launch_of(environ: Mapping[str, str]) -> Launch:
         port,
         environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True",
         environ.get("TORCHELASTIC_RESTART_COUNT", "0"),
+        # torchrun gives the ranks of a node numbers in a row.
+        _number(environ, "LOCAL_WORLD_SIZE") if environ.get("LOCAL_WORLD_SIZE") else 0,
     )
 
 
