@@ -52,7 +52,7 @@ def other_platform(ctx: Context) -> Sequence[Judged]:
     if other_python(ctx):
         return ()
     version = environment.version_short.replace(".", "") + environment.abiflags
-    known = {f"cpython-{version}-{environment.machine}-linux-gnu", "abi3"}
+    known = {f"cpython-{version}-{environment.machine}-linux-gnu", *_stable_suffixes(ctx)}
     if found[1] in known:
         return ()
     finding = Finding(
@@ -65,6 +65,17 @@ def other_platform(ctx: Context) -> Sequence[Judged]:
         notes=('The import says "No module named", whatever the file holds.',),
     )
     return (Judged(RANK_IMPORT, finding),)
+
+
+def _stable_suffixes(ctx: Context) -> set[str]:
+    """The suffixes of the stable ABI that the interpreter looks for.
+
+    PEP 803: a free-threaded build has none before 3.15, then abi3t; others take both from then.
+    """
+    version = _python_version(ctx)
+    threaded = ctx.environment is not None and "t" in ctx.environment.abiflags
+    suffixes = set() if threaded else {"abi3"}
+    return suffixes | {"abi3t"} if version is not None and version >= (3, 15) else suffixes
 
 
 def python_symbols(ctx: Context) -> Sequence[Judged]:

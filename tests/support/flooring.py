@@ -65,6 +65,8 @@ FOR_39 = claim("linux_x86_64", python_tags=("cp39",), abi="abi3")
 FOR_312 = claim("linux_x86_64", python_tags=("cp312",), abi="abi3")
 OLD_TAG = claim("manylinux1_x86_64", "manylinux_2_5_x86_64")
 
+FREE_THREADED = environment(version_short="3.14", abiflags="t")
+
 #: (rule, facts with which it speaks, its code and severity, facts with which it is silent)
 FLOOR_TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
     (file.executable_stack, {"elf": elf(executable_stack=None, segments=SEGMENTS)},
@@ -117,6 +119,12 @@ FLOOR_TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
      [{"defined_in": ELSEWHERE}]),
     (own.own_symbols, {"missing": (MY_KERNEL, OTHER_KERNEL), "defined_in": ELSEWHERE},
      "FA205 error", [{}]),
+    (python.other_platform, {"name": "m.abi3.so", "environment": FREE_THREADED}, "FA404 warning",
+     [{"name": "m.abi3.so"}, {"name": "m.so", "environment": FREE_THREADED}]),
+    (python.other_platform, {"name": "m.abi3t.so", "environment": FREE_THREADED},
+     "FA404 warning",
+     [{"name": "m.abi3t.so", "environment": environment(version_short="3.15")},
+      {"name": "m.abi3t.so", "environment": environment(version_short="3.15", abiflags="t")}]),
     (python.outside_stable_abi, {"floors": floor_facts(python=ABI3)}, "FA408 warning",
      [{}, {"floors": floor_facts()}, {"floors": floor_facts(python=OLD_ABI3)}]),
     (python.newer_than_claimed, {"floors": floor_facts(python=NEW_ABI3, claim=FOR_39)},
