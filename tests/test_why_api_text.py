@@ -113,6 +113,65 @@ def test_an_operator_that_nobody_registered_is_a_library_that_did_not_load() -> 
     assert other.kind == "wrong-torch" and "_C::rms_norm" in other.cause
 
 
-def test_numpy_is_told_apart_from_torch() -> None:
-    answer = first("A module that was compiled using NumPy 1.x cannot be run in", "NumPy 2.0.1")
-    assert (answer.kind, answer.owner) == ("python-abi", "numpy")
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("A module that was compiled using NumPy 1.x cannot be run in", "numpy<2"),
+        ("AttributeError: _ARRAY_API not found", "numpy<2"),
+        ("RuntimeError: module compiled against API version 0x10 but this version of numpy is 0xf",
+         "--upgrade numpy"),
+        ("ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 "
+         "from C header, got 88 from PyObject", "--upgrade numpy"),
+    ],
+)  # fmt: skip
+def test_numpy_is_told_apart_from_torch_and_the_newer_from_the_older(
+    line: str, command: str
+) -> None:
+    answer = first(line)
+    assert (answer.kind, answer.code, answer.owner) == ("python-abi", "FA891", "numpy")
+    assert command in answer.help[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('ImportError: generic_type: type "Foo" is already registered!', "python-abi"),
+        ("RuntimeError: Only a single TORCH_LIBRARY can be used to register the namespace flash;",
+         "wrong-torch"),
+        ("ImportError: arg(): could not convert default argument 'dtype: c10::ScalarType' in "
+         "method '<class 'x.Y'>.__init__' into a Python object (type not registered yet?)",
+         "python-abi"),
+    ],
+)  # fmt: skip
+def test_what_is_registered_twice_or_not_at_all_is_not_certain(line: str, kind: str) -> None:
+    answer = first(line)
+    assert (answer.kind, answer.confidence) == (kind, "medium")
+
+
+TOGGLED = (
+    "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following "
+    "error: "
+)
+
+
+def test_what_transformers_looked_for_is_told_by_its_words() -> None:
+    absent = first(f"{TOGGLED}the package flash_attn seems to be not installed. Please refer to")
+    assert (absent.code, absent.owner) == ("FA880", "flash-attn")
+    old = first(
+        f"{TOGGLED}you need flash_attn package version to be greater or equal than 2.1.0. "
+        "Detected version 1.0.9. Please upgrade"
+    )
+    assert (old.kind, old.owner, old.confidence) == ("api-change", "flash-attn", "high")
+    assert "2.1.0 or newer, and flash-attn 1.0.9 is" in old.cause
+
+
+def test_cuda_versions_of_two_packages_are_read_in_both_spellings() -> None:
+    for text in (
+        "PyTorch and torchvision were compiled with different CUDA major versions. PyTorch has "
+        "CUDA Version=12.4 and torchvision has CUDA Version=11.8. Please reinstall",
+        "PyTorch and torchvision were compiled with different CUDA versions. PyTorch has CUDA "
+        "version 12.4 and torchvision has CUDA version 11.8. Please reinstall",
+    ):
+        answer = first(f"RuntimeError: Detected that {text}")
+        assert (answer.kind, answer.code, answer.owner) == ("wrong-torch", "FA602", "torchvision")
+        assert "torchvision with 11.8, torch with 12.4" in answer.cause

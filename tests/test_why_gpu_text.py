@@ -83,6 +83,17 @@ def test_flash_attention_1_is_known_by_its_own_words() -> None:
     assert "7.5, 8.x, 9.0" in answer.cause
 
 
+def test_flash_attention_4_is_known_by_its_own_words() -> None:
+    answer = first("AssertionError: Unsupported compute capability. Supported: 9.x, 10.x, 11.x")
+    assert (answer.code, answer.owner) == ("FA507", "flash-attn-4")
+
+
+def test_what_triton_compiled_is_no_packages_file() -> None:
+    answer = first("RuntimeError: Triton Error [CUDA]: device kernel image is invalid")
+    assert (answer.kind, answer.code) == ("gpu-driver", "FA506")
+    assert "~/.triton/cache" in said(answer) and "fa-forensics inspect" not in said(answer)
+
+
 def test_an_old_gpu_is_sent_to_an_older_build_of_torch() -> None:
     answer = first(
         "Found GPU0 Tesla K80 which is of cuda capability 3.7.",

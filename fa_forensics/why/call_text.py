@@ -111,13 +111,13 @@ def already_registered(seen: Seen) -> Answer:
     """The same library was loaded twice, from two places."""
     detail = seen.mention.detail
     name = detail.get("type") or detail.get("namespace") or detail.get("operator") or "the name"
+    kind = "python-abi" if detail.get("type") else "wrong-torch"
     cause = (
         f"{name} was registered twice in one process: the same library was loaded from two places "
         "(an installed copy and a build of one's own, or two versions of one package)."
     )
     return seen.answer(
-        "wrong-torch", "FA886", cause, owner=package_in(seen), direction="none",
-        confidence="medium",
+        kind, "FA886", cause, owner=package_in(seen), direction="none", confidence="medium",
         help=(
             f"{seen.pip} list",
             f"{seen.python} -c 'import sys; print(chr(10).join(sys.path))'",
@@ -126,20 +126,74 @@ def already_registered(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def numpy_abi(seen: Seen) -> Answer:
-    """A module compiled for numpy 1 meets numpy 2."""
+def type_not_registered(seen: Seen) -> Answer:
+    """pybind11 meets a C++ type that no loaded module has registered under its key."""
     cause = (
-        "A compiled module was built for numpy 1, and numpy 2 is installed. It concerns "
-        "what that module exchanges with numpy; no torch symbol and no CUDA library is involved."
+        "A compiled module uses a C++ type that no module in this process has registered with "
+        "pybind11. Two causes fit: the module that registers it (most often torch) was not "
+        "imported before, or the two were built with other pybind11 internals (compiler, flavour "
+        "or pybind11 release) and do not see one another's types."
     )
     return seen.answer(
-        "python-abi", "FA891", cause, owner="numpy", direction="none", confidence="high",
-        help=(f'{seen.pip} install "numpy<2"',),
-        notes=(
-            "torch up to 2.2 was built for numpy 1; newer releases of the module in question take "
-            "numpy 2.",
+        "python-abi", "FA888", cause, owner=package_in(seen), direction="none",
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; import MODULE'", seen.inspect_command()),
+        notes=("If the first command works, the order of imports is the cause.",),
+    )  # fmt: skip
+
+
+def package_too_old(seen: Seen) -> Answer:
+    """A package states which release of another one it needs, and which it found."""
+    detail = seen.mention.detail
+    name = detail.get("package", "").replace("_", "-")
+    least, found = detail.get("least", ""), detail.get("found", "").rstrip(".")
+    cause = (
+        f"What was imported needs {name} {least} or newer, and {name} {found} is installed: its "
+        "own check says so before anything is loaded."
+    )
+    wanted = pip_name(seen, name)
+    return seen.answer(
+        "api-change", "FA881", cause, owner=wanted or name, direction="none", confidence="high",
+        help=(
+            *((f'{seen.pip} install --no-build-isolation "{wanted}>={least}"',) if wanted else ()),
+            f"{seen.pip} show {name}",
         ),
     )  # fmt: skip
+
+
+def numpy_abi(seen: Seen) -> Answer:
+    """A module that was compiled for another numpy than the one that is imported."""
+    if _for_a_newer_numpy(seen):
+        cause = (
+            "A compiled module was built with a newer numpy than the one that is installed. No "
+            "torch symbol and no CUDA library is involved."
+        )
+        helps = (f"{seen.pip} install --upgrade numpy", f"{seen.pip} show numpy")
+        notes = ("A build of that module with an older numpy is the other way out.",)
+    else:
+        cause = (
+            "A compiled module was built for numpy 1, and numpy 2 is installed. It concerns what "
+            "that module exchanges with numpy; no torch symbol and no CUDA library is involved."
+        )
+        helps = (f'{seen.pip} install "numpy<2"', f"{seen.pip} show numpy")
+        notes = (
+            "torch up to 2.2 was built for numpy 1; newer releases of the module in question take "
+            "numpy 2.",
+        )
+    return seen.answer(
+        "python-abi", "FA891", cause, owner="numpy", direction="none", confidence="high",
+        help=helps, notes=notes,
+    )  # fmt: skip
+
+
+def _for_a_newer_numpy(seen: Seen) -> bool:
+    """By the versions of numpy's C interface, or by the sizes of its structures."""
+    built, found = seen.mention.detail.get("built", ""), seen.mention.detail.get("found", "")
+    hexadecimal = re.compile(r"0x[0-9a-fA-F]{1,4}")
+    if hexadecimal.fullmatch(built) and hexadecimal.fullmatch(found):
+        return int(built, 16) > int(found, 16)
+    sizes = re.search(r"Expected (\d{1,5}) from C header, got (\d{1,5}) from", seen.mention.line)
+    return sizes is not None and int(sizes[1]) > int(sizes[2])
 
 
 ANSWERERS: dict[str, Answerer] = {
@@ -147,5 +201,7 @@ ANSWERERS: dict[str, Answerer] = {
     "wrong-arguments": wrong_arguments,
     "operator-missing": operator_missing,
     "already-registered": already_registered,
+    "type-not-registered": type_not_registered,
+    "package-too-old": package_too_old,
     "numpy-abi": numpy_abi,
 }

@@ -140,6 +140,8 @@ def image_invalid(seen: Seen) -> Answer:
             "Code for this GPU was found, and the driver cannot read it: that is another failure "
             f'than "no kernel image". {found.driver_reason}.'
         )
+    if "triton" in seen.mention.line.lower():
+        return _made_by_triton(seen, cause)
     version = version_of(seen, package) if package else None
     what = f"{package}{' ' + version if version else ''}" if package else "the package"
     return seen.answer(
@@ -151,6 +153,20 @@ def image_invalid(seen: Seen) -> Answer:
             "container in it is damaged; the second which driver is there.",
             f"Two ways out: a newer driver, or a release of {what} that was built with an older "
             "CUDA.",
+        ),
+    )  # fmt: skip
+
+
+def _made_by_triton(seen: Seen, cause: str) -> Answer:
+    """Triton compiles at run time, with a ptxas of its own: no file of a package is at fault."""
+    return seen.answer(
+        KIND, CODE, cause, owner=OWNER, direction="none", confidence="medium",
+        help=(_SMI, "rm -r ~/.triton/cache"),
+        notes=(
+            "Triton made this code at run time with the ptxas that it brings: one that is newer "
+            "than the driver makes code that the driver cannot read, and its cache keeps code of "
+            "an earlier release. A newer driver, or the Triton that torch asks for, is the way "
+            "out.",
         ),
     )  # fmt: skip
 
@@ -169,6 +185,13 @@ def mismatch(seen: Seen) -> Answer:
             "Take the directory with compat in its name off LD_LIBRARY_PATH, or use an image for "
             "the CUDA version that the driver supports.",
         )
+    elif "not yet initialized" in line or "systemnotready" in line:
+        cause = (
+            "The driver is there and its GPUs are not ready: on systems with NVSwitch (HGX, DGX) "
+            "they wait for the fabric manager, whose version must be the driver's."
+        )
+        helps = ("systemctl status nvidia-fabricmanager", _SMI)
+        notes = ("No extension and no torch release plays a part in it.",)
     else:
         cause = (
             "The driver's library and its kernel module are of two versions: the driver was "

@@ -37,7 +37,11 @@ def build_of(seen: Seen, package: str | None) -> Build:
 def ampere_only(seen: Seen) -> Answer:
     """``FlashAttention only supports Ampere GPUs or newer.``: the package's own check."""
     package = package_in(seen) or "flash-attn"
-    rows = _by_refusal(seen.mention.line) or flash_rows(seen, package)
+    rows: Sequence[Limits] = _by_refusal(seen.mention.line)
+    names = [name for row in rows for name in row.distributions]
+    if rows and package not in names:
+        package = names[0]
+    rows = rows or flash_rows(seen, package)
     gpus = gpus_of(seen)[:1]
     if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
         return refused(seen, gpus[0], package, rows)
@@ -47,10 +51,14 @@ def ampere_only(seen: Seen) -> Answer:
         "GPU that the tensors are on is none of these. A rebuild or another architecture list "
         "changes nothing."
     )
-    notes = [
-        "On Turing (7.5): FlashAttention 1 (flash-attn 1.x) takes it; on Volta and older no "
-        "FlashAttention does. torch's own scaled_dot_product_attention needs none of them.",
-    ]
+    notes = (
+        []
+        if rows and rows[-1].id == "fa4"
+        else [
+            "On Turing (7.5): FlashAttention 1 (flash-attn 1.x) takes it; on Volta and older no "
+            "FlashAttention does. torch's own scaled_dot_product_attention needs none of them.",
+        ]
+    )
     if gpus:
         notes.append(
             f"The GPU named, {called(gpus[0])}, would be accepted: the tensors were on another one."

@@ -97,10 +97,10 @@ def majors_differ(seen: Seen) -> Answer:
     package = detail.get("package") or package_in(seen) or "torchvision"
     theirs = (detail.get("package_cuda") or "").rstrip(".")
     mine = (detail.get("torch_cuda") or "").rstrip(".") or seen.torch_cuda
-    cause = f"{package} and torch are built with different CUDA major versions"
+    cause = f"{package} and torch are built with different CUDA versions"
     if theirs and mine:
         cause += f": {package} with {theirs}, torch with {mine}"
-    cause += ". They came from different indexes."
+    cause += ". Most often they came from different indexes."
     return seen.answer(
         "wrong-torch", "FA602", cause, owner=package, direction="none", confidence="high",
         help=(

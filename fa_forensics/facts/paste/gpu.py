@@ -176,6 +176,11 @@ def _of_driver() -> tuple[Recogniser, ...]:
             _called("driver-too-old"),
         ),
         by_pattern(
+            ("system not yet initialized", "cudaerrorsystemnotready"),
+            r"system not yet initialized|cudaErrorSystemNotReady",
+            _called("driver-mismatch"),
+        ),
+        by_pattern(
             ("unsupported display driver", "system has unsupported display driver"),
             r"unsupported display driver ?/ ?cuda driver combination",
             _called("driver-mismatch"),

@@ -25,6 +25,12 @@ def _of_modules() -> tuple[Recogniser, ...]:
             r"['\"`]?(?P<module>[A-Za-z_][\w.-]{0,200})['\"`]?",
             _no_module,
         ),
+        by_pattern(
+            ("seems to be not installed", "were not found in your environment"),
+            r"package (?P<module>[A-Za-z_]\w{0,60}) seems to be not installed"
+            r"|packages that were not found in your environment: (?P<module2>[A-Za-z_]\w{0,60})",
+            _wanted,
+        ),
         plain(
             "no-init",
             ("module export function", "dynamic module does not define"),
@@ -66,6 +72,18 @@ def _no_module(line: Line, match: re.Match[str]) -> Mention:
     package = re.search(r"['\"];\s'?([\w.]{1,200})'? is not a package", line.body[match.start() :])
     if package or "is not a package" in line.lower:
         detail["not_a_package"] = "yes"
+    return line.mention("no-module", match.start(), detail=detail)
+
+
+def _wanted(line: Line, match: re.Match[str]) -> Mention:
+    """A package that another one looked for and did not find."""
+    path, function, _ = frame(line)
+    detail = {
+        "module": match["module"] or match["module2"],
+        "frame": path,
+        "function": function,
+        "looked_for": "yes",
+    }
     return line.mention("no-module", match.start(), detail=detail)
 
 
@@ -275,8 +293,21 @@ def _of_versions() -> tuple[Recogniser, ...]:
             r"failed to import",
         ),
         plain(
+            "type-not-registered",
+            ("could not convert default argument", "unregistered type", "to a python type!"),
+            r"could not convert default argument[^\n]{0,200}"
+            r"|Unregistered type\s?:\s?(?P<type>[^\n]{1,200})"
+            r"|Unable to convert function return value to a Python type!",
+        ),
+        plain(
+            "package-too-old",
+            ("package version to be greater or equal",),
+            r"you need (?P<package>[\w-]{1,60}) package version to be greater or equal (?:than|to) "
+            r"(?P<least>[\d.]{1,20}?)\.?\s[^\n]{0,120}?version (?P<found>\d[\w.+-]{0,39})",
+        ),
+        plain(
             "already-registered",
-            ("already registered", "already been registered"),
+            ("already registered", "already been registered", "only a single torch_library"),
             r"generic_type: (?:type|cannot initialize type) \""
             r"(?P<type>[^\"\n]{1,100})\"[^\n]{0,40}already (?:registered|defined)"
             r"|Only a single TORCH_LIBRARY can be used to register the namespace "
@@ -285,10 +316,10 @@ def _of_versions() -> tuple[Recogniser, ...]:
         ),
         plain(
             "cuda-majors-differ",
-            ("different cuda major versions",),
+            ("different cuda major versions", "different cuda versions"),
             r"PyTorch and (?P<package>\w{1,30}) were compiled with different CUDA (?:major "
             r")?versions\.?\s?"
-            r"(?:PyTorch has CUDA Version=?(?P<torch_cuda>[\d.]{1,6}) and \w{1,30} has CUDA "
-            r"Version=?(?P<package_cuda>[\d.]{1,6}))?",
+            r"(?:PyTorch has CUDA Version[= ]?(?P<torch_cuda>[\d.]{1,6}) and \w{1,30} has CUDA "
+            r"Version[= ]?(?P<package_cuda>[\d.]{1,6}))?",
         ),
     )  # fmt: skip
