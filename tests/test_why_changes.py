@@ -12,6 +12,7 @@ import fa_forensics
 from fa_forensics.atlas.builds import release_key
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import demangle_many
+from fa_forensics.why import explain
 from fa_forensics.why.signature import changes, operator_era, parameters, reach_of
 
 DEVICE = "_ZN3c104cuda9SetDeviceE"
@@ -124,3 +125,15 @@ def test_each_type_of_all_operators_is_there_since_or_until_the_release_of_the_t
 )
 def test_the_era_of_an_operator(text: str, since: str | None, until: str | None) -> None:
     assert operator_era(text)[:2] == (since, until)
+
+
+def test_cuda_names_on_a_machine_that_had_no_cuda_wheels_are_told_by_the_other_machine() -> None:
+    """PyPI's aarch64 wheels have CUDA from 2.11.0 on only: before that nothing is known of them."""
+    text = (
+        "ImportError: /srv/lib/python3.10/site-packages/selective_scan_cuda.cpython-310-"
+        "aarch64-linux-gnu.so: undefined symbol: _ZN3c104cuda9SetDeviceEa"
+    )
+    (answer,) = explain((text,), None).answers
+    assert answer.exported_by[0] == "2.3.0" and answer.exported_by[-1] == "2.7.1"
+    assert any("x86_64" in note for note in answer.notes)
+    assert not any("torch==" in command for command in answer.help)

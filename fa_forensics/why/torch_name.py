@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report import Answer, Overload
@@ -20,7 +21,7 @@ from fa_forensics.why.commands import (
 )
 from fa_forensics.why.history import Form, History, look_up
 from fa_forensics.why.judgement import FLAVOUR, UNKNOWN, Judgement, Question
-from fa_forensics.why.place import Place
+from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.spelling import could_be_spelt, same_text
 from fa_forensics.why.tables import Tables
 
@@ -41,11 +42,18 @@ def torch_answer(
     """Judge a torch-owned name by what is here and by its history."""
     history = None
     if tables.atlas is not None and owner not in _NO_TABLE:
-        history = look_up(name, symbol.demangled, tables.atlas, place.machine)
+        history = look_up(
+            name, symbol.demangled, tables.atlas, _machine(owner, place, tables.atlas)
+        )
         name = name or history.symbol
     question = Question(name, symbol.demangled, owner, near, history)
     judgement = _judge(symbol, question, provider, place)
+    if history is not None and history.machine != place.machine:
+        judgement = replace(judgement, notes=(*judgement.notes, _OTHER_MACHINE))
     helped, remarks = _help(judgement, question, provider, place, tables, needed_by)
+    if history is not None and history.machine != place.machine:
+        # That torch would come without CUDA on this machine.
+        helped = tuple(command for command in helped if '"torch==' not in command)
     return Answer(
         kind=judgement.kind,
         code=judgement.code,
@@ -63,6 +71,22 @@ def torch_answer(
         notes=(*judgement.notes, *remarks),
         releases_looked_up=history is not None,
     )
+
+
+#: Said where the other machine's releases stand in.
+_OTHER_MACHINE = (
+    "The wheels for this machine had no CUDA in all those releases; they are told by those for "
+    "x86_64, which are compiled from the same source."
+)
+
+
+def _machine(owner: str, place: Place, atlas: Atlas) -> str:
+    """The machine whose releases tell the life of a name: those with CUDA for a name of CUDA's."""
+    if owner not in CUDA_OWNERS:
+        return place.machine
+    builds = {m: [b.cuda is not None for b in atlas.builds(m)] for m in atlas.machines()}
+    own = builds.get(place.machine, [])
+    return place.machine if all(own) else max(builds, key=lambda machine: sum(builds[machine]))
 
 
 def _judge(symbol: SymbolText, question: Question, provider: str | None, place: Place) -> Judgement:
