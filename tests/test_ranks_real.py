@@ -124,12 +124,13 @@ def test_what_is_loaded_is_compared(tmp_path: Path) -> None:
 def test_a_rank_that_dies_is_named_and_all_others_end_with_3(tmp_path: Path, act: str) -> None:
     start = time.monotonic()
     odd = {rank: {"ODD": "2"} for rank in range(4)}
-    done = started(4, "--format", "json", script=acting(tmp_path, act), odd=odd)
+    script = acting(tmp_path, act)
+    done = started(4, "--format", "json", script=script, odd=odd, timeout="600")
     shown = json.loads(done[0].stdout)
     states = {row["rank"]: row["state"] for row in shown["ranks"]}
     assert states == {0: "answered", 1: "answered", 2: "died", 3: "answered"}
     assert {done[rank].returncode for rank in (0, 1, 3)} == {3}
-    assert time.monotonic() - start < 90  # it did not wait for the time-out
+    assert time.monotonic() - start < 300  # it did not wait for the time-out
 
 
 def test_a_rank_that_fails_is_told_in_its_own_words(tmp_path: Path) -> None:

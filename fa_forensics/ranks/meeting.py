@@ -20,7 +20,7 @@ from fa_forensics.report_compare import ANSWERED, DIED, FAILED, NEVER_ANSWERED, 
 
 #: Seconds between two signs of life, and without any until a rank counts as dead. A rank that
 #: only waits for a slow disk still gives signs: they come from a thread of their own.
-BEAT, SILENT = 1.0, 20.0
+BEAT, SILENT = 1.0, 30.0
 #: Seconds between two looks at the store.
 POLL = 0.2
 #: Seconds that rank 0 keeps its store open for farewells.
