@@ -250,6 +250,29 @@ def test_torch_from_elsewhere_in_front_is_told(tree: Tree) -> None:
     assert said.endswith("undefined symbol: own")
 
 
+def test_torch_of_another_build_in_front_is_one_finding(tree: Tree) -> None:
+    front = tree.prefix.parent / "front"
+    front.mkdir()
+    own = tree.site / "torch" / "lib"
+    first = library("libc10.so", {"": ("name",)})
+    second = library("libtorch.so", {"": ("other",)})
+    for built, place in ((first, own), (second, own)):
+        shutil.copy(built, place / ("libc10.so" if built is first else "libtorch.so"))
+    flag = "-Wl,--build-id=0x0123456789abcdef"
+    shutil.copy(library("libc10.so", {"": ("name",)}, "", flag), front / "libc10.so")
+    shutil.copy(library("libtorch.so", {"": ("other",)}, "", flag), front / "libtorch.so")
+    built = needing(
+        "_C.so", ["name", "other"], [first, second], "$ORIGIN/lib", "--enable-new-dtags"
+    )
+    shutil.copy(built, tree.site / "torch" / "_C.cpython-311.so")
+    line = lines(tree, variables(LD_LIBRARY_PATH=front))["torch's libraries"]
+    assert line.finding is not None
+    assert (line.finding.code, line.finding.help[0]) == ("FA838", "unset LD_LIBRARY_PATH")
+    assert "and 1 other library" in line.finding.title
+    same = lines(tree, variables())["torch's libraries"]
+    assert (same.state, same.finding) == ("ok", None)
+
+
 def test_an_environment_without_torch_says_that_it_could_not_look(tmp_path: Path) -> None:
     tree = build(tmp_path)
     shutil.rmtree(tree.site / "torch")

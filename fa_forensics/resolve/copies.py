@@ -27,6 +27,8 @@ from fa_forensics.resolve.process import LoadedObject
 
 #: More names than this in one directory are not looked at; /usr/lib has a few thousand.
 MAX_NAMES = 50_000
+#: More copies than this are not opened; an environment has twenty.
+MAX_COPIES = 1_000
 
 TORCH, WHEEL, BUNDLED = "torch/lib", "NVIDIA's wheels", "bundled with a wheel"
 LIBRARY_PATH, CACHE, DEFAULT = "LD_LIBRARY_PATH", "ld.so.cache", "default directory"
@@ -108,8 +110,10 @@ def find_copies(environment: Environment, linker: Linker, toolkits: Sequence[str
     for path in linker.process.searcher.cached_paths():
         if parse_name(os.path.basename(path)) and os.path.exists(path):
             _note(found, path, CACHE)
+    if len(found) > MAX_COPIES:
+        problems.append(f"{len(found):,} copies are in reach, {MAX_COPIES:,} were looked at")
     copies = []
-    for identity, rows in found.items():
+    for identity, rows in list(found.items())[:MAX_COPIES]:
         copies.append(_copy(rows, loaded.get(identity) if identity else None, environment))
     return Copies(tuple(_groups(copies, linker)), tuple(dict.fromkeys(problems)))
 
@@ -198,12 +202,14 @@ def _copy(
     how: tuple[str | None, str | None] = (None, None)
     if loaded is not None:
         how = loaded.found_by, loaded.loader.path if loaded.loader else None
-    size = os.stat(path).st_size
+    size = 0
     try:
+        size = os.stat(path).st_size
         dynamic = loaded.dynamic if loaded is not None else DynamicObject.open(path)
-    except ForensicsError as error:
+    except (ForensicsError, OSError) as error:
         nothing = LibraryVersion(None, "it could not be read")
-        return Copy(path, real, name, None, places, nothing, None, size, *how, error.message)
+        problem = error.message if isinstance(error, ForensicsError) else str(error.strerror)
+        return Copy(path, real, name, None, places, nothing, None, size, *how, problem)
     try:
         torch = environment.torch
         own = torch is not None and os.path.dirname(path) == torch.lib_dir

@@ -16,6 +16,7 @@ from fa_forensics.report import Evidence, Finding
 from fa_forensics.resolve.copies import TORCH, WHEEL, Copy, Group
 from fa_forensics.resolve.lacking import Lacking, displaced_torch
 from fa_forensics.rules.copy_remedy import CopyFacts, cure, nothing_needed, reinstall, without
+from fa_forensics.rules.evidence import others
 
 #: So many names are shown as evidence; the title counts them all.
 MAX_NAMES = 5
@@ -147,28 +148,30 @@ def not_found(facts: CopyFacts) -> Sequence[About]:
 
 
 def displaced(facts: CopyFacts) -> Sequence[About]:
-    """FA838: one of torch's own libraries is taken from another place than torch's directory."""
-    found = []
+    """FA838: torch's own libraries are taken from another place than torch's directory."""
+    rows: list[tuple[Group, Copy, Copy]] = []
     for group in displaced_torch(facts.copies):
         taken = group.winner
         own = next(copy for copy in group.others if TORCH in copy.places)
-        assert taken is not None  # that is what makes it displaced
-        if taken.build_id is not None and taken.build_id == own.build_id:
-            continue
-        finding = Finding(
-            code="FA838",
-            severity="error",
-            confidence="medium",
-            title=f"{taken.path}{_by(taken)} is taken in place of torch's own {group.soname}",
-            evidence=(
-                _taken(group.soname, taken.path, taken),
-                Evidence(f"torch's own: {described(own)}", own.path),
-            ),
-            notes=("Torch's libraries fit one another only as they come in one wheel.",),
-            help=without(facts, taken) or (reinstall(facts),),
-        )
-        found.append(About(group.soname, finding))
-    return found
+        if taken is not None and (taken.build_id is None or taken.build_id != own.build_id):
+            rows.append((group, taken, own))
+    if not rows:
+        return ()
+    # One comes in by a variable; the others by the search path that this one has.
+    group, taken, own = next((row for row in rows if without(facts, row[1])), rows[0])
+    evidence = [_taken(group.soname, taken.path, taken)]
+    evidence += [_taken(g.soname, t.path, t) for g, t, _ in rows if t is not taken]
+    finding = Finding(
+        code="FA838",
+        severity="error",
+        confidence="medium",
+        title=f"{taken.path}{_by(taken)} is taken in place of torch's own {group.soname}"
+        + others(len(rows) - 1, "other library"),
+        evidence=(*evidence, Evidence(f"torch's own: {described(own)}", own.path)),
+        notes=("Torch's libraries fit one another only as they come in one wheel.",),
+        help=without(facts, taken) or (reinstall(facts),),
+    )
+    return (About(group.soname, finding),)
 
 
 def shadowed(facts: CopyFacts) -> Sequence[About]:
@@ -179,6 +182,8 @@ def shadowed(facts: CopyFacts) -> Sequence[About]:
         taken, own = group.winner, _wheel_copy(group)
         if taken is None or own is None or not taken.loaded or group.soname in told:
             continue
+        if taken.name.family.torch:
+            continue  # FA838 says it
         versions = taken.version.version, own.version.version
         if {WHEEL, TORCH} & set(taken.places) or None in versions or _same(*versions):
             continue
