@@ -13,9 +13,11 @@ _IMPORT = re.compile(
     re.ASCII,
 )
 _FRAME = re.compile(
-    r"(?:File |in file )?[\"']?(?P<path>[^\"'\n]{1,500}?\.(?:py|pyx|ipynb))[\"']?,?\s?(?:line |:)"
-    r"\s?(?P<number>\d{1,7})(?:,?\s(?:in )?(?P<function>[\w.<>]{1,100}))?"
+    r"(?:File |in file )?[\"']?(?P<path>[^\"'\n]{1,500}?\.(?:py|pyx|ipynb))[\"']?,?\s?"
+    r"(?:(?:line |:)\s?\d{1,7}|(?=in [\w.<>]{1,100}))(?:,?\s?(?:in )?(?P<function>[\w.<>]{1,100}))?"
 )
+#: Steps through which torch calls an operator; what they call is the step above.
+_PASSED_THROUGH = ("torch/_ops.py", "torch/_compile.py", "ctypes/__init__.py")
 #: The last line of another traceback.
 _ENDED = re.compile(r"(?:[A-Za-z_][\w.]{0,80})?(?:Error|Exception|StopIteration)(?::|$)")
 _LOADED = re.compile(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
@@ -50,6 +52,9 @@ def frame(line: Line) -> tuple[str, str, str]:
         if body.startswith("Traceback ") or _ENDED.match(body):
             break
         match = _FRAME.search(body) if ".py" in body else None
+        if match is not None and match["path"].endswith(_PASSED_THROUGH):
+            code = ""
+            continue
         if match is not None:
             return match["path"].split('"')[-1], match["function"] or "", code
         if body and not code and not set(body) <= set("^~ "):

@@ -150,6 +150,14 @@ def _of_checks() -> tuple[Recogniser, ...]:
         ),
         plain(
             "gcc-unsupported",
+            ("than the minimum required version by cuda", "than the maximum required version by"),
+            r"installed version of (?P<compiler>\S{1,40}) \((?P<have>[\d.]{1,12})\) is "
+            r"(?:less|greater) than the (?:minimum|maximum) required version by CUDA "
+            r"(?P<toolkit>\d{1,2}\.\d{1,2})"
+            r"[^\n]{0,200}?\((?P<range>[<>=][^()\n]{1,60})\)",
+        ),
+        plain(
+            "gcc-unsupported",
             ("unsupported gnu version", "unsupported clang version",
                 "is not supported by the current cuda"),
             r"unsupported (?P<compiler>GNU|clang) version!\s?gcc versions later than "

@@ -21,7 +21,9 @@ def recognisers() -> tuple[Recogniser, ...]:
 def _called(what: str) -> Build:
     """A CUDA error: which step of the traceback it came from, and what stands in brackets."""
 
-    def build(line: Line, match: re.Match[str]) -> Mention:
+    def build(line: Line, match: re.Match[str]) -> Mention | None:
+        if line.lower.startswith("search for `cudaerror"):
+            return None  # the advice below an error, in its words
         path, function, code = frame(line)
         hint = _HINT.match(line.body, match.end())
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}

@@ -119,7 +119,7 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
     library = path_before(body, match.start()) or _library_near(body, match.start())
     if library is None:
         library = path_of_line_above(line)
-    reason = re.compile(r"\s?:\s{0,3}([^:\n'\"`(]{4,60})").match(body, match.end())
+    reason = re.compile(r"\s?:\s{0,3}([^:\n'\"`()]{4,60})").match(body, match.end())
     detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
     if "error while loading shared libraries" in body[: match.start()].lower():
         program = body[: body.lower().find(": error while loading")].split()

@@ -183,7 +183,7 @@ def _merged(one: Mention, other: Mention) -> Mention:
     )
 
 
-_RANK = re.compile(r"\brank[ =](\d{1,5})\b", re.IGNORECASE)
+_RANK = re.compile(r"(?:\brank[ =]|(?:\b|_)TP)(\d{1,5})\b", re.IGNORECASE)
 
 
 def _with_ranks(mention: Mention, streams: Mapping[str, None]) -> Mention:

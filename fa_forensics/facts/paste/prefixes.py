@@ -16,7 +16,7 @@ _PREFIXES: tuple[tuple[re.Pattern[str], str | None], ...] = tuple(
         (r"\s*>(?:>>|[> ])*\s?", None),
         (r"E\s{2,}", None),
         (r"\s*[\u2500-\u257f\xd7\u279c\u276f\u2022]+>?\s?", None),
-        (r"[-*]\s+(?=[A-Z_])", None),
+        (r"[-*]\s+(?=[A-Z])", None),
         (r"#(\d+)\s+\d+\.\d+\s", "build step {}"),
         (r"##\[\w{1,20}\]", None),
         # launchers
@@ -44,6 +44,8 @@ _PREFIXES: tuple[tuple[re.Pattern[str], str | None], ...] = tuple(
             r"\[?[\w./-]{1,80}:\d{1,6}\]:?\s?",
             None,
         ),
+        (rf"\[{_LEVEL}\]\s?", None),
+        (rf"\[[\w.]{{1,60}}\]\[{_LEVEL}\]\s-\s", None),
         (rf"{_LEVEL}:[\w.-]{{1,80}}:\s?", None),
         (r"[IWEF]\d{4}\s\d\d:\d\d:\d\d\.\d{3,9}\s+\d{1,9}\s[\w./-]{1,80}:\d{1,6}\]\s?", None),
         (rf"\[?{_LEVEL}\]?(?:\s?[|:-]|\s(?=\[))\s?", None),

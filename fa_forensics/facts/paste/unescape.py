@@ -71,6 +71,8 @@ _ENCODED = {
 #: With more escapes than this each sort is replaced at once, which costs the same for any number.
 MANY = 50_000
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffd]")
+#: A path that a web page or an editor made a link: ``[/x/_C.so](https://…)``.
+_LINK = re.compile(r"\[([^\[\]\n]{1,500})\]\((?:https?|vscode|file)[^()\s]{1,1000}\)")
 #: A line break that JSON or repr() wrote as two characters. C:\new has none.
 _WRITTEN_BREAK = re.compile(r"(?<!\\)\\n(?![a-z_])")
 
@@ -95,6 +97,8 @@ def unescape(text: str) -> tuple[str, str | None]:
     if "\x1b" in text or "\\u001b" in text or "\\x1b" in text or "\\033" in text or "^[[" in text:
         text = _COLOUR.sub("", text)
     text = _COLOUR_REST.sub("", text)
+    if "](" in text:
+        text = _LINK.sub(r"\1", text)
     text = _without_percent(text)
     text = _without_html(text)
     if "\\" in text:

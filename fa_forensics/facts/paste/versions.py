@@ -52,7 +52,7 @@ def read_versions(
             if "(" not in text:
                 text = text.rstrip(")")
             if text:
-                text = rule.convert(text) if rule.convert else text
+                text = rule.convert(text) if rule.convert else text.removesuffix("+cuda")
                 offer(rule.key, rule.sort, line.number, text)
                 break  # of one rule the first counts
     _packages(source, places, offer)
@@ -178,7 +178,7 @@ def _derived(
     """What one version says of another: torch's own CUDA, a platform's machine and glibc."""
     torch = best.get("torch")
     if torch is not None:
-        cuda = re.search(r"\+cu(\d{2})(\d)$", torch[2])
+        cuda = re.search(r"\+cu(?:da)?(\d{2})\.?(\d)$", torch[2])
         if cuda:
             offer("torch_cuda", torch[0], torch[1], f"{cuda[1]}.{cuda[2]}")
         rocm = re.search(r"\+rocm(\d[\d.]{0,6})", torch[2])

@@ -66,6 +66,9 @@ def _capability(found: str) -> str:
 #: What separates a name from its version: "torch: 2.3", "torch == 2.3", "torch .... 2.3".
 _SEP = r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|is|v(?:ersion)?)?\s{0,40}['\"`*(]{0,3}v?"
 
+#: Markdown's stars and backticks around a name.
+_MARK = r"[*`]{0,3}"
+
 Row = tuple[str, str, str, int] | tuple[str, str, str, int, Callable[[str], str]]
 
 #: Lines of reports on an environment.
@@ -202,7 +205,8 @@ _IMAGES: tuple[Row, ...] = (
 _SENTENCES: tuple[Row, ...] = (
     (
         "torch",
-        rf"(?<![\w./-])(?:py)?torch(?:\s?[=:v]{{1,3}}\s?|\s+(?:version\s+)?v?|@)({VERSION})"
+        rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?|\s+(?:version:?\s+)?v?|@|"
+        rf"(?=\d\.\d))({VERSION})"
         rf"(?![\w-])",
         "torch",
         PROSE,
@@ -210,14 +214,17 @@ _SENTENCES: tuple[Row, ...] = (
     ("+cu", r"(?<![\w.])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
     (
         "cuda",
-        rf"(?<![\w./-])CUDA(?: toolkit)?(?:\s?[=:]\s?|\s+(?:version\s+)?v?)({_SHORT})(?![\w-])",
+        rf"(?<![\w./-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?|\s+(?:version:?\s+)?v?)"
+        rf"({_SHORT})(?![\w-])",
         "cuda",
         PROSE,
     ),
+    ("+cuda", r"\+cuda\s?(\d{1,2}\.\d)", "torch_cuda", PROSE),
     ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
     (
         "python",
-        rf"(?<![\w./-])python(?:\s?[=:]{{1,2}}\s?|\s+(?:version\s+)?v?|(?=3))({_SHORT})(?![\w/-])",
+        rf"(?<![\w./-])python{_MARK}(?:\s?[=:]{{1,2}}{_MARK}\s?|\s+(?:version:?\s+)?v?|(?=3))"
+        rf"({_SHORT})(?![\w/-])",
         "python",
         PROSE,
     ),
