@@ -100,6 +100,12 @@ def test_a_wheel_that_pip_refuses_is_read_by_its_name() -> None:
     [
         ("OSError: CUDA_HOME environment variable is not set.", "nvcc"),
         ("RuntimeError: FlashAttention is only supported on CUDA 11.7 and above.", "flash-attn"),
+        (
+            "RuntimeError: The current installed version of g++ (13.2.0) is greater than the maximum "
+            "required version by CUDA 12.1. Please make sure to use an adequate version of g++ "
+            "(>=6.0.0, <13.0).",
+            "gcc",
+        ),
         ("#error -- unsupported GNU version! gcc versions later than 12 are not supported!", "gcc"),
     ],
 )

@@ -180,3 +180,35 @@ def test_a_caught_error_is_looked_for_and_not_guessed() -> None:
     answer = first("NameError: name '_C' is not defined")
     assert (answer.code, answer.confidence) == ("FA886", "medium")
     assert "caught" in answer.cause
+
+
+@pytest.mark.parametrize(
+    ("path", "owner", "words"),
+    [
+        ("/home/a/anaconda3/lib/python3.8/site-packages/torch/lib/../../../../libcufft.so.10",
+         "cufft", "conda list"),
+        ("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "nvml", "container"),
+        ("/x/site-packages/torch/lib/libtorch_cpu.so", "torch", "torch's own"),
+    ],
+)  # fmt: skip
+def test_a_damaged_library_is_its_own_makers(path: str, owner: str, words: str) -> None:
+    answer = first(f"OSError: {path}: file too short")
+    assert (answer.kind, answer.owner) == ("damaged-file", owner)
+    assert words in answer.notes[0]
+
+
+def test_a_module_that_torch_should_have_built_is_a_build_that_failed() -> None:
+    answer = first(
+        "Traceback (most recent call last):\n"
+        '  File "/x/site-packages/torch/utils/cpp_extension.py", line 1079, in _import_module\n'
+        "    file, path, description = imp.find_module(module_name, [path])\n"
+        "ImportError: No module named 'fused_spam'"
+    )
+    assert (answer.kind, answer.code, answer.owner) == ("missing-library", "FA883", "fused_spam")
+    assert answer.help[0] == "rm -r ~/.cache/torch_extensions/*/fused_spam"
+
+
+def test_python_2_names_the_whole_path_where_the_package_is_missing() -> None:
+    answer = first("ImportError: No module named torch.utils.cpp_extension")
+    assert (answer.code, answer.owner) == ("FA880", "torch")
+    assert "not installed" in answer.cause

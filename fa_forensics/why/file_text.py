@@ -212,10 +212,17 @@ def _looks(start: bytes) -> str:
 
 
 def _owner(seen: Seen, path: str) -> str | None:
-    """The package that the damaged file belongs to: torch's own files are torch's."""
-    if _is_torchs(path):
+    """The package that the damaged file belongs to: torch's own files are torch's.
+
+    A library of NVIDIA, MKL or the like is its own, wherever torch found it: ``torch/lib/../..``
+    leads out of torch.
+    """
+    whole = os.path.normpath(path) if path.startswith("/") else path
+    if _is_torchs(whole):
         return "torch"
-    return package_in(seen) or _folder(path)
+    if (library := owner_of_library(base(whole))) is not None:
+        return library
+    return package_in(seen) or _folder(whole)
 
 
 def _is_torchs(path: str) -> bool:
@@ -232,6 +239,21 @@ def _folder(path: str) -> str | None:
 
 
 def _innocent(owner: str | None, seen: Seen) -> tuple[str, ...]:
+    path = os.path.normpath(_path(seen))
+    if re.search(r"/(?:ana|mini|mamba|micromamba)?conda\d?/|/miniforge|/mambaforge", path) and (
+        "site-packages" not in path
+    ):
+        return (
+            "conda installed it: conda list shows which package of conda has such a library, and "
+            "conda install --force-reinstall PACKAGE puts it back.",
+            "Releases and flavours play no part: the file itself is broken.",
+        )
+    if owner in ("cuda-driver", "nvml"):
+        return (
+            "The driver's libraries come into a container from its host; an image that was made "
+            "from a running container keeps them as empty files. Remove those from the image, and "
+            "start it with the NVIDIA container toolkit.",
+        )
     if owner == "torch":
         return (
             "The damaged file is torch's own: the extension that was imported is innocent, and "

@@ -24,9 +24,7 @@ ABSENT, OTHER_PYTHON = "FA880", "FA401"
 #: The tag in an extension's file name: PEP 3149.
 _TAG = re.compile(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
 #: Names that packages give to compiled modules: ``_C``, ``_ext``, ``quant_cuda``, ``exl_ext``.
-_COMPILED = re.compile(
-    r"^_[A-Za-z]+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|extensions?|engine|binding)$"
-)
+_COMPILED = re.compile(r"^_[A-Za-z]+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$")
 #: Files of one directory that are looked at.
 _MOST = 5_000
 
@@ -43,7 +41,35 @@ def no_module(seen: Seen) -> Answer:
     extra = extra_folder(module)
     if extra is not None:
         return _extra(seen, module, extra)
+    if seen.mention.detail.get("frame", "").endswith("torch/utils/cpp_extension.py"):
+        return _never_built(seen, module)
+    top = module.split(".")[0]
+    if "." in module and not looks_compiled(module) and _without_quotes(seen, module):
+        # Python 2 named the whole path where the package itself was missing.
+        row = _row(top)
+        return _not_installed(seen, top, str(row["distribution"]) if row else None, row)
     return missing_module(seen, module)
+
+
+def _without_quotes(seen: Seen, module: str) -> bool:
+    return re.search(r"named\s+" + re.escape(module), seen.mention.line) is not None
+
+
+def _never_built(seen: Seen, module: str) -> Answer:
+    """torch's JIT loader looked for the module that it should have built."""
+    cause = (
+        f"{module} is built by torch when it is first used, and its file is not there: the "
+        "compilation failed, on this process or on another one that it waited for. The first error "
+        "of ninja, nvcc or ld above is the cause."
+    )
+    return seen.answer(
+        "missing-library", "FA883", cause, owner=module, direction="none", confidence="high",
+        help=(f"rm -r ~/.cache/torch_extensions/*/{module}", "ninja --version; nvcc --version"),
+        notes=(
+            "The directory keeps a half-made build and its lock; TORCH_EXTENSIONS_DIR may name "
+            "another place. Once the cause is mended, remove it and start again.",
+        ),
+    )  # fmt: skip
 
 
 def missing_module(seen: Seen, module: str) -> Answer:

@@ -52,7 +52,8 @@ def toolkit_too_old(seen: Seen) -> Answer:
 def compiler_unsupported(seen: Seen) -> Answer:
     """``unsupported GNU version! gcc versions later than 12 are not supported``."""
     newest, least = seen.mention.detail.get("newest"), seen.mention.detail.get("least")
-    have = seen.versions.get("gcc")
+    have = seen.mention.detail.get("have") or seen.versions.get("gcc")
+    span = seen.mention.detail.get("range")
     mine = f" (gcc {have})" if have else ""
     if newest:
         cause = (
@@ -60,7 +61,14 @@ def compiler_unsupported(seen: Seen) -> Answer:
             f"takes a newer gcc; an older gcc beside this one is the other way out."
         )
         command = f"NVCC_PREPEND_FLAGS='-ccbin g++-{newest}' CC=gcc-{newest} CXX=g++-{newest}"
-        helps = (f"{command} {seen.pip} install --no-build-isolation PACKAGE",)
+        helps: tuple[str, ...] = (f"{command} {seen.pip} install --no-build-isolation PACKAGE",)
+    elif span:
+        toolkit = seen.mention.detail.get("toolkit", "")
+        cause = (
+            f"The host compiler{mine} is not one that CUDA {toolkit} takes: it takes gcc {span}. "
+            "Another gcc beside this one is enough; CC and CXX name it."
+        )
+        helps = ("ls /usr/bin/g++*", f"CC=gcc-N CXX=g++-N {seen.pip} install PACKAGE")
     else:
         wanted = f"gcc {least} or newer" if least else "a newer compiler"
         cause = f"The host compiler{mine} is too old for torch's headers: they take {wanted}."
