@@ -136,6 +136,26 @@ def test_an_older_nvjitlink_in_front_ends_as_foretold(prefix: str, tmp_path: Pat
 
 
 @environments
+def test_another_torchs_libraries_in_front_end_as_foretold(prefix: str) -> None:
+    for other in ENVIRONMENTS:
+        own, foreign = environment_of(prefix, "").torch, environment_of(other, "").torch
+        if own is None or foreign is None or own.version == foreign.version:
+            continue
+        environ = {"PATH": os.defpath, "HOME": "/", "LD_LIBRARY_PATH": foreign.lib_dir}
+        environment = find_environment(prefix, None, environ)
+        told = [
+            line.finding.code for line in copies_lines(environment, environ)
+            if line.finding is not None and line.finding.severity == "error"
+        ]  # fmt: skip
+        done = subprocess.run(
+            [environment.python, "-c", "import torch"], capture_output=True, env=environ,
+            timeout=300,
+        )  # fmt: skip
+        print(f"\n{own.version} under {foreign.version}: exit {done.returncode}, told: {told}")
+        assert (done.returncode == 0) == (told == [])
+
+
+@environments
 @pytest.mark.parametrize("in_front", [False, True])
 def test_cudnn_opens_the_part_that_is_foretold(prefix: str, in_front: bool, tmp_path: Path) -> None:
     environ = {"PATH": os.defpath, "HOME": "/"}
