@@ -7,6 +7,7 @@ from typing import Any
 from support.contexts import (
     PATH,
     VersionMiss,
+    distribution,
     elf,
     environment,
     missing,
@@ -17,7 +18,7 @@ from fa_forensics.facts.floors import Claim, Floor, Floors
 from fa_forensics.facts.manylinux import Satisfied
 from fa_forensics.facts.stable_abi import StableAbi
 from fa_forensics.resolve.system import SystemHere, SystemLibrary
-from fa_forensics.rules import alignment, file, floors, link, own, python
+from fa_forensics.rules import abi, alignment, file, floors, link, own, python
 from fa_forensics.rules.base import Rule
 
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
@@ -65,6 +66,7 @@ FOR_39 = claim("linux_x86_64", python_tags=("cp39",), abi="abi3")
 FOR_312 = claim("linux_x86_64", python_tags=("cp312",), abi="abi3")
 OLD_TAG = claim("manylinux1_x86_64", "manylinux_2_5_x86_64")
 
+FOR_TORCH_23 = distribution("fbgemm-gpu", "0.7.0", "torch==2.3.0")
 FREE_THREADED = environment(version_short="3.14", abiflags="t")
 
 #: (rule, facts with which it speaks, its code and severity, facts with which it is silent)
@@ -126,6 +128,8 @@ FLOOR_TABLE: list[tuple[Rule, dict[str, Any], str, list[dict[str, Any]]]] = [
                              "elf": elf(python_tag="abi3t")}, "FA404 warning",
      [{"name": "m.abi3t.so", "environment": environment(version_short="3.15")},
       {"name": "m.abi3t.so", "environment": environment(version_short="3.15", abiflags="t")}]),
+    (abi.other_torch_minor, {"distribution": FOR_TORCH_23}, "FA303 warning",
+     [{"distribution": FOR_TORCH_23, "uses_torch_names": False}]),
     (python.outside_stable_abi, {"floors": floor_facts(python=ABI3)}, "FA408 warning",
      [{}, {"floors": floor_facts()}, {"floors": floor_facts(python=OLD_ABI3)}]),
     (python.newer_than_claimed, {"floors": floor_facts(python=NEW_ABI3, claim=FOR_39)},
