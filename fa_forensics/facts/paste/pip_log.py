@@ -25,7 +25,7 @@ _TAKEN = re.compile(
     re.IGNORECASE,
 )
 _PACKAGE = re.compile(
-    r"(?:Building wheel for|Failed to build|Collecting)\s+['\"]?([A-Za-z][\w.-]{1,60})"
+    r"(?:Building wheel for|Failed to build|Collecting)\s+['\"`]?([A-Za-z][\w.-]{1,60})"
 )
 
 Places = Callable[[str], Sequence[int]]

@@ -138,12 +138,24 @@ def _of_names() -> tuple[Recogniser, ...]:
             rf"attribute\s+['\"`](?P<name>{_NAME})['\"`]",
             _named("missing-attribute", sort="object"),
         ),
+        plain(
+            "operator-missing",
+            ("load custom c++ ops",),
+            r"Couldn't load custom C\+\+ ops",
+            module="torchvision",
+        ),
         by_pattern(
             ("operator ", "could not run"),
             r"(?:operator (?P<operator>\w{1,60}::[\w.]{1,80}) does not exist"
             r"|Could not run '(?P<ran>\w{1,60}::[\w.]{1,80})' with arguments from the "
             r"'(?P<backend>\w{1,30})' backend)",
             _operator,
+        ),
+        plain(
+            "operator-missing",
+            ("couldn't load custom c++ ops",),
+            r"Couldn't load custom C\+\+ ops",
+            operator="torchvision",
         ),
     )
 

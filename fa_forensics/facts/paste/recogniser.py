@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.unescape import plainly
 
 _LANGUAGES = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "loader_languages.json"
@@ -106,4 +107,4 @@ def _languages() -> Mapping[str, Mapping[str, str]]:
 def in_every_language(phrase: str) -> tuple[str, ...]:
     """A message of the C library as systems in other languages print it, in small letters."""
     others = _languages().get(phrase, {}).values()
-    return tuple(dict.fromkeys((phrase.lower(), *(other.lower() for other in others))))
+    return tuple(dict.fromkeys(plainly(text).lower() for text in (phrase, *others)))

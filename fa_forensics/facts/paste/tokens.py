@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, demangle
+from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, can_demangle, demangle
 from fa_forensics.facts.paste.lines import Line
 
 _MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
@@ -103,7 +103,7 @@ def _mangled(line: Line, match: re.Match[str]) -> Symbol:
     text = text.rstrip(".")
     if end == len(line.body):
         text = _rejoined(line, text)
-    return _with_version(line.body, text, end, False)
+    return _with_version(line.body, text, end, can_demangle() and not is_whole(text))
 
 
 def _rejoined(line: Line, text: str) -> str:

@@ -93,7 +93,7 @@ def unescape(text: str) -> tuple[str, str | None]:
         if "\xe2\u20ac" in text or "\xc2\xa0" in text:
             for misread, meant in _MISREAD.items():
                 text = text.replace(misread, meant)
-        text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[ord(match[0])], text)
+        text = plainly(text)
     if "\x1b" in text or "\\u001b" in text or "\\x1b" in text or "\\033" in text or "^[[" in text:
         text = _COLOUR.sub("", text)
     text = _COLOUR_REST.sub("", text)
@@ -107,6 +107,11 @@ def unescape(text: str) -> tuple[str, str | None]:
         text = _WRITTEN_BREAK.sub(SOFT, text)
         text = text.replace('\\"', '"').replace("\\'", "'").replace("\\t", "\t")
     return text, truncated
+
+
+def plainly(text: str) -> str:
+    """A text with ASCII's own quotes, spaces, colons and brackets in place of their lookalikes."""
+    return _LOOKALIKE.sub(lambda match: _LOOKALIKES[ord(match[0])], text)
 
 
 def _bounded(text: str) -> tuple[str, str | None]:

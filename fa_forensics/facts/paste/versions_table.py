@@ -93,6 +93,13 @@ _REPORTS: tuple[Row, ...] = (
     ("rocm used to build pytorch", rf"ROCM used to build PyTorch{_SEP}({_SHORT})", "rocm", REPORT),
     ("torch.version.hip", rf"torch\.version\.hip\)?{_SEP}({_SHORT})", "rocm", REPORT),
     ("cuda runtime version", rf"CUDA runtime version{_SEP}({_SHORT})", "cuda", REPORT),
+    (
+        "requirement already satisfied: torch in",
+        rf"satisfied: torch in \S{{1,300}} \(({VERSION})\)",
+        "torch",
+        LISTED,
+    ),
+    ("_cuda", r"^pytorch\s.{1,60}py3\.\d{1,2}_cuda(\d{1,2}\.\d)", "torch_cuda", LISTED),
     ("nvcc version", rf"nvcc version{_SEP}({_SHORT})", "cuda", REPORT),
     (
         "nvidia driver version",
