@@ -175,3 +175,19 @@ def test_cuda_versions_of_two_packages_are_read_in_both_spellings() -> None:
         answer = first(f"RuntimeError: Detected that {text}")
         assert (answer.kind, answer.code, answer.owner) == ("wrong-torch", "FA602", "torchvision")
         assert "torchvision with 11.8, torch with 12.4" in answer.cause
+
+
+def test_vllm_calls_functions_of_its_own() -> None:
+    answer = first(
+        '  File "/x/site-packages/vllm/attention/backends/flash_attn.py", line 525, in forward',
+        "    output[:] = flash_attn_varlen_func(",
+        KEYWORD.format("flash_attn_varlen_func", "softcap"),
+        "[pip3] flash-attn==2.6.3",
+    )
+    assert (answer.owner, answer.confidence) == ("vllm-flash-attn", "medium")
+    assert "2.6.0" in answer.cause and "plays no part" in answer.cause
+
+
+def test_torchvisions_own_words_about_its_operators() -> None:
+    answer = first("RuntimeError: Couldn't load custom C++ ops. This can happen if your PyTorch")
+    assert (answer.kind, answer.owner) == ("wrong-torch", "torchvision")

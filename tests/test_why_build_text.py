@@ -101,9 +101,9 @@ def test_a_wheel_that_pip_refuses_is_read_by_its_name() -> None:
         ("OSError: CUDA_HOME environment variable is not set.", "nvcc"),
         ("RuntimeError: FlashAttention is only supported on CUDA 11.7 and above.", "flash-attn"),
         (
-            "RuntimeError: The current installed version of g++ (13.2.0) is greater than the maximum "
-            "required version by CUDA 12.1. Please make sure to use an adequate version of g++ "
-            "(>=6.0.0, <13.0).",
+            "RuntimeError: The current installed version of g++ (13.2.0) is greater than the "
+            "maximum required version by CUDA 12.1. Please make sure to use an adequate version of "
+            "g++ (>=6.0.0, <13.0).",
             "gcc",
         ),
         ("#error -- unsupported GNU version! gcc versions later than 12 are not supported!", "gcc"),
@@ -133,6 +133,15 @@ def test_a_banner_whose_versions_agree_is_not_explained_away() -> None:
         "    Python  3.12.7 (you have 3.12.7)",
     )
     assert answer.confidence == "low" and "XFORMERS_MORE_DETAILS=1" in answer.help[0]
+
+
+def test_another_python_is_told_where_torch_agrees() -> None:
+    answer = first(
+        "xFormers can't load C++/CUDA extensions. xFormers was built for:",
+        "    PyTorch 2.8.0 with CUDA 1209 (you have 2.8.0)",
+        "    Python  3.12.3 (you have 3.10.12)",
+    )
+    assert (answer.kind, answer.code, answer.confidence) == ("python-abi", "FA401", "medium")
 
 
 def test_variants_of_kernels_are_placed_around_the_torch_here() -> None:

@@ -35,6 +35,8 @@ def unexpected_keyword(seen: Seen) -> Answer:
     since = parameter_since(function, parameter)
     if since is None:
         return _keyword_of_others(seen, whole, function, parameter)
+    if re.search(r"(?:^|/)vllm/", seen.mention.detail.get("frame", "")):
+        return _of_vllm(seen, function, parameter, since)
     version = version_of(seen, FLASH)
     cause = f"{function} of flash-attn has {parameter} since {since}"
     direction, confidence = "none", "high"
@@ -59,6 +61,30 @@ def unexpected_keyword(seen: Seen) -> Answer:
             "No import is broken: torch and the compiled module play no part.",
             "The other way out is a release of the caller that was written for the installed "
             "flash-attn.",
+        ),
+    )  # fmt: skip
+
+
+def _of_vllm(seen: Seen, function: str, parameter: str, since: str) -> Answer:
+    """vLLM calls the functions of its own build of flash-attn, which go by the same names."""
+    package = "vllm-flash-attn"
+    version = version_of(seen, package)
+    cause = (
+        f"vLLM calls {function} of its own vllm-flash-attn, not of flash-attn: which release of "
+        f"flash-attn is installed plays no part. {parameter} came with flash-attn {since}, and the "
+        "vllm-flash-attn that was called is older than that"
+    )
+    cause += f" ({package} {version})." if version else "."
+    return seen.answer(
+        KIND, CODE, cause, owner=package, direction="none", confidence="medium",
+        help=(
+            f"{seen.pip} show vllm {package}",
+            f"{seen.python} -c 'import importlib.util; "
+            'print(importlib.util.find_spec("vllm_flash_attn"))\'',
+        ),
+        notes=(
+            "Earlier releases of vLLM require one release of vllm-flash-attn; later ones bring "
+            "it with them as vllm.vllm_flash_attn.",
         ),
     )  # fmt: skip
 

@@ -5,75 +5,15 @@ from __future__ import annotations
 import re
 
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import package_in, version_of
+from fa_forensics.why.clues import inspect_package, package_in, version_of
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.seen import Answerer, Seen
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
 
-_TORCH = re.compile(
-    r"(?P<built>\d+\.\d+[\w.+]*)\s+with\s+CUDA\s+(?:\d+|None)\s+"
-    r"\(you have (?P<have>[\w.+]+)\)"
-)
-_PYTHON = re.compile(r"Python\s+(?P<built>[\d.]+)\s+\(you have (?P<have>[\d.]+)\)")
 _VARIANT = re.compile(
     r"torch(?P<digits>\d{2,3})-(?P<flavour>cxx11|cxx98)-(?P<kind>cu\d+|rocm\d+|cpu|xpu\d*)"
 )
-
-
-def xformers(seen: Seen) -> Answer:
-    """``xFormers can't load C++/CUDA extensions. xFormers was built for: ...``."""
-    detail, text = seen.mention.detail, " ".join((seen.mention.line, *seen.mention.detail.values()))
-    torch, python = _TORCH.search(text), _PYTHON.search(text)
-    built = detail.get("built_torch") or (torch["built"] if torch else None)
-    have = detail.get("here_torch") or (torch["have"] if torch else None) or seen.torch
-    pythons = [detail.get("built_python"), detail.get("here_python")]
-    if python is not None:
-        pythons = [python["built"], python["have"]]
-    notes = [
-        "What really failed is hidden: the loader's message comes with the variable of the first "
-        "command.",
-    ]
-    if pythons[0] and pythons[1] and _minor(pythons[0]) == _minor(pythons[1]):
-        notes.append("Python's patch release plays no part: only the minor version counts.")
-    helps = [
-        f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info",
-        _look(seen, "xformers"),
-    ]
-    direction, code, confidence = "unknown", BANNER, "high"
-    if built and have and "+cpu" in have and "+cpu" not in built:
-        cause = (
-            f"xformers was built for torch {built}, and torch {have} is a build without CUDA: a "
-            "later installation replaced torch. Its release is not what is wrong."
-        )
-        code = "FA601"
-        helps.insert(0, _cuda_torch(seen, built))
-    elif built and have and _release(built) != _release(have):
-        cause = f"xformers was built for torch {built}, and torch {have} is here."
-        direction = _direction(built, have)
-        helps.insert(0, f'{seen.pip} install "torch=={_release(built)}"')
-        notes.append("An xformers release for the torch that is here is the other way out.")
-    elif built and have and built != have:
-        cause = (
-            f"xformers was built for torch {built}, and torch {have} is here: one release, but "
-            "builds for other CUDA versions."
-        )
-        confidence = "medium"
-    else:
-        cause = (
-            "xformers could not load its compiled part, and the banner does not say why: the "
-            "versions in it agree, or are not all there. That it was only a warning does not make "
-            "it harmless: the fast kernels are missing."
-        )
-        confidence = "low"
-    return seen.answer(
-        "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
-        help=tuple(helps), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _cuda_torch(seen: Seen, built: str) -> str:
-    return f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={_release(built)}"'
 
 
 def kernels_variant(seen: Seen) -> Answer:
@@ -165,7 +105,7 @@ def wrapped(seen: Seen) -> Answer:
     helps = [inspect_command(seen.place, ())]
     if package:
         helps = [
-            _look(seen, package),
+            inspect_package(seen, package),
             f"{seen.pip} uninstall {package}",
         ]
     return seen.answer(
@@ -239,7 +179,7 @@ def crash(seen: Seen) -> Answer:
     return seen.answer(
         "symbol-drift", "FA303", cause, owner=package, direction="unknown", confidence="low",
         help=(
-            _look(seen, package or "/path/to/the/extension.so"),
+            inspect_package(seen, package or "/path/to/the/extension.so"),
             f"{seen.python} -X faulthandler -c 'import torch, {module}'"
             if module
             else f"{seen.python} -X faulthandler SCRIPT.py",
@@ -282,44 +222,8 @@ def _import_name(package: str | None) -> str | None:
     return str(row["import"]) if row else None
 
 
-def _look(seen: Seen, target: str) -> str:
-    import shlex
-
-    python = "" if seen.python == "python" else f"--python {seen.python} "
-    return f"fa-forensics inspect {python}{shlex.quote(target)}"
-
-
-def _release(version: str) -> str:
-    return version.partition("+")[0]
-
-
-def _minor(version: str) -> list[str]:
-    return version.split(".")[:2]
-
-
-def _direction(built: str, have: str) -> str:
-    from fa_forensics.why.history import order_key
-
-    one, other = order_key(_release(built)), order_key(_release(have))
-    return "file-newer" if one > other else "file-older"
-
-
 def _is_preview(version: str) -> bool:
     return bool(re.search(r"dev\d|\da0|nightly|\+git", version))
-
-
-def no_operator(seen: Seen) -> Answer:
-    """``No operator found for memory_efficient_attention_forward``: no kernel of xformers fits."""
-    cause = (
-        "xformers has no kernel for what it was given. Two causes fit: its compiled part did not "
-        'load (the list below the message then says "wasn\'t build with CUDA support"), or each '
-        "kernel refuses the GPU, the type or the shape, for the reason that the list names."
-    )
-    return seen.answer(
-        "wrong-torch", BANNER, cause, owner="xformers", direction="unknown", confidence="medium",
-        help=(f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info", _look(seen, "xformers")),
-        notes=("The first command tells the two apart.",),
-    )  # fmt: skip
 
 
 def no_cuda_binary(seen: Seen) -> Answer:
@@ -377,14 +281,12 @@ def nccl(seen: Seen) -> Answer:
 
 
 ANSWERERS: dict[str, Answerer] = {
-    "xformers-banner": xformers,
     "kernels-variant": kernels_variant,
     "stop-iteration-so": stop_iteration,
     "import-wrapper": wrapped,
     "segfault": crash,
     "abort": crash,
     "windows": windows,
-    "xformers-no-operator": no_operator,
     "cuda-setup-failed": no_cuda_binary,
     "hip-error": hip_error,
     "nccl": nccl,

@@ -91,8 +91,9 @@ def operator_missing(seen: Seen) -> Answer:
             f"{name} that is loaded was built without it (a CPU build beside a CUDA torch)."
         )
     else:
+        what = operator or f"the operators of {name}"
         cause = (
-            f"Nothing registered {operator or 'the operator'}: the compiled library of {name} did "
+            f"Nothing registered {what}: the compiled library of {name} did "
             "not load, most often since it was built for another torch. Its own error stands "
             "above, or was caught."
         )

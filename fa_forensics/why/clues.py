@@ -289,3 +289,8 @@ def capability_words(capability: Capability) -> str:
 def base(path: str | None) -> str:
     """The file's own name."""
     return os.path.basename(path or "")
+
+
+def inspect_package(seen: Seen, target: str) -> str:
+    """Look at a package, or at one file."""
+    return _inspect(seen, target, ())

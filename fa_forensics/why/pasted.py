@@ -39,6 +39,7 @@ def answerers() -> Mapping[str, Answerer]:
         symbol_text,
         tool_text,
         toolchain_text,
+        xformers_text,
     )
 
     modules = (
@@ -52,6 +53,7 @@ def answerers() -> Mapping[str, Answerer]:
         gpu_text,
         python_text,
         toolchain_text,
+        xformers_text,
         symbol_text,
         tool_text,
         library_text,

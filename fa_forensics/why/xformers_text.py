@@ -1,0 +1,126 @@
+"""Answers to the words of xformers, which catches the error of its compiled part."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.report import Answer
+from fa_forensics.why.clues import inspect_package
+from fa_forensics.why.seen import Answerer, Seen
+
+BANNER = "FA886"
+
+_TORCH = re.compile(
+    r"(?P<built>\d+\.\d+[\w.+]*)\s+with\s+CUDA\s+(?:\d+|None)\s+"
+    r"\(you have (?P<have>[\w.+]+)\)"
+)
+_PYTHON = re.compile(r"Python\s+(?P<built>[\d.]+)\s+\(you have (?P<have>[\d.]+)\)")
+
+
+def xformers(seen: Seen) -> Answer:
+    """``xFormers can't load C++/CUDA extensions. xFormers was built for: ...``."""
+    detail, text = seen.mention.detail, " ".join((seen.mention.line, *seen.mention.detail.values()))
+    torch, python = _TORCH.search(text), _PYTHON.search(text)
+    built = detail.get("built_torch") or (torch["built"] if torch else None)
+    have = detail.get("here_torch") or (torch["have"] if torch else None) or seen.torch
+    pythons = [detail.get("built_python"), detail.get("here_python")]
+    if python is not None:
+        pythons = [python["built"], python["have"]]
+    notes = [
+        "What really failed is hidden: the loader's message comes with the variable of the first "
+        "command.",
+    ]
+    if pythons[0] and pythons[1] and _minor(pythons[0]) == _minor(pythons[1]):
+        notes.append("Python's patch release plays no part: only the minor version counts.")
+    helps = [
+        f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info",
+        inspect_package(seen, "xformers"),
+    ]
+    direction, code, confidence = "unknown", BANNER, "high"
+    if built and have and "+cpu" in have and "+cpu" not in built:
+        cause = (
+            f"xformers was built for torch {built}, and torch {have} is a build without CUDA: a "
+            "later installation replaced torch. Its release is not what is wrong."
+        )
+        code = "FA601"
+        helps.insert(0, _cuda_torch(seen, built))
+    elif built and have and _release(built) != _release(have):
+        cause = f"xformers was built for torch {built}, and torch {have} is here."
+        direction = _direction(built, have)
+        helps.insert(0, f'{seen.pip} install "torch=={_release(built)}"')
+        notes.append("An xformers release for the torch that is here is the other way out.")
+    elif built and have and pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
+        return _other_python(seen, pythons[0], pythons[1], tuple(helps))
+    elif built and have and built != have:
+        cause = (
+            f"xformers was built for torch {built}, and torch {have} is here: one release, but "
+            "builds for other CUDA versions."
+        )
+        confidence = "medium"
+    else:
+        cause = (
+            "xformers could not load its compiled part, and the banner does not say why: the "
+            "versions in it agree, or are not all there. That it was only a warning does not make "
+            "it harmless: the fast kernels are missing."
+        )
+        confidence = "low"
+    return seen.answer(
+        "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
+        help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _other_python(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -> Answer:
+    """torch is the same release, Python another minor version."""
+    cause = (
+        f"xformers was built for Python {built}, and Python {have} runs; torch is of the release "
+        "that it was built for. A compiled module is for one minor version of Python, unless its "
+        "name says abi3."
+    )
+    return seen.answer(
+        "python-abi", "FA401", cause, owner="xformers", direction="none", confidence="medium",
+        help=(*helps, f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir xformers"),
+        notes=("The file name's tag (cpython-312, abi3) in the second command decides.",),
+    )  # fmt: skip
+
+
+def _cuda_torch(seen: Seen, built: str) -> str:
+    return f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={_release(built)}"'
+
+
+def no_operator(seen: Seen) -> Answer:
+    """``No operator found for memory_efficient_attention_forward``: no kernel of xformers fits."""
+    cause = (
+        "xformers has no kernel for what it was given. Two causes fit: its compiled part did not "
+        'load (the list below the message then says "wasn\'t build with CUDA support"), or each '
+        "kernel refuses the GPU, the type or the shape, for the reason that the list names."
+    )
+    return seen.answer(
+        "wrong-torch", BANNER, cause, owner="xformers", direction="unknown", confidence="medium",
+        help=(
+            f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info",
+            inspect_package(seen, "xformers"),
+        ),
+        notes=("The first command tells the two apart.",),
+    )  # fmt: skip
+
+
+def _release(version: str) -> str:
+    return version.partition("+")[0]
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _direction(built: str, have: str) -> str:
+    from fa_forensics.why.history import order_key
+
+    one, other = order_key(_release(built)), order_key(_release(have))
+    return "file-newer" if one > other else "file-older"
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "xformers-banner": xformers,
+    "xformers-no-operator": no_operator,
+}
