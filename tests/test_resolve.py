@@ -28,11 +28,6 @@ from fa_forensics.resolve.resolution import Resolution
 from fixtures import tiny_build
 from fixtures.tiny import FAILS, LOADS, TINIES
 
-#: Loader refusals that tables of symbols do not show; each needs a reason.
-NOT_PREDICTED = {
-    "static-tls-too-big": "how much static TLS is left is known to the running process alone",
-    "exec-stack": "refused by glibc 2.41 and later, allowed before; a finding says so",
-}
 #: Files that are no ELF file for this machine: opening them raises, with a sentence.
 UNREADABLE = {"cut-in-header", "cut-short", "empty", "text", "pe-dll", "mach-o"}
 #: ELF files that dlopen refuses for what they are; the rules FA101 and FA104 judge them.
@@ -86,9 +81,7 @@ def loaded(name: str, **more: str) -> oracles.Load:
 @pytest.mark.parametrize("name", [n for n in RESOLVED if TINIES[n].outcome in (LOADS, FAILS)])
 def test_the_first_complaint_and_the_mapped_files_are_the_loaders(name: str) -> None:
     ours, real = resolved(name), loaded(name)
-    if name in NOT_PREDICTED and real.error is not None:
-        assert ours.first_failure is None
-    elif real.error is None:
+    if real.error is None:
         assert ours.first_failure is None
         assert ours.missing == () == ours.missing_libraries
         mapped = {os.path.realpath(path) for path in real.mapped}
@@ -130,7 +123,7 @@ def real_bindings(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", [n for n in RESOLVED if TINIES[n].outcome == LOADS])
 def test_each_symbol_binds_to_the_file_that_the_loader_binds_it_to(name: str) -> None:
     if loaded(name).error is not None:
-        pytest.skip(f"this system's loader refuses it: {NOT_PREDICTED[name]}")
+        pytest.skip("this system's loader refuses it, as the test above has it")
     theirs = real_bindings(name)
     ours = {b.symbol: b for b in resolved(name).bindings}
     for symbol, path in theirs.items():
