@@ -9,6 +9,8 @@ from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, can_demang
 from fa_forensics.facts.paste.lines import Line
 
 _MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
+#: _Float16 and its like, bfloat16: GCC demangles them since 13.
+_NEWER_TYPES = re.compile(r"DF\d{2,3}(?:_|b|x)")
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _VERSION = re.compile(r"(?:@@?@?|,?\s{0,4}version:?\s{1,4}[`'\"]?)([A-Za-z_][\w.+-]{0,100})", re.A)
 _OPENERS, _CLOSERS = "([<", ")]>"
@@ -141,7 +143,8 @@ def is_whole(text: str) -> bool:
     # A hostile name may take the demangler seconds: what is long enough counts as whole.
     if len(name) > MAX_WHOLE or len(_REFERENCE.findall(name)) > MANY_REFERENCES:
         return True
-    return demangle(name) != name
+    # Types that this system's demangler may be too old for are builtin ones, as float is.
+    return any(demangle(text) != text for text in (name, _NEWER_TYPES.sub("f", name)))
 
 
 def _with_version(body: str, name: str, end: int, cut: bool) -> Symbol:
