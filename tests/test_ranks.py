@@ -14,13 +14,12 @@ from support.machines import changed, env_report, facts_of_line
 
 from fa_forensics.compare.documents import facts_of
 from fa_forensics.compare.model import Facts
-from fa_forensics.errors import UnreadableReport, UsageError
 from fa_forensics.ranks import gather, run
 from fa_forensics.ranks.meeting import Here, Meeting, process_is_gone
-from fa_forensics.ranks.store import Launch, StoreLost, launch_of
+from fa_forensics.ranks.store import Launch, StoreLost
 from fa_forensics.render.json import dumps
 from fa_forensics.render.json_compare import ranks_document
-from fa_forensics.render.ranks import intervals, ranks_text
+from fa_forensics.render.ranks import ranks_text
 from fa_forensics.report_compare import (
     ANSWERED,
     DIED,
@@ -265,6 +264,23 @@ def test_places_of_reports_are_not_mistaken_for_ranks() -> None:
     assert "rank 2 (node2): 560.35.03" in ranks_text(report, False, False, 100)
 
 
+def test_when_the_launcher_ends_the_job_the_rank_that_died_is_told_from_those_it_ended() -> None:
+    store, clock = Memory(), Clock()
+    others = {rank: meeting(store, clock, rank) for rank in (1, 2, 3)}
+    for rank, other in others.items():
+        other.check_in(Here("node0", 100 + rank, "machine 0"))
+    handed_in(others[1])
+    run._leave(others[3], lambda report: None, "SIGTERM")
+    own = meeting(store, clock, is_gone=lambda pid: True)
+    own.check_in(ME)
+    shown: list[RanksReport] = []
+    run._leave(own, shown.append, "SIGTERM")
+    states = {rank.rank: (rank.state, rank.detail) for rank in shown[0].ranks}
+    assert states[1][0] == ANSWERED and states[2] == (DIED, "its process 102 has ended")
+    assert states[3][0] == FAILED and "the launcher ended it (SIGTERM)" in states[3][1]
+    assert states[0][0] == NEVER_ANSWERED and "before the launcher ended" in states[0][1]
+
+
 def test_document_of_ranks_is_one_of_the_schema() -> None:
     import importlib
     import json
@@ -317,60 +333,6 @@ def test_others_end_when_the_store_is_gone() -> None:
     store.lost = True
     with pytest.raises(StoreLost, match="gone"):
         other.await_verdict()
-
-
-def test_facts_survive_the_journey_and_equal_facts_are_equal_bytes() -> None:
-    packed = gather.pack(facts())
-    assert packed == gather.pack(facts())
-    there = gather.unpack(packed, "rank 1 (node1)")
-    assert there.facts == facts().facts and there.speaks_of == facts().speaks_of
-    assert there.report.name == "rank 1 (node1)" and there.report.kind == "rank"
-
-
-@pytest.mark.parametrize("packed", [b"", b"x", b"\x78\x9c", gather.zlib.compress(b"[1]" * 9)])
-def test_facts_that_cannot_be_read_are_told(packed: bytes) -> None:
-    with pytest.raises(UnreadableReport, match="rank 1"):
-        gather.unpack(packed, "rank 1")
-
-
-def test_facts_that_unpack_to_gigabytes_are_refused() -> None:
-    bomb = gather.zlib.compress(b" " * (gather.MAX_UNPACKED + 1))
-    with pytest.raises(UnreadableReport, match="more than 64 MiB"):
-        gather.unpack(bomb, "rank 1")
-
-
-BASE = {"MASTER_ADDR": "node0", "MASTER_PORT": "29500"}
-
-
-@pytest.mark.parametrize(
-    "names", [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("PMI_RANK", "PMI_SIZE")]
-)
-def test_the_launcher_is_understood(names: tuple[str, str]) -> None:
-    found = launch_of({names[0]: "3", names[1]: "8", **BASE})
-    assert (found.rank, found.world_size, found.host, found.port) == (3, 8, "node0", 29500)
-    assert not found.launcher_keeps
-
-
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {}, {"RANK": "0"}, {"RANK": "0", "WORLD_SIZE": "2"},
-        {"RANK": "2", "WORLD_SIZE": "2", **BASE}, {"RANK": "-1", "WORLD_SIZE": "2", **BASE},
-        {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "99999"},
-        {"RANK": "x" * 9999, "WORLD_SIZE": "2", **BASE},
-    ],
-)  # fmt: skip
-def test_a_launch_that_makes_no_sense_is_one_sentence(environ: dict[str, str]) -> None:
-    with pytest.raises(UsageError):
-        launch_of(environ)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([], []), ([3], ["3"]), ([0, 1, 2, 5], ["0-2", "5"]), ([9, 8, 8, 1], ["1", "8-9"])],
-)
-def test_ranks_are_told_in_runs(numbers: list[int], text: list[str]) -> None:
-    assert intervals(numbers) == text
 
 
 def test_a_process_that_ended_is_known_to_be_gone_before_it_is_collected() -> None:

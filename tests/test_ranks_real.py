@@ -177,7 +177,7 @@ def test_torchrun_starts_them(size: int) -> None:
 
 def test_under_torchrun_a_rank_that_dies_is_named(tmp_path: Path) -> None:
     """torchrun ends all others as soon as one has died; rank 0 says which before it goes."""
-    script = acting(tmp_path, "time.sleep(6); os._exit(9)")
+    script = acting(tmp_path, "time.sleep(20); os._exit(9)")
     done = torchrun(4, str(script), ODD="2")
     assert done.returncode != 0
     assert "error[FA861]: rank 2" in done.stdout or "error[FA860]: rank 2" in done.stdout

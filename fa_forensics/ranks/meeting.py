@@ -130,8 +130,7 @@ class Meeting:
     def gather(self, answered: dict[int, str], states: dict[int, RankState]) -> None:
         """Wait until every rank has handed in its facts, has died, or the time is over.
 
-        Fills ``answered`` (rank to the digest of its facts) and ``states``; both hold what
-        is known so far when a signal ends the wait.
+        Fills ``answered`` (rank to the digest of its facts) and ``states``.
         """
         waiting = list(range(self.launch.world_size))
         while True:
@@ -142,6 +141,12 @@ class Meeting:
             self.sleep(POLL)
         for rank in waiting:
             states[rank] = self.state_of_absent(rank)
+
+    def look_around(self, answered: dict[int, str], states: dict[int, RankState], why: str) -> None:
+        """What is known at this moment, without waiting; ``why`` the wait is over."""
+        for rank in range(self.launch.world_size):
+            if not self._look(rank, answered, states):
+                states[rank] = self.state_of_absent(rank, why)
 
     def _look(self, rank: int, answered: dict[int, str], states: dict[int, RankState]) -> bool:
         """Whether it is settled what became of a rank."""

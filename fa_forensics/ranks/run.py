@@ -24,8 +24,8 @@ from fa_forensics.ranks.store import Launch, StoreLost, connect
 from fa_forensics.report_compare import FAILED, RanksReport, RankState
 
 
-class Ended(Exception):
-    """The launcher has told this process to end."""
+class Ended(BaseException):
+    """The launcher has told this process to end. No handler of errors is meant to keep it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -60,10 +60,11 @@ def run_rank(
         if launch.rank:
             return meeting.await_verdict()
         return _preside(meeting, fail_on_difference, show)
-    except Ended:
+    except Ended as ended:
         # torchrun ends all ranks as soon as one has left with a code that is not 0.
         verdict = meeting.verdict()
         if verdict is None:
+            _leave(meeting, show, str(ended))
             raise
         return verdict
     finally:
@@ -81,8 +82,6 @@ def _hand_in(
     """Hand in the facts, or the reason why there are none."""
     try:
         packed = pack(gather(environ))
-    except Ended:
-        raise
     except ForensicsError as error:
         meeting.give_up(error.message)
     except Exception as error:  # told by name on rank 0, whatever it is
@@ -100,14 +99,7 @@ def _preside(
     """Rank 0: gather, compare, tell once, let all end with the same code."""
     answered: dict[int, str] = {}
     states: dict[int, RankState] = {}
-    try:
-        meeting.gather(answered, states)
-    except Ended:
-        for rank in range(meeting.launch.world_size):
-            if rank not in states:
-                states[rank] = meeting.state_of_absent(rank, "before the launcher ended the job")
-        show(_report(meeting, answered, states))
-        raise
+    meeting.gather(answered, states)
     report = _report(meeting, answered, states)
     show(report)
     code = _exit_code(report, fail_on_difference)
@@ -115,6 +107,20 @@ def _preside(
     if not meeting.launch.launcher_keeps:
         meeting.await_farewells(list(answered))
     return code
+
+
+def _leave(meeting: Meeting, show: Callable[[RanksReport], None], signal_name: str) -> None:
+    """The launcher ends the job: rank 0 tells what is known, the others why they go.
+
+    A rank that was ended is so told apart from the one that died, for which all are ended.
+    """
+    if meeting.launch.rank:
+        meeting.give_up(f"the launcher ended it ({signal_name}), with nothing handed in")
+        return
+    answered: dict[int, str] = {}
+    states: dict[int, RankState] = {}
+    meeting.look_around(answered, states, "before the launcher ended the job")
+    show(_report(meeting, answered, states))
 
 
 def _report(
