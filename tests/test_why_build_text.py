@@ -86,13 +86,35 @@ def test_a_compiler_that_was_killed_is_memory() -> None:
     assert answer.code == "FA885" and "MAX_JOBS" in answer.help[0]
 
 
+WHEEL = (
+    "ERROR: flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE-cp310-cp310-{} is not a supported wheel on "
+    "this platform."
+)
+
+
 def test_a_wheel_that_pip_refuses_is_read_by_its_name() -> None:
-    answer = first(
-        "ERROR: flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE-cp310-cp310-linux_x86_64.whl is not a "
-        "supported wheel on this platform."
-    )
+    answer = first(WHEEL.format("linux_x86_64.whl"))
     assert (answer.kind, answer.code, answer.owner) == ("python-abi", "FA887", "flash-attn")
+    assert answer.confidence == "medium"
     assert "Python 3.10 on linux_x86_64" in answer.cause and "Renaming" in answer.cause
+
+
+@pytest.mark.parametrize(
+    ("platform", "told", "kind", "words"),
+    [
+        ("linux_x86_64.whl", "Python version: 3.11.4", "python-abi", "here is Python 3.11"),
+        ("linux_aarch64.whl", "Python version: 3.10.4", "wrong-machine", "it is for aarch64"),
+        ("win_amd64.whl", "Python version: 3.10.4", "wrong-machine", "it is for Windows"),
+        ("manylinux_2_35_x86_64.whl", "Python version: 3.10.4\nLibc version: glibc-2.31",
+         "glibc", "it asks for glibc 2.35"),
+    ],
+)  # fmt: skip
+def test_a_refused_wheel_is_held_against_the_python_that_is_told(
+    platform: str, told: str, kind: str, words: str
+) -> None:
+    answer = first(WHEEL.format(platform), told)
+    assert (answer.kind, answer.confidence) == (kind, "high")
+    assert words in answer.cause
 
 
 @pytest.mark.parametrize(

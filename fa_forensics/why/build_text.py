@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report import Answer
 from fa_forensics.why.clues import jobs_of, package_in
 from fa_forensics.why.seen import Answerer, Seen
@@ -15,6 +16,9 @@ from fa_forensics.why.seen import Answerer, Seen
 ENVIRONMENT = "wrong-torch"
 COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"
 
+_TAGS = re.compile(
+    r"-(?P<python>(?:cp|py|pp)[\w.]{1,40})-(?P<abi>\w{1,40})-(?P<platform>[\w.]{1,120})\.whl"
+)
 _NOT_FOUND = re.compile(r"cannot find -l:?(?P<library>[\w.+-]+)")
 _HEADER = re.compile(r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh)):? ?: No such file")
 
@@ -240,22 +244,54 @@ def wheel_not_supported(seen: Seen) -> Answer:
     """``... is not a supported wheel on this platform``: pip refuses the file by its name."""
     file = seen.mention.file or seen.mention.library or ""
     name = file.rpartition("/")[2] or "The wheel"
-    tags = re.search(
-        r"-(?P<python>(?:cp|py|pp)[\w.]+)-(?P<abi>[\w]+)-(?P<platform>[\w.]+)\.whl", name
-    )
+    kind, why = "python-abi", None
+    tags = _TAGS.search(name)
+    host = _host(seen)
+    if tags is not None and host is not None:
+        why = misfit(
+            host, *(tuple(tags[part].split(".")) for part in ("python", "abi", "platform"))
+        )
+        kind = _kind_of_misfit(why or "")
     cause = f"pip refuses {name} by the tags in its name"
-    if tags is not None:
-        python = seen.python_version
+    if why is not None:
+        cause += f": {why}"
+    elif tags is not None:
         cause += f": it is for {_python_words(tags['python'])} on {tags['platform']}"
-        if python:
-            cause += f", and this is Python {'.'.join(python.split('.')[:2])}"
     cause += ". Renaming it changes the name, not the code inside."
     return seen.answer(
-        "python-abi", NO_FILE, cause, owner=package_in(seen), direction="none", confidence="high",
-        help=(f"{seen.pip} debug --verbose",
-              f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'"),
+        kind, NO_FILE, cause, owner=package_in(seen), direction="none",
+        confidence="high" if why is not None else "medium",
+        help=(
+            f"{seen.pip} debug --verbose",
+            f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'",
+        ),
         notes=("The first command lists the tags that this pip accepts, the best first.",),
     )  # fmt: skip
+
+
+def _host(seen: Seen) -> TagHost | None:
+    """The Python and the machine that refused the wheel, as far as they are told."""
+    environment = None if seen.elsewhere else seen.place.environment
+    if environment is not None:
+        return TagHost(
+            environment.version_short, environment.abiflags, environment.implementation,
+            environment.machine, environment.libc, None,
+        )  # fmt: skip
+    found = re.match(r"(\d{1,2}\.\d{1,3})", seen.python_version or "")
+    if found is None:
+        return None
+    libc = re.match(r"(\d{1,2})\.(\d{1,3})", seen.versions.get("glibc", ""))
+    return TagHost(
+        found[1], "", "cpython", seen.place.machine, "glibc",
+        (int(libc[1]), int(libc[2])) if libc else None,
+    )  # fmt: skip
+
+
+def _kind_of_misfit(why: str) -> str:
+    if "asks for" in why:
+        return "glibc"
+    other = "this Python is for" in why or "here is Linux" in why or "runs on" in why
+    return "wrong-machine" if other else "python-abi"
 
 
 def _python_words(tag: str) -> str:
