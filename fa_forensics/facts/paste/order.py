@@ -153,6 +153,8 @@ def _key(mention: Mention) -> tuple[str, ...]:
     own = ("module", "name", "parameter", "function", "sm", "sort", "said", "operator", "flag",
            "header", "code", "reason", "type", "built_torch")  # fmt: skip
     use = own if not (mention.symbol or mention.library) else ("sort",)
+    if mention.what == "stop-iteration-so":
+        use = ("function",)
     return (
         mention.what,
         mention.symbol or "",

@@ -28,6 +28,10 @@ _REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
 MAX_WHOLE = 4_096
 _WRAP_WIDTHS = frozenset({72, 76, 78, 79, 80, 100, 119, 120, 132, 140, 160, 200})
 _CONTINUATION = re.compile(r"[A-Za-z0-9_.$]+(?=[\s,)'\"`]|$)")
+#: Words of another script that touch a path: no space parts them from it.
+_FOREIGN = re.compile(r"[^/]*[^\x00-\x7f]:?")
+#: A word as people write it; also the codes of some parameters.
+_WORD = re.compile(r"[A-Za-z][a-z]+")
 _FILE_STOP = re.compile(r"[\s'\"`()<>|;,=\[\]{}*!]")
 _ENDING = ".,;:!?)'\"`]*"
 
@@ -116,9 +120,10 @@ def _rejoined(line: Line, text: str) -> str:
     that of terminals, or that of the line above too.
     """
     width = len(line.raw)
-    broken = width in _WRAP_WIDTHS or any(len(above.raw) == width for above in line.above(1))
+    usual = width in _WRAP_WIDTHS
+    broken = any(len(above.raw) == width for above in line.above(1))
     joined, best = text, text if is_whole(text) else ""
-    if best and not broken:
+    if best and not (broken or usual):
         return text
     for below in line.below(40):
         body = below.body
@@ -128,6 +133,8 @@ def _rejoined(line: Line, text: str) -> str:
         rest = body[match.end() :].lstrip(",)'\"`. ")
         if rest and not body.startswith((",", ")", "'", '"', "`"), match.end()):
             break  # a word and more words: a sentence
+        if best and not broken and _WORD.fullmatch(match[0]):
+            break  # rather a word than parameters
         joined += match[0].rstrip(".")
         if is_whole(joined):
             best = joined
@@ -219,9 +226,9 @@ def path_before(body: str, place: int) -> str | None:
         stops = list(_FILE_STOP.finditer(segment))
         if stops:
             segment = segment[stops[-1].end() :]
-    slash = segment.find("/")
-    if slash > 0 and not segment[:slash].isascii():
-        segment = segment[slash:]
+    foreign = _FOREIGN.match(segment)
+    if foreign is not None:
+        segment = segment[foreign.end() :]
     if ":/" in segment and not re.match(r"[A-Za-z]:/", segment):
         segment = segment[segment.rfind(":/") + 1 :]
     return segment if is_file_name(segment) else None
