@@ -45,12 +45,14 @@ def package_state(
     mine = [i.distribution for i in installed if i.name == item.name and i.site == item.site]
     found = (cuda_extensions(d, environment.site_dirs) for d in mine if d is not None)
     extensions = tuple(sorted({path for paths in found for path in paths}))
-    names = _import_names(item, extensions)
+    tops = frozenset(n for i in installed if (i.name, i.site) == (item.name, item.site)
+                     for n in i.top_names)  # fmt: skip
+    names = _import_names(item, tops, extensions)
     suffixes = extension_suffixes(environment)
     copies = tuple(
         copies_of(name, environment.site_dirs, environment.site_origins, suffixes) for name in names
     )
-    tops = [name for name in names if os.path.isdir(os.path.join(item.site, name))]
+    folders = [name for name in names if os.path.isdir(os.path.join(item.site, name))]
     row = row_of(item.name)
     hip = environment.torch is not None and environment.torch.hip is not None
     return PackageState(
@@ -59,7 +61,7 @@ def package_state(
         copies=copies,
         extensions=extensions,
         check=(check := _check(item, hashes)),
-        leftovers=extra_files(tops, item.site, listed) if check is not None else (),
+        leftovers=extra_files(folders, item.site, listed) if check is not None else (),
         expects_extension=bool(row and row["modules"]) and not hip and not distribution.editable,
         tags_misfit=_misfit(distribution, environment),
         conda=next((package for package in conda if package.project == item.name), None),
@@ -116,11 +118,10 @@ def imported_extensions(state: PackageState) -> list[str]:
     return sorted(set(reached))
 
 
-def _import_names(item: Installed, extensions: Sequence[str]) -> list[str]:
+def _import_names(item: Installed, tops: frozenset[str], extensions: Sequence[str]) -> list[str]:
     """The names to look for on sys.path: the package's own and its extension modules'."""
     own = item.name.replace("-", "_")
     row = row_of(item.name)
-    tops = item.top_names
     names = {own, *([str(row["import"]).partition(".")[0]] if row else [])} & tops
     for path in extensions:
         relative = os.path.relpath(path, item.site)

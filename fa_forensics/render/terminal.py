@@ -15,6 +15,7 @@ from dataclasses import replace
 from fa_forensics.render.answers import answer_lines
 from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
 from fa_forensics.render.gpu import gpu_tables
+from fa_forensics.render.lang import Say, padded, plain
 from fa_forensics.render.releases import (
     minors_table,
     reason_lines,
@@ -58,6 +59,10 @@ _SEVERITY_STYLE = {"error": "red", "warning": "yellow", "note": "cyan"}
 _LABEL_WIDTH = 11
 _BAR = "   |  "
 _LABELS = ("needs", "has", "tried", "found")
+#: How a sentence begins whose subject is the file of the evidence.
+_OF_FILES = (
+    "is ", "was ", "does ", "cannot ", "says ", "assigns ", "points to ", "goes before ", "lists ",
+)  # fmt: skip
 
 
 def inspect_text(
@@ -85,7 +90,7 @@ def inspect_text(
     return "\n".join(lines) + "\n"
 
 
-def why_text(report: WhyReport, color: bool, width: int) -> str:
+def why_text(report: WhyReport, color: bool, width: int, say: Say = plain) -> str:
     """The answers of ``why``, ending in one newline; ``width`` is in columns."""
     paint = painter(color)
     width = max(width, MIN_WIDTH)
@@ -99,11 +104,11 @@ def why_text(report: WhyReport, color: bool, width: int) -> str:
         )
     if report.note is not None:
         place = report.note
-    lines = flow(pieces(place), width, "", "  ")
+    lines = flow(pieces(say(place)), width, "", "  ")
     lines = [paint(line, "dim") for line in lines]
     for answer in report.answers:
         lines.append("")
-        lines += answer_lines(answer, where, paint, width)
+        lines += answer_lines(answer, where, paint, width, say)
     return "\n".join(lines) + "\n"
 
 
@@ -283,7 +288,12 @@ def _evidence_rows(
         name, remark = _name_and_remark(text)
         if room is not None and len(name) > room - 15:
             text = without_arguments(name) + remark
-    first = pieces(escape(text)) + _where(entry, target)
+    where = _where(entry, target)
+    if text.startswith(_OF_FILES) and where and where[0].startswith("in "):
+        # "flash_attn/bert.py is not there" reads better than "is not there in ...".
+        where[0] = where[0].removeprefix("in ")
+        return [[*where, *pieces(escape(text))]]
+    first = pieces(escape(text)) + where
     return [first, below] if below else [first]
 
 

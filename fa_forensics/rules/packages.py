@@ -66,10 +66,10 @@ def is_edited(state: PackageState) -> Finding | None:
     if check is None or not (check.resized or check.altered or check.unreadable):
         return None
     evidence = [
-        Evidence(f"has {found:,} bytes, RECORD says {wanted:,}", file=path)
+        Evidence(f"is {found:,} bytes long, RECORD says {wanted:,}", file=path)
         for path, wanted, found in check.resized
     ]
-    evidence += [Evidence("has another content than RECORD says", file=p) for p in check.altered]
+    evidence += [Evidence("is not what its hash in RECORD says", file=p) for p in check.altered]
     evidence += [Evidence(f"cannot be read: {why}", file=path) for path, why in check.unreadable]
     notes = []
     changed = [path for path, _, _ in check.resized] + list(check.altered)
@@ -169,8 +169,10 @@ def is_of_another_version(state: PackageState) -> Finding | None:
     winner = state.winner
     if winner is None or not winner.version or not state.version:
         return None
-    if same_public(winner.version, state.version) or len(_regular(_first(state))) > 1:
-        return None  # of several copies, FA805 says which one counts
+    if same_public(winner.version, state.version):
+        return None
+    if len(_regular(_first(state))) > 1 or len(state.installed) > 1:
+        return None  # of several copies FA805 says which one counts, of several metadata FA806
     return Finding(
         "FA807",
         "warning",
@@ -365,7 +367,7 @@ def _reinstall(state: PackageState) -> str:
     winner = state.winner.version if state.winner is not None else None
     versions = [item.version for item in state.installed if item.version]
     same = [v for v in versions if winner is not None and same_public(v, winner)]
-    version = (same or versions or [""])[0].partition("+")[0]
+    version = (same or versions[-1:] or [""])[0].partition("+")[0]
     wanted = shlex.quote(f"{state.name}=={version}" if version else state.name)
     row = row_of(state.name)
     # Where pip has to build it, the build must see the torch that is here.
