@@ -7,7 +7,7 @@ import re
 from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
-from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
+from fa_forensics.facts.paste.recogniser import Build, Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
 
 
@@ -123,13 +123,20 @@ def _of_packages() -> tuple[Recogniser, ...]:
             r"No operator found for `?(?P<operator>memory_efficient_attention\w{0,40})|"
             r"xFormers wasn't build with CUDA support",
         ),
+        plain(
+            "stop-iteration-so",
+            ("shared object file for transformer engine",),
+            r"Could not find shared object file for Transformer Engine(?: (?P<lib>\w{1,20}) lib)?",
+        ),
         by_pattern(("build variant",), r"Cannot find a build variant", _variant),
         plain(
             "cuda-setup-failed",
-            ("cuda setup failed", "compiled without gpu support", "cuda binary not found"),
+            ("cuda setup failed", "compiled without gpu support", "cuda binary not found",
+             "find the bitsandbytes cuda binary"),
             r"CUDA Setup failed despite (?:GPU|CUDA) being available"
             r"|installed version of bitsandbytes was compiled without GPU support"
-            r"|Configured (?:CUDA|ROCm) binary not found at (?P<file>\S{1,400})",
+            r"|Configured (?:CUDA|ROCm) binary not found at (?P<file>\S{1,400})"
+            r"|Could not find the bitsandbytes CUDA binary",
             package="bitsandbytes",
         ),
     )  # fmt: skip
@@ -145,8 +152,8 @@ def _of_wrappers() -> tuple[Recogniser, ...]:
         ),
         by_pattern(
             ("failed to import from", "could not import module", "failed to import module"),
-            r"(?:Failed to import (?:from|module)|Could not import module)\s+['\"`]?"
-            r"(?P<module>[\w.]{1,200})",
+            r"(?:Failed to import (?:from|module)|(?<!PyCapsule_Import )Could not import module)"
+            r"\s+['\"`]?(?P<module>[\w.]{1,200})",
             _wrapper,
         ),
     )
@@ -189,7 +196,7 @@ def _of_crashes() -> tuple[Recogniser, ...]:
     )  # fmt: skip
 
 
-def _crash(what: str):  # type: ignore[no-untyped-def]
+def _crash(what: str) -> Build:
     def build(line: Line, match: re.Match[str]) -> Mention:
         texts = [
             line.body,

@@ -8,6 +8,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
+from fa_forensics.facts.paste.versions_table import VERSION
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -195,6 +196,12 @@ def _of_compilers() -> tuple[Recogniser, ...]:
             r"(?:Killed signal terminated program (?P<program>\w{1,30})|internal compiler error: "
             r"Killed)",
         ),
+        plain(
+            "out-of-memory-build",
+            ("killed  ",),
+            r"\bKilled\s{2,40}[^\n]{0,200}?\b(?P<program>nvcc|cc1plus|cicc|ptxas|cudafe\+\+|g\+\+"
+            r"|c\+\+)",
+        ),
         by_pattern(
             ("died due to signal",),
             r"died due to signal (?P<signal>9|11)\b",
@@ -249,6 +256,12 @@ def _of_pip() -> tuple[Recogniser, ...]:
             ("is not a supported wheel",),
             r"is not a supported wheel on this platform",
             _unsupported_wheel,
+        ),
+        plain(
+            "torch-pin-broken",
+            ("but you have torch ",),
+            r"requires torch(?P<wants>[<>=!~][^,;\n]{1,60})(?:; [^,\n]{1,80})?, but you have torch "
+            rf"(?P<has>{VERSION})",
         ),
         plain(
             "no-matching-distribution",

@@ -23,7 +23,7 @@ _BUILDING = frozenset(
 _VAGUE = frozenset(
     ("no-module", "missing-attribute", "xformers-banner", "import-wrapper", "segfault", "abort",
      "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator", "no-device",
-     "operator-missing", "numpy-abi", "torch-without-cuda", "hip-error",
+     "operator-missing", "torch-pin-broken", "numpy-abi", "torch-without-cuda", "hip-error",
      "no-matching-distribution")
 )  # fmt: skip
 #: What a tool printed about a file: it backs a failure up, or stands alone.

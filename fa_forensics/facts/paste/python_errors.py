@@ -7,7 +7,7 @@ import re
 from fa_forensics.facts.paste.around import frame, importing
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
-from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
 
 _NAME = r"[A-Za-z_]\w{0,99}"
 
@@ -160,7 +160,7 @@ def _of_names() -> tuple[Recogniser, ...]:
     )
 
 
-def _named(what: str, **fixed: str):  # type: ignore[no-untyped-def]
+def _named(what: str, **fixed: str) -> Build:
     def build(line: Line, match: re.Match[str]) -> Mention:
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}
         if "partly" in groups or "circular import" in line.lower:
@@ -240,7 +240,7 @@ def function_before(line: Line, place: int) -> str:
     return "" if word.lower().endswith("error") else word
 
 
-def _arguments(sort: str):  # type: ignore[no-untyped-def]
+def _arguments(sort: str) -> Build:
     def build(line: Line, match: re.Match[str]) -> Mention:
         path, function, code = frame(line)
         groups = {key: text for key, text in match.groupdict().items() if text}

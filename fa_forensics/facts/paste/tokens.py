@@ -55,7 +55,7 @@ def symbol_at(line: Line, place: int) -> Symbol | None:
     start = _skip(body, place)
     if start >= len(body):
         return _on_next_line(line)
-    mangled = _MANGLED.match(body, start)
+    mangled = _MANGLED.match(body, start + (body[start] in "([<"))
     if mangled is not None:
         return _mangled(line, mangled)
     name = _C_NAME.match(body, start)

@@ -122,12 +122,12 @@ def nm_lines(source: Source) -> Iterator[Mention]:
     Found by their form, since nothing in them is a word of their own.
     """
     count = 0
-    for sign in (" U ", " T ", " W ", " V ", " D ", " B ", " t ", " w ", " u ", "\tU "):
-        at = source.text.find(sign)
+    for sign in ("\nU ", " U ", " T ", " W ", " V ", " D ", " B ", " t ", " w ", " u ", "\tU "):
+        at = 0 if sign[0] == "\n" and source.text.startswith(sign[1:]) else source.text.find(sign)
         tries = 0
         while at >= 0 and count < MOST_LINES and tries < 3 * MOST_LINES:
             tries += 1
-            line = source.line_at(at)
+            line = source.line_at(at + (source.text[at] == "\n"))
             mention = _nm_line(line)
             if mention is not None:
                 count += 1
@@ -172,6 +172,10 @@ def bare_symbols(source: Source) -> Iterator[Mention]:
 
     For texts in which no failure was found.
     """
+    listed = list(_names_alone(source)) if len(source.text) <= 20_000 else []
+    if listed:
+        yield from listed
+        return
     seen: set[str] = set()
     at, tries = source.text.find("_Z"), 0
     while at >= 0 and len(seen) < MOST_BARE and tries < 3 * MOST_LINES:
@@ -189,9 +193,6 @@ def bare_symbols(source: Source) -> Iterator[Mention]:
                     detail={"cut": "yes" if symbol.cut else ""},
                 )
         at = source.text.find("_Z", max(at + 2, line.start + len(line.raw)))
-    if seen or len(source.text) > 20_000:
-        return
-    yield from _names_alone(source)
 
 
 def _names_alone(source: Source) -> Iterator[Mention]:

@@ -100,6 +100,7 @@ _REPORTS: tuple[Row, ...] = (
         LISTED,
     ),
     ("_cuda", r"^pytorch\s.{1,60}py3\.\d{1,2}_cuda(\d{1,2}\.\d)", "torch_cuda", LISTED),
+    ("but you have torch", rf"but you have torch ({VERSION})", "torch", LISTED),
     ("nvcc version", rf"nvcc version{_SEP}({_SHORT})", "cuda", REPORT),
     (
         "nvidia driver version",

@@ -1,0 +1,203 @@
+"""What the dynamic loaders say of a symbol, and what people make of it."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import importing, path_of_line_above
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
+from fa_forensics.facts.paste.tokens import path_after, path_before, symbol_at
+
+_PROSE_BEFORE = re.compile(
+    r"(?:\bno|\bnot an?|\bwithout(?: an?)?|\bany|\bhas many)\s+$", re.IGNORECASE
+)
+_PROSE_WORDS = frozenset(
+    ("error", "errors", "in", "when", "while", "problem", "issue", "at", "on", "for", "and", "is",
+     "after", "with", "from", "hidden", "caused", "about", "or", "during", "that", "the", "name",
+     "names", "of", "to", "not", "was", "lookup", "related", "by", "again", "due", "if", "message",
+     "messages", "because", "but", "like", "as", "this", "these", "it", "can", "found")
+)  # fmt: skip
+
+
+_FILE_IN_BRACKETS = re.compile(r"[\s`'\"]{0,9}\(([^\s()]{1,500})\)")
+
+
+#: ``SetDeviceEi undefined symbol``: a name that is no English word.
+_NAME_BEFORE = re.compile(
+    r"(?<![\w/.-])(_{1,3}Z[A-Za-z0-9_.$]{2,200}|[A-Za-z]+[A-Z0-9_][A-Za-z0-9_]{2,100})[`'\"]?"
+    r"(?:\s+is an?)?\s+$"
+)
+
+
+def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
+    body = line.body
+    exact = match[0][-1] == ":"
+    if not exact and _PROSE_BEFORE.search(body[max(0, match.start() - 20) : match.start()]):
+        return None
+    if line.lower.startswith(("ld.lld", "lld", "mold", "wasm-ld"), 0):
+        return None  # a linker's, see there
+    file = path_before(body, match.start())
+    symbol = symbol_at(line, match.end())
+    if symbol is not None and not exact and symbol.name.lower() in _PROSE_WORDS:
+        symbol = None
+    if symbol is None and not exact:
+        before = _NAME_BEFORE.search(body[max(0, match.start() - 300) : match.start()])
+        if before and file is None:
+            detail = {"cut": "yes"} if not before[1].startswith("_Z") else {}
+            named = line.mention("undefined-symbol", 0, symbol=before[1], detail=detail)
+            return Claim(match.start() - len(before[0]), match.end(), named)
+    if symbol is None and not exact and file is None:
+        return Claim(
+            match.start(),
+            match.end(),
+            line.mention("undefined-symbol", match.start(), detail={"prose": "yes"}),
+        )
+    detail = {}
+    end = match.end() if symbol is None else symbol.end
+    what = "undefined-symbol"
+    if symbol is not None:
+        if symbol.cut:
+            detail["cut"] = "yes"
+        behind = _FILE_IN_BRACKETS.match(body, end)
+        if behind and file is None and ("/" in behind[1] or ".so" in behind[1]):
+            what, file, end = "ldd-line", behind[1], behind.end()
+            detail["sort"] = "undefined"
+    if "lookup error" in body[: match.start()].lower():
+        detail["lookup"] = "lazy"
+    if what == "undefined-symbol" and body.lower().rfind("attributeerror", 0, match.start()) >= 0:
+        what = "ctypes-attribute"
+    if file is None:
+        file = path_of_line_above(line)
+    detail["import"] = importing(line)
+    name = _spelt_out(line, symbol.name, end) if symbol is not None else None
+    version = symbol.version if symbol is not None else None
+    mention = line.mention(
+        what, match.start(), symbol=name, version=version, file=file, detail=detail
+    )
+    return Claim(match.start(), end, mention)
+
+
+_IN_BRACKETS = re.compile(
+    r"[\s`'\"]{0,9}[(\[](?:i\.e\.?,?\s?|mangled:?\s?)?[`'\"]?(_{1,2}Z[A-Za-z0-9_.$]{3,2000})"
+)
+
+
+#: "Undefined symbol", as people translate it; the C library leaves it in English.
+_UNDEFINED_ELSEWHERE = (
+    "\u672a\u5b9a\u4e49\u7b26\u53f7",
+    "\u672a\u5b9a\u4e49\u7684\u7b26\u53f7",
+    "\u627e\u4e0d\u5230\u7b26\u53f7",
+    "\u672a\u5b9a\u7fa9\u7b26\u865f",
+    "\u672a\u5b9a\u7fa9\u30b7\u30f3\u30dc\u30eb",
+    "\uc815\uc758\ub418\uc9c0 \uc54a\uc740 \uc2ec\ubcfc",
+    "\uc815\uc758\ub418\uc9c0 \uc54a\uc740 \uae30\ud638",
+)
+
+
+def _undefined_in_words(line: Line, match: re.Match[str]) -> Claim | None:
+    symbol = symbol_at(line, match.end())
+    if symbol is None:
+        return None
+    mention = line.mention(
+        "undefined-symbol",
+        match.start(),
+        symbol=symbol.name,
+        version=symbol.version,
+        file=path_before(line.body, match.start()),
+        detail={"cut": "yes" if symbol.cut else ""},
+    )
+    return Claim(match.start(), symbol.end, mention)
+
+
+def _spelt_out(line: Line, name: str, end: int) -> str:
+    """The mangled name that stands in brackets behind the readable one, else the name."""
+    behind = _IN_BRACKETS.match(line.body, end)
+    return name if behind is None or "Z" in name[:3] else behind[1]
+
+
+def _link_time(line: Line, match: re.Match[str]) -> Mention:
+    return line.mention(
+        "undefined-symbol",
+        match.start(),
+        symbol=match["symbol"],
+        version=match["version"],
+        library=match["library"],
+        file=path_before(line.body, match.start()),
+        detail={"sort": "link-time reference", "import": importing(line)},
+    )
+
+
+def _macho_symbol(line: Line, match: re.Match[str]) -> Mention:
+    symbol = symbol_at(line, match.end())
+    name = symbol.name if symbol else None
+    if name is not None and name.startswith("_"):
+        name = name[1:]  # Mach-O writes every name of C with one more underscore
+    parts = {"referenced from": "", "expected in": ""}
+    for text in (line.body, *(below.body for below in line.below(4))):
+        for words in parts:
+            at = text.lower().find(words)
+            if at >= 0 and not parts[words]:
+                parts[words] = path_after(text, at + len(words) + 1) or ""
+    return line.mention(
+        "symbol-not-found-macho",
+        match.start(),
+        symbol=name,
+        file=parts["referenced from"],
+        library=parts["expected in"],
+        detail={"pasted": symbol.name if symbol else "", "os": "macOS"},
+    )
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts about symbols."""
+    return (
+        by_pattern(
+            ("not defined in file",),
+            r"symbol\s+[`'\"]?(?P<symbol>[A-Za-z_][\w.$]{0,4000})[`'\"]?,?\s+version\s+"
+            r"[`'\"]?(?P<version>[\w.+-]{1,100})[`'\"]?\s+not defined in file\s+"
+            r"(?P<library>[^\s'\"`]{1,300})(?:\s+with link time reference)?",
+            _link_time,
+        ),
+        by_pattern(("undefined symbol",), r"undefined symbols?(?:\s?:|\b)", _undefined),
+        by_pattern(
+            ("missing symbol", "unresolved symbol"),
+            r"(?:missing|unresolved) symbols?(?:\s?:)?\s{1,4}(?=[`'\""
+            r"(]{0,2}[A-Za-z_]\w{0,60}[\d_:A-Z])",
+            _undefined_in_words,
+        ),
+        by_words(
+            _UNDEFINED_ELSEWHERE,
+            r"\s{0,4}:?\s{0,4}(?=[`'\"(]{0,2}[A-Za-z_])",
+            _undefined_in_words,
+        ),
+        by_pattern(
+            ("symbol ",),
+            r"symbol\s+[`'\"]?(?P<symbol>_{1,3}Z[\w.$]{2,2000}|[A-Za-z]\w{0,60}[A-Z_\d]\w{0,200})"
+            r"[`'\"]?\s+(?:was |is |could )?(?:not (?:be )?found|missing|undefined|unresolved)",
+            lambda line, match: line.mention(
+                "undefined-symbol",
+                match.start(),
+                symbol=match["symbol"],
+                file=path_before(line.body, match.start()),
+            ),
+        ),
+        by_pattern(
+            ("symbol not found",),
+            r"Symbol not found(?: in flat namespace)?\s?:?\s?(?=['\"`(]?_)",
+            _macho_symbol,
+        ),
+        by_pattern(
+            ("error relocating",),
+            r"Error relocating (?P<file>[^\s:]{1,500}): (?P<symbol>[\w.$]{1,4000}): "
+            r"symbol not found",
+            lambda line, match: line.mention(
+                "undefined-symbol",
+                match.start(),
+                symbol=match["symbol"],
+                file=match["file"],
+                detail={"libc": "musl"},
+            ),
+        ),
+    )
