@@ -119,7 +119,32 @@ def majors_differ(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def pin_broken(seen: Seen) -> Answer:
+    """pip's ``X requires torch==A, but you have torch B``: what X was built for is gone."""
+    detail = seen.mention.detail
+    package = detail.get("package") or "PACKAGE"
+    wants, has = detail.get("wants", ""), detail.get("has", "")
+    release = f" {detail['release']}" if detail.get("release") else ""
+    cause = (
+        f"{package}{release} asks for torch{wants}, and torch {has} is installed: pip put it there "
+        f"for another package. A compiled part of {package} that was built for torch{wants} need "
+        "not load with it."
+    )
+    helps = [f"fa-forensics inspect {package}"]
+    if wants.startswith("==") and "," not in wants:
+        helps.insert(0, f'{seen.pip} install "torch{wants}"')
+    return seen.answer(
+        "wrong-torch", "FA606", cause, owner=package, direction="unknown", confidence="medium",
+        help=tuple(helps),
+        notes=(
+            "The other way out is a release of the package for the torch that is installed.",
+            "What the package asks for is in its metadata; what its binary needs, inspect reads.",
+        ),
+    )  # fmt: skip
+
+
 ANSWERERS: dict[str, Answerer] = {
+    "torch-pin-broken": pin_broken,
     "cuda-home-missing": no_toolkit,
     "cuda-too-old-to-build": toolkit_too_old,
     "gcc-unsupported": compiler_unsupported,

@@ -250,6 +250,18 @@ def _unsupported_wheel(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("wheel-not-supported", match.start(), file=file)
 
 
+def _pin_broken(line: Line, match: re.Match[str]) -> Mention:
+    """pip: ``vllm 0.6.3 requires torch==2.4.0, but you have torch 2.5.1 which is incompatible``."""
+    words = line.body[max(0, match.start() - 120) : match.start()].split()
+    detail = {
+        "package": words[-2] if len(words) > 1 else "",
+        "release": words[-1] if len(words) > 1 else "",
+        "wants": match["wants"].strip(),
+        "has": match["has"],
+    }
+    return line.mention("torch-pin-broken", match.start(), detail=detail)
+
+
 def _of_pip() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
@@ -257,11 +269,11 @@ def _of_pip() -> tuple[Recogniser, ...]:
             r"is not a supported wheel on this platform",
             _unsupported_wheel,
         ),
-        plain(
-            "torch-pin-broken",
+        by_pattern(
             ("but you have torch ",),
             r"requires torch(?P<wants>[<>=!~][^,;\n]{1,60})(?:; [^,\n]{1,80})?, but you have torch "
             rf"(?P<has>{VERSION})",
+            _pin_broken,
         ),
         plain(
             "no-matching-distribution",

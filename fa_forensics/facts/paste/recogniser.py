@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -48,10 +48,14 @@ def by_pattern(signs: Iterable[str], pattern: str, build: Build) -> Recogniser:
     Patterns are searched in windows of up to 10,000 characters of anybody's text: they begin
     with a literal, and what they repeat is bounded.
     """
-    compiled = re.compile(pattern, re.IGNORECASE)
+
+    @cache
+    def compiled() -> re.Pattern[str]:
+        """At first use: most texts have the signs of a few of the patterns."""
+        return re.compile(pattern, re.IGNORECASE)
 
     def read(line: Line) -> Iterator[Claim]:
-        for count, match in enumerate(compiled.finditer(line.body)):
+        for count, match in enumerate(compiled().finditer(line.body)):
             if count >= PER_LINE:
                 return
             built = build(line, match)
