@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,8 +13,14 @@ from pathlib import Path
 import pytest
 from support.packages import environment, extension, flash_attn, install, python_of
 from test_env import codes, line, look, packages
+from test_schema import VALIDATOR
 
-from fa_forensics.facts.extension_use import other_build, why_unused
+import fa_forensics
+from fa_forensics.facts.extension_use import BY_CUDA, ON_DEMAND, other_build, why_unused
+from fa_forensics.facts.package import normalized
+from fa_forensics.render.env import env_text
+from fa_forensics.render.json import dumps
+from fa_forensics.render.json_env import env_document
 from fa_forensics.report_env import NOTE, OK
 from fa_forensics.rules.packages import same_public
 
@@ -222,3 +229,35 @@ def test_the_interpreter_is_quoted_in_commands(tmp_path: Path) -> None:
     (packages_dir / "flash_attn/bert.py").unlink()
     finding = line(look(packages_dir), "flash-attn").finding
     assert finding is not None and f"'{python_of(packages_dir)}'" in finding.help[0]
+
+
+def test_the_table_of_uses_names_known_uses_and_where_they_were_read() -> None:
+    path = Path(fa_forensics.__file__).parent / "data" / "extension_use.json"
+    table = json.loads(path.read_text(encoding="utf-8"))
+    assert table["source"] and table["date"]
+    for row in table["packages"]:
+        assert row["use"] in (BY_CUDA, ON_DEMAND) and row["why"] and row["read"]
+        assert row["distribution"] == normalized(row["distribution"])
+
+
+def test_hostile_metadata_ends_neither_the_run_nor_the_report(site: Path) -> None:
+    for at, name in enumerate(("METADATA", "RECORD", "WHEEL", "INSTALLER", "direct_url.json")):
+        info = install(site, f"pipe{at}", "1", {f"pipe{at}.py": b""})
+        (info / name).unlink(missing_ok=True)
+        os.mkfifo(info / name)
+    os.mkfifo(site / "odd-1.dist-info")
+    (site / "loop-1.dist-info").symlink_to("loop-1.dist-info")
+    (site / "flash_attn/self").symlink_to(site / "flash_attn")
+    (site / "new\nline-1.dist-info").mkdir()
+    (site / "deep.pth").write_text(f"{site}/deep\n" + "../" * 4000 + "\n\udcff\n", "utf-8",
+                                   "surrogateescape")  # fmt: skip
+    url = {"url": ["no", "text"], "dir_info": {"editable": True}}
+    install(
+        site, "xformers", "1" * 200, {"xformers/__init__.py": b"__version__ = 1e999\n"}, url=url
+    )
+    install(site, "vllm", "", {"vllm/__init__.py": b"\xff\xfe"}, tags=("a-b", "cp-x-y-z", "-" * 99))
+    report = look(site)
+    assert line(report, "flash-attn").state == OK
+    assert {"FA809"} <= codes(report)
+    VALIDATOR.validate(json.loads(dumps(env_document(report))))
+    assert "\n line" not in env_text(report, False, True, 100)
