@@ -6,7 +6,18 @@ import sys
 
 import click
 
-from fa_forensics.console import COLOR, FORMAT, PYTHON, fail, print_result, wants_color, warn, width
+from fa_forensics.console import (
+    COLOR,
+    FORMAT,
+    LANG,
+    PYTHON,
+    fail,
+    language,
+    print_result,
+    wants_color,
+    warn,
+    width,
+)
 from fa_forensics.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_NOT_ANALYSED,
@@ -32,6 +43,7 @@ from fa_forensics.errors import (
     "versions that it names. [default: guessed from the text, and said]",
 )
 @FORMAT
+@LANG
 @COLOR
 def why(
     texts: tuple[str, ...],
@@ -39,6 +51,7 @@ def why(
     torch: str | None,
     here: bool | None,
     form: str,
+    lang: str | None,
     color: bool | None,
 ) -> None:
     """Explain what you saw: a traceback, a log, a symbol; whose it is, what to do.
@@ -61,9 +74,11 @@ def why(
 
         print_result(dumps(why_document(report)))
     else:
+        from fa_forensics.render.lang import speaker
         from fa_forensics.render.terminal import why_text
 
-        print_result(why_text(report, wants_color(color), width()))
+        say = speaker(language(lang))
+        print_result(why_text(report, wants_color(color), width(), say))
     if all(answer.kind == "unrecognised" for answer in report.answers):
         sys.exit(EXIT_INCONCLUSIVE)
     sys.exit(EXIT_OK if report.problem is None else EXIT_NOT_ANALYSED)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fa_forensics.render.lang import Say, padded, plain
 from fa_forensics.render.releases import release_parts
-from fa_forensics.render.style import Paint, escape, flow, pieces, sentence, short_path
+from fa_forensics.render.style import Paint, escape, flow, pieces, short_path
 from fa_forensics.report import Answer
 
 #: The kinds of the JSON contract in words.
@@ -50,53 +51,55 @@ SHOWN = 6
 _WIDTH = 12
 
 
-def answer_lines(answer: Answer, where: str | None, paint: Paint, width: int) -> list[str]:
+def answer_lines(
+    answer: Answer, where: str | None, paint: Paint, width: int, say: Say = plain
+) -> list[str]:
     """What it is, whose it is, who exports it, what that means here, what to type; then more.
 
     ``where`` is what to call the place that was looked in: "here" is an environment, "there"
-    a torch that was named; None for none.
+    a torch that was named; None for none. ``say`` puts our own words into another language.
     """
     rows = [
-        ("what", _what(answer, where)),
-        ("owner", [escape(answer.owner) if answer.owner else "not known"]),
-        ("exported by", _exported(answer, where)),
-        ("means", pieces(escape(_means(answer)))),
+        ("what", _what(answer, where, say)),
+        ("owner", [escape(answer.owner) if answer.owner else say("not known")]),
+        ("exported by", _exported(answer, where, say)),
+        ("means", pieces(escape(_means(answer, say)))),
     ]
     lines: list[str] = []
     for label, parts in rows:
-        lines += _row(label, parts, paint, width)
-    commands = [escape(command) for command in answer.help] or ["no command is known to help"]
-    for number, command in enumerate(commands):
-        lines += _row("type" if number == 0 else "", [command], paint, width)
+        lines += _row(say(label), parts, paint, width)
+    commands = [escape(command) for command in answer.help]
+    for number, command in enumerate(commands or [say("no command is known to help")]):
+        label, style = (say("type"), "green") if number == 0 else ("", "bold")
+        lines += _row(label, [command], paint, width, style)
     for other in answer.overloads[:SHOWN]:
         parts = [escape(other.demangled), escape(other.symbol)]
         releases = _releases(answer.owner, other.exported_by, other.interval)
-        listed = [f"in {releases[0]}", *releases[1:]] if releases else []
+        listed = [f"{say('in')} {releases[0]}", *releases[1:]] if releases else []
         if other.change:
             listed = [*listed[:-1], listed[-1] + ":"] if listed else []
-            listed += pieces(escape(other.change))
-        lines += _row("see also", list(dict.fromkeys(parts)) + listed, paint, width)
+            listed += pieces(escape(say(other.change)))
+        lines += _row(say("see also"), list(dict.fromkeys(parts)) + listed, paint, width)
     if len(answer.overloads) > SHOWN:
         more = f"{len(answer.overloads) - SHOWN} more of that name: --format json lists them"
-        lines += _row("", pieces(more), paint, width)
+        lines += _row("", pieces(say(more)), paint, width)
     for note in answer.notes:
-        indent = " " * _WIDTH
-        text = sentence(note, width, f"{'note':<{_WIDTH}}", indent)
-        lines += [paint("note", "bold") + text[0][4:], *text[1:]]
+        lines += _row(say("note"), pieces(escape(say(note).strip())), paint, width)
     return lines
 
 
-def _row(label: str, parts: list[str], paint: Paint, width: int) -> list[str]:
-    lines = flow(parts, width, f"{label:<{_WIDTH}}", " " * _WIDTH)
-    lines[0] = paint(label, "green" if label == "type" else "bold") + lines[0][len(label) :]
+def _row(label: str, parts: list[str], paint: Paint, width: int, style: str = "bold") -> list[str]:
+    lines = flow(parts, width, padded(label, _WIDTH), " " * _WIDTH)
+    lines[0] = paint(label, style) + lines[0][len(label) :]
     return lines
 
 
-def _what(answer: Answer, where: str | None) -> list[str]:
+def _what(answer: Answer, where: str | None, say: Say) -> list[str]:
     words = CODE_WORDS.get(answer.code) or KIND_WORDS.get(answer.kind, escape(answer.kind))
     if answer.symbol and answer.provider:
         # The kind says what a missing name of this sort means; this one is not missing.
         words = "provided in this environment" if where == "here" else "exported by this torch"
+    words = say(words)
     if not answer.provider:
         # A code names something wrong, and what has a provider is not.
         words += f" [{escape(answer.code)}]"
@@ -107,22 +110,22 @@ def _what(answer: Answer, where: str | None) -> list[str]:
     return [*out[:-1], out[-1] + ":", *pieces(words)]
 
 
-def _exported(answer: Answer, where: str | None) -> list[str]:
+def _exported(answer: Answer, where: str | None, say: Say) -> list[str]:
     releases = _releases(answer.owner, answer.exported_by, answer.interval)
     if not (releases or answer.symbol or answer.demangled or answer.provider):
-        return pieces("not a question of who exports it")
+        return pieces(say("not a question of who exports it"))
     if not releases and not answer.provider and answer.releases_looked_up:
-        releases = ["no known release" if answer.direction == "none" else "no release on record"]
+        known = "no known release" if answer.direction == "none" else "no release on record"
+        releases = [say(known)]
     place = where or "here"
     if answer.provider:
-        here = f"{place}: {escape(short_path(answer.provider))}"
-    elif where and answer.looked_here:
-        here = f"{place}: nothing"
-    else:
-        here = "here: not looked at"
+        here = f"{say(place)}: {escape(short_path(answer.provider))}"
+        return [*releases[:-1], releases[-1] + ";", here] if releases else [here]
+    looked = where is not None and answer.looked_here
     if releases:
-        return [*releases[:-1], releases[-1] + ";", here]
-    return [here if answer.provider else " ".join(reversed(here.split(": ")))]
+        here = f"{place}: nothing" if looked else "here: not looked at"
+        return [*releases[:-1], releases[-1] + ";", say(here)]
+    return [say(f"nothing {place}" if looked else "not looked at here")]
 
 
 def _releases(owner: str | None, exported_by: tuple[str, ...], interval: str) -> list[str]:
@@ -133,7 +136,8 @@ def _releases(owner: str | None, exported_by: tuple[str, ...], interval: str) ->
     return parts
 
 
-def _means(answer: Answer) -> str:
+def _means(answer: Answer, say: Say) -> str:
+    cause = say(answer.cause)
     if answer.confidence == "high":
-        return answer.cause
-    return f"{answer.cause} ({answer.confidence} confidence)"
+        return cause
+    return f"{cause} {say(f'({answer.confidence} confidence)')}"

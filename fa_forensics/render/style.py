@@ -5,7 +5,9 @@ Text output is ASCII apart from letters that come from the inspected files' own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from fa_forensics.render.lang import breakable, columns
 
 #: Narrower than this no layout holds; a pipe or a tiny window is treated as this wide.
 MIN_WIDTH = 40
@@ -130,14 +132,24 @@ def flow(parts: Iterable[str], width: int, first: str, rest: str, gap: str = " "
     lines: list[str] = []
     line = first
     empty = True
-    for part in parts:
-        if not empty and len(line) + len(gap) + len(part) > width:
+    for part, before in _breakable(parts, gap):
+        if not empty and columns(line) + columns(before + part) > width:
             lines.append(line.rstrip(" "))
             line, empty = rest, True
-        line += part if empty else gap + part
+        line += part if empty else before + part
         empty = False
     lines.append(line.rstrip(" "))
     return lines
+
+
+def _breakable(parts: Iterable[str], gap: str) -> Iterator[tuple[str, str]]:
+    """Each part with what goes before it; one in a wide script may end a line anywhere."""
+    for part in parts:
+        if columns(part) == len(part):
+            yield part, gap
+            continue
+        for number, piece in enumerate(breakable(part)):
+            yield piece, "" if number else gap
 
 
 def sentence(text: str, width: int, first: str, rest: str) -> list[str]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from fa_forensics.render.answers import answer_lines
 from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
 from fa_forensics.render.gpu import gpu_tables
-from fa_forensics.render.lang import Say, padded, plain
+from fa_forensics.render.lang import Say, plain
 from fa_forensics.render.releases import (
     minors_table,
     reason_lines,

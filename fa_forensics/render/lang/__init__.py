@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+#: Puts one of our own sentences, or a word of the layout, into the language that is wanted.
+Say = Callable[[str], str]
 
 ENGLISH, CHINESE = "en", "zh"
 LANGUAGES = (ENGLISH, CHINESE)
@@ -26,16 +29,37 @@ def language(asked: str | None, environ: Mapping[str, str]) -> str:
     return CHINESE if wanted.lower().startswith("zh") else ENGLISH
 
 
+def plain(text: str) -> str:
+    """English: the text as it is."""
+    return text
+
+
+def speaker(lang: str) -> Say:
+    """What says our sentences in a language; the table is read for Chinese alone."""
+    if lang != CHINESE:
+        return plain
+    from fa_forensics.render.lang.translate import chinese_words
+
+    return chinese_words().say
+
+
 def columns(text: str) -> int:
     """How many columns a terminal gives a text: two for a wide character (UAX 11)."""
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def padded(label: str, width: int) -> str:
+    """A label with blanks after it, up to so many columns."""
+    return label + " " * (width - columns(label))
 
 
 def lay_out(text: str, width: int, first: str, rest: str) -> list[str]:
     """Wrap a text that may break between wide characters, and at spaces."""
     lines: list[str] = []
     line = first
-    for piece in _pieces(text):
+    for piece in breakable(text):
         if columns(line) + columns(piece.rstrip()) > width and line.strip() and line != rest:
             lines.append(line.rstrip())
             line = rest
@@ -48,7 +72,8 @@ def lay_out(text: str, width: int, first: str, rest: str) -> list[str]:
 _CLOSING = "，。；：！？、）》”’」"  # noqa: RUF001
 
 
-def _pieces(text: str) -> list[str]:
+def breakable(text: str) -> list[str]:
+    """The parts of a text between which a line may end: at blanks, and at wide characters."""
     out: list[str] = []
     for char in text:
         wide = unicodedata.east_asian_width(char) in "WF"

@@ -1,0 +1,244 @@
+"""Our own English sentences in Chinese, by a table of templates: ``data/zh.json``.
+
+A template is a sentence with numbered gaps: ``{1} exports nothing of that name``. A gap takes
+any text; what stands in it is translated where it is itself in the table, else kept. A gap that
+is written ``{1!}`` takes only what is in the table: such templates say little by themselves. One
+that begins with a blank or a comma is the end of a sentence, after a beginning with a template
+of its own. What has no template stays English: a half understood sentence would say less.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+_TABLE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "data", "zh.json"
+)
+_GAP = re.compile(r"\{(\d!?)\}")
+#: Where a text is divided into sentences: a stop and a blank.
+_STOP = re.compile(r"(?<=\.) (?=\S)")
+#: How many sentences one template can be; how deep gaps are translated within gaps; how long
+#: a text is looked at, in characters.
+_LONGEST, _DEPTH, _MOST = 6, 5, 6000
+#: In how many places the end of a sentence is looked for, and in how many clauses.
+_PLACES, _CLAUSES = 8, 8
+#: Templates are looked up by so many of their first characters, where those are literal.
+_KEY = 6
+#: Words that stand in no name; texts in which they count for nothing.
+_WORDS = re.compile(
+    r"\b(?:[Tt]he|an?|is|are|was|were|has|have|that|which|its?|of|not|no|with|for|from|by|needs"
+    r"|only|than|this|but|did|does)\b(?= )"
+)
+#: A clause of its own inside a gap.
+_CLAUSE = re.compile(r"; |, (?:so|and|but|which) ")
+_QUOTED = re.compile(r'"[^"]*"|`[^`]*`|\S*\([^()]*\)|\S*/\S*')
+#: A list of names, without other words.
+_LIST = re.compile(r"[^\s,]+(?:, [^\s,]+)* (and|or) [^\s,]+")
+#: A wide character (UAX 11): Chinese is set without blanks between two of those.
+_WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\u201c\u201d"
+_BLANK = re.compile(f"(?<=[{_WIDE}]) +(?=[{_WIDE}])|(?<=[\u3000-\u303f\uff00-\uffef]) +")
+_BEFORE = re.compile(" +(?=[\u3001\u3002\uff0c\uff1a\uff1b\uff09])")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The literal parts around the gaps, the gaps' names as they are written, the translation."""
+
+    literals: tuple[str, ...]
+    gaps: tuple[str, ...]
+    chinese: str
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it is the end of a sentence that has another beginning."""
+        return self.literals[0][:1] in (" ", ",", ":", ";", ".")
+
+    def match(self, text: str) -> dict[str, str] | None:
+        """What stands in the gaps, each as short as can be, or None. Linear in the text."""
+        first, last = self.literals[0], self.literals[-1]
+        if not self.gaps:
+            return {} if text == first else None
+        if not (text.startswith(first) and text.endswith(last)):
+            return None
+        found: dict[str, str] = {}
+        at, end = len(first), len(text) - len(last)
+        for name, literal in zip(self.gaps[:-1], self.literals[1:-1], strict=True):
+            stop = text.find(literal, at, end)
+            if stop < 0:
+                return None
+            found[name] = text[at:stop]
+            at = stop + len(literal)
+        if at > end:
+            return None
+        found[self.gaps[-1]] = text[at:end]
+        return found
+
+
+def parse_template(english: str, chinese: str) -> Template:
+    """A row of the table. Raises ``ValueError`` for a gap that only one side has, or has twice."""
+    parts = _GAP.split(english)
+    gaps = tuple(parts[1::2])
+    names = [gap.rstrip("!") for gap in gaps]
+    if len(set(names)) != len(names) or not set(_GAP.findall(chinese)) <= set(names):
+        raise ValueError(f"the gaps of {english!r} and its translation do not agree")
+    if "" in parts[2:-1:2]:
+        raise ValueError(f"nothing divides two gaps of {english!r}")
+    return Template(tuple(parts[0::2]), gaps, chinese)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The table: short words by their English, sentences by the beginning of their template."""
+
+    labels: Mapping[str, str]
+    templates: Mapping[str, Sequence[Template]]
+    ends: Sequence[Template]
+    kept: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, str | None] = field(default_factory=dict)
+
+    def say(self, text: str) -> str:
+        """A label, or a text of one or more sentences; what has no template stays as it is."""
+        if text not in self.kept:
+            said = self._sentences(text, 0) if text and len(text) <= _MOST else text
+            self.kept[text] = said if said == text else _tidy(said)
+        return self.kept[text]
+
+    def _sentences(self, text: str, depth: int) -> str:
+        whole = self._whole(text, depth)
+        if whole is not None:
+            return whole
+        parts = _STOP.split(text)
+        out = ""
+        while parts:
+            for size in range(min(len(parts), _LONGEST), 0, -1):
+                whole = self._whole(" ".join(parts[:size]), depth)
+                if whole is not None:
+                    break
+            else:
+                whole, size = parts[0], 1
+            out += (" " if out and not out.endswith("\u3002") else "") + whole
+            parts = parts[size:]
+        return out
+
+    def _whole(self, text: str, depth: int) -> str | None:
+        """The translation of one sentence or part of one, or None."""
+        if text not in self.parts:
+            self.parts[text] = None  # where it leads back to itself
+            self.parts[text] = self._looked_up(text, depth)
+        return self.parts[text]
+
+    def _looked_up(self, text: str, depth: int) -> str | None:
+        spellings = [text]
+        if text[:1].isupper() and text[1:2].islower():
+            spellings.append(text[0].lower() + text[1:])
+        # A gap that swallows a clause counts only where nothing else fits.
+        for way in (self._strictly, self._joined, self._matched):
+            for spelt in spellings:
+                found = way(spelt, depth)
+                if found is None and spelt.endswith("."):
+                    found = way(spelt[:-1], depth)
+                    found = None if found is None else found.rstrip("\u3002") + "\u3002"
+                if found is not None:
+                    return found
+        return None
+
+    def _strictly(self, text: str, depth: int) -> str | None:
+        return self._matched(text, depth, strict=True)
+
+    def _matched(self, text: str, depth: int, strict: bool = False) -> str | None:
+        if text in self.labels:
+            return self.labels[text]
+        for key in (text[:_KEY], ""):
+            for template in self.templates.get(key, ()):
+                found = template.match(text)
+                if found is None or (strict and any(map(_CLAUSE.search, found.values()))):
+                    continue
+                said = self._filled(template, found, depth)
+                if said is not None:
+                    return said
+        return None
+
+    def _joined(self, text: str, depth: int) -> str | None:
+        """A beginning and an end that have templates, or several clauses that all have."""
+        if depth >= _DEPTH:
+            return None
+        for template in self.ends:
+            at = 0
+            for _ in range(_PLACES):
+                at = text.find(template.literals[0], at + 1)
+                found = template.match(text[at:]) if at > 0 else None
+                end = None if found is None else self._filled(template, found, depth)
+                start = None if end is None else self._whole(text[:at], depth + 1)
+                if end is not None and start is not None:
+                    return start.rstrip("\u3002") + end
+                if at < 0:
+                    break
+        for mark, chinese in (("; ", "\uff1b"), (", ", "\u3001")):
+            clauses = text.split(mark)
+            if 1 < len(clauses) <= _CLAUSES:
+                said = [self._whole(clause, depth + 1) for clause in clauses]
+                known = [clause for clause in said if clause is not None]
+                if len(known) == len(clauses):
+                    return chinese.join(known)
+        return None
+
+    def _filled(self, template: Template, found: Mapping[str, str], depth: int) -> str | None:
+        """The translation with its gaps filled; None where one holds words of no template."""
+        translated = {}
+        for number, (name, text) in enumerate(found.items()):
+            quote = template.literals[number][-1:]
+            quoted = quote in ('"', "`") and quote not in text
+            said = text if quoted else self._gap(text, depth)
+            if not quoted and ((name[-1] == "!" and said == text) or is_prose(said)):
+                return None
+            translated[name.rstrip("!")] = said
+        return _GAP.sub(lambda gap: translated[gap[1]], template.chinese)
+
+    def _gap(self, text: str, depth: int) -> str:
+        if " " not in text or depth >= _DEPTH:
+            return self.labels.get(text, text)
+        names = _LIST.fullmatch(text)
+        if names and self._whole(text, depth + 1) is None:
+            word = "\u548c" if names[1] == "and" else "\u6216"
+            return text.replace(f" {names[1]} ", f" {word} ").replace(", ", "\u3001")
+        said = self._sentences(text, depth + 1)
+        return said if text.endswith(".") else said.rstrip("\u3002")
+
+
+def is_prose(text: str) -> bool:
+    """Whether a text has English words that are no names, quotes or parameters."""
+    return _WORDS.search(_QUOTED.sub("_", text)) is not None
+
+
+def _tidy(text: str) -> str:
+    return _BEFORE.sub("", _BLANK.sub("", text))
+
+
+@lru_cache(maxsize=1)
+def chinese_words() -> Words:
+    """The shipped table."""
+    with open(_TABLE, encoding="utf-8") as file:
+        table = json.load(file)
+    return words_of(table["labels"], table["sentences"])
+
+
+def words_of(labels: Mapping[str, str], sentences: Sequence[Sequence[str]]) -> Words:
+    """A table from its rows; of several templates that fit, the one with more text counts."""
+    rows = [parse_template(english, chinese) for english, chinese in sentences]
+    rows.sort(key=lambda row: -sum(map(len, row.literals)))
+    templates: dict[str, list[Template]] = {}
+    bare = [
+        Template((row.literals[0][1:], *row.literals[1:]), row.gaps, row.chinese.strip())
+        for row in rows
+        if row.literals[0].startswith(" ") and not row.literals[0].startswith(" (")
+    ]
+    for row in rows + bare:
+        first = row.literals[0]
+        key = first[:_KEY] if len(first) >= _KEY or not row.gaps else ""
+        templates.setdefault(key, []).append(row)
+    return Words(labels, templates, [row for row in rows if row.is_end])
