@@ -151,12 +151,6 @@ def _of_names() -> tuple[Recogniser, ...]:
             r"'(?P<backend>\w{1,30})' backend)",
             _operator,
         ),
-        plain(
-            "operator-missing",
-            ("couldn't load custom c++ ops",),
-            r"Couldn't load custom C\+\+ ops",
-            operator="torchvision",
-        ),
     )
 
 
