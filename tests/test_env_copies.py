@@ -19,6 +19,7 @@ import fa_forensics
 from fa_forensics.facts.extension_use import BY_CUDA, ON_DEMAND, other_build, why_unused
 from fa_forensics.facts.package import normalized
 from fa_forensics.render.env import env_text
+from fa_forensics.render.env_markdown import env_markdown
 from fa_forensics.render.json import dumps
 from fa_forensics.render.json_env import env_document
 from fa_forensics.report_env import NOTE, OK
@@ -229,6 +230,18 @@ def test_the_interpreter_is_quoted_in_commands(tmp_path: Path) -> None:
     (packages_dir / "flash_attn/bert.py").unlink()
     finding = line(look(packages_dir), "flash-attn").finding
     assert finding is not None and f"'{python_of(packages_dir)}'" in finding.help[0]
+
+
+def test_markdown_has_a_table_for_each_layer_and_nothing_in_it_is_markup(site: Path) -> None:
+    (site / "flash_attn/bert.py").unlink()
+    install(site, "xformers", "1|<b>\x1b", {"xformers/__init__.py": b""})
+    text = env_markdown(look(site))
+    assert "### Python packages" in text and "### library copies" in text
+    assert "- `flash_attn/bert.py`: is not there" in text
+    assert "\x1b" not in text
+    assert all("<b>" not in row for row in text.splitlines() if "`" not in row)
+    rows = [row for row in text.splitlines() if row.startswith("| wrong")]
+    assert rows and all(row.replace("\\|", "").count("|") == 4 for row in rows)
 
 
 def test_the_table_of_uses_names_known_uses_and_where_they_were_read() -> None:

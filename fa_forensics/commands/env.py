@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from fa_forensics.console import COLOR, FORMAT, PYTHON, fail, print_result, wants_color, width
+from fa_forensics.console import COLOR, PYTHON, fail, print_result, wants_color, width
 from fa_forensics.errors import EXIT_FINDINGS, EXIT_INCONCLUSIVE, EXIT_OK, ForensicsError
 
 if TYPE_CHECKING:
@@ -18,7 +18,14 @@ _LEVELS = {"error": 1, "warning": 2, "note": 3, "never": 0}
 
 @click.command()
 @PYTHON
-@FORMAT
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="Text for people, JSON (schema version 1) for programs, Markdown to paste.",
+)
 @click.option("--hashes", is_flag=True, help="Read every installed file and compare its hash.")
 @click.option(
     "--fail-on",
@@ -75,6 +82,10 @@ def env(
         from fa_forensics.render.json_env import env_document
 
         print_result(dumps(env_document(report)))
+    elif form == "markdown":
+        from fa_forensics.render.env_markdown import env_markdown
+
+        print_result(env_markdown(report, verbose))
     else:
         from fa_forensics.render.env import env_text
 

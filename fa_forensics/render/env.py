@@ -32,7 +32,8 @@ from fa_forensics.report_env import (
     Line,
 )
 
-_TITLES = {
+#: The layers in words.
+TITLES = {
     PACKAGE: "Python packages",
     ARTEFACT: "extension files",
     RUNTIME: "runtime",
@@ -45,6 +46,7 @@ _STATES = {
     COULD_NOT_LOOK: ("could not look", "yellow"),
     NOTE: ("note", "dim"),
 }
+STATE_WORDS = {state: word for state, (word, _) in _STATES.items()}
 #: So wide is the column of subjects at most; a longer one has a line of its own.
 _SUBJECT = 36
 
@@ -58,7 +60,7 @@ def env_text(report: EnvReport, color: bool, verbose: bool, width: int) -> str:
     for layer in LAYERS:
         lines = [line for line in report.lines if line.layer == layer]
         if lines:
-            blocks.append(_layer(layer, lines, _home(report), paint, verbose, width))
+            blocks.append(_layer(layer, lines, home_of(report), paint, verbose, width))
     blocks += _findings(report.lines, paint, verbose, width)
     blocks.append(_summary(report, paint, width))
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -85,7 +87,7 @@ def _findings(lines: Sequence[Line], paint: Paint, verbose: bool, width: int) ->
     return blocks
 
 
-def _home(report: EnvReport) -> str:
+def home_of(report: EnvReport) -> str:
     """The environment's own directory of packages: what lies in it is named from there on."""
     sites = (report.environment or {}).get("site_dirs")
     places = [str(site) for site in sites] if isinstance(sites, list) else []
@@ -95,7 +97,7 @@ def _home(report: EnvReport) -> str:
 def _layer(
     layer: str, lines: Sequence[Line], home: str, paint: Paint, verbose: bool, width: int
 ) -> list[str]:
-    out = [paint(_TITLES[layer], "bold")]
+    out = [paint(TITLES[layer], "bold")]
     subjects = [len(escape(line.subject)) for line in lines]
     column = max([size for size in subjects if size <= _SUBJECT], default=_SUBJECT) + 2
     words = max(len(_STATES[line.state][0]) for line in lines) + 2
@@ -106,9 +108,9 @@ def _layer(
         rest = " " * (2 + words + column)
         if len(subject) > column - 2:
             out.append(_painted(first.rstrip(), word, style, paint))
-            out += sentence(_text(line, home), width, rest, rest)
+            out += sentence(text_of(line, home), width, rest, rest)
         else:
-            rows = sentence(_text(line, home), width, first, rest)
+            rows = sentence(text_of(line, home), width, first, rest)
             rows[0] = _painted(rows[0], word, style, paint)
             out += rows
         for detail in line.details if verbose else ():
@@ -120,7 +122,7 @@ def _painted(line: str, word: str, style: str, paint: Paint) -> str:
     return "  " + paint(word, style) + line[2 + len(word) :]
 
 
-def _text(line: Line, home: str) -> str:
+def text_of(line: Line, home: str) -> str:
     """The sentence with the code of its finding; paths begin at the directory of packages."""
     text = line.text.replace(home + "/", "") if home else line.text
     return text if line.finding is None else f"{text} [{line.finding.code}]"

@@ -12,7 +12,7 @@ from fa_forensics.render.facts import environment_line, fact_rows
 from fa_forensics.render.floors import floor_sentences
 from fa_forensics.render.kernels import kernel_lines
 from fa_forensics.render.several import VERDICTS, told
-from fa_forensics.render.style import escape, file_name
+from fa_forensics.render.style import escape, file_name, short_path
 from fa_forensics.report import Evidence, Finding, Report, TargetReport
 
 #: An underscore within a word is no markup.
@@ -25,7 +25,7 @@ SHOWN = 10
 
 def inspect_markdown(report: Report, verbose: bool = False) -> str:
     """The report, ending in one newline. ``verbose`` adds the facts of each file."""
-    blocks = [[_prose(environment_line(report.environment))]]
+    blocks = [[prose(environment_line(report.environment))]]
     for target in report.targets:
         blocks += _target(target, verbose)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -34,45 +34,50 @@ def inspect_markdown(report: Report, verbose: bool = False) -> str:
 def _target(target: TargetReport, verbose: bool) -> list[list[str]]:
     name = file_name(target.member or target.path)
     word = VERDICTS[target.verdict][1]
-    blocks = [[f"## {code(name)}: {word}"], [_prose(target.headline)]]
+    blocks = [[f"## {code(name)}: {word}"], [prose(target.headline)]]
     if target.torch is not None:
         blocks.append([f"Judged against torch {code(target.torch.version)}."])
-    blocks += [_finding(finding, verbose) for finding in target.findings]
+    blocks += [finding_lines(finding, verbose) for finding in target.findings]
     floors = floor_sentences(target)
     if floors and not verbose:
         blocks.append(["### Needs at least"])
-        blocks.append([f"- {_prose(text)}" for text in floors])
+        blocks.append([f"- {prose(text)}" for text in floors])
     view = target.coverage
     if view is not None or target.other_gpu_code:
         blocks.append(["### GPU code"])
     if view is not None:
         if view.get("gpus_from") != "all":
-            blocks.append([f"- {_prose(text)}" for text in gpu_sentences(view)])
+            blocks.append([f"- {prose(text)}" for text in gpu_sentences(view)])
         blocks.append(coverage_markdown(view))
-    blocks.append([f"- {_prose(other.text)}" for other in target.other_gpu_code])
+    blocks.append([f"- {prose(other.text)}" for other in target.other_gpu_code])
     if target.kernels is not None:
         lines = kernel_lines(target.kernels, _WIDTH, everything=verbose)
         # Indented, so that no name can end the block.
         blocks += [["### Kernels"], [f"    {line}".rstrip() for line in lines]]
     if verbose:
         blocks.append(["### Facts"])
-        rows = [f"- {label}: {_prose(' '.join(parts))}" for label, parts in fact_rows(target, True)]
+        rows = [f"- {label}: {prose(' '.join(parts))}" for label, parts in fact_rows(target, True)]
         blocks.append(rows)
     elif told(target):
         blocks.append(["### Not looked at"])
-        blocks.append([f"- {code(s.rule)}: {_prose(s.reason)}" for s in told(target)])
+        blocks.append([f"- {code(s.rule)}: {prose(s.reason)}" for s in told(target)])
     return blocks
 
 
-def _finding(finding: Finding, verbose: bool) -> list[str]:
-    lines = [f"**{finding.severity} {finding.code}**: {_prose(finding.title)}", ""]
+def finding_lines(finding: Finding, verbose: bool, files: bool = False) -> list[str]:
+    """One finding; with ``files`` each piece of evidence names its file."""
+    lines = [f"**{finding.severity} {finding.code}**: {prose(finding.title)}", ""]
     shown = finding.evidence if verbose else finding.evidence[:SHOWN]
-    lines += [f"- {_prose(_evidence(entry))}" for entry in shown]
+    lines += [f"- {_place(entry) if files else ''}{prose(_evidence(entry))}" for entry in shown]
     if len(shown) < len(finding.evidence):
         lines.append(f"- ... and {len(finding.evidence) - SHOWN} more (--verbose shows all)")
-    lines += [f"- note: {_prose(note)}" for note in finding.notes]
+    lines += [f"- note: {prose(note)}" for note in finding.notes]
     lines += [f"- help: {code(command)}" for command in finding.help]
     return lines
+
+
+def _place(entry: Evidence) -> str:
+    return "" if entry.file is None else f"{code(short_path(entry.file))}: "
 
 
 def _evidence(entry: Evidence) -> str:
@@ -90,6 +95,6 @@ def code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
     """Words of a sentence with whatever Markdown or HTML would read in them made harmless."""
     return _SPECIAL.sub(r"\\\1", escape(text))
