@@ -92,6 +92,16 @@ def test_what_follows_from_another_failure_is_left_out(text: str, expected: list
     assert whats(text) == expected
 
 
+def test_two_cuda_runtimes_for_one_file_are_a_failure_of_their_own() -> None:
+    paste = read_paste("""$ ldd /x/_C.so
+\tlibcudart.so.11.0 => /usr/local/cuda-11.8/lib64/libcudart.so.11.0 (0x00007f)
+\tlibcudart.so.12 => /x/nvidia/cuda_runtime/lib/libcudart.so.12 (0x00007e)
+""")
+    cause = paste.mentions[0]
+    assert (cause.what, cause.file) == ("several-cuda-runtimes", "/x/_C.so")
+    assert cause.detail["names"] == "libcudart.so.11.0 libcudart.so.12"
+
+
 def test_the_wrapper_is_remembered() -> None:
     (cause,) = read_paste(f"Failed to import from vllm._C with {UNDEFINED!r}").mentions
     assert cause.detail["wrapper"] == "vllm._C"

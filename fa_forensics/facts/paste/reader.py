@@ -30,7 +30,7 @@ def read_paste(text: str) -> Paste:
     isolated = pip_log.isolation(source, places)
     found = [*_mentions(source, places), *isolated]
     found = pip_log.in_builds(found, source, places)
-    found += tools.nm_lines(source)
+    found += [*tools.nm_lines(source), *tools.several_runtimes(found)]
     if not any(m.symbol or m.what not in LISTINGS for m in found):
         found += tools.bare_symbols(source)
     built_with = isolated[0].detail["torch"] if isolated else None

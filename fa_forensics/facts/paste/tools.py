@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention
@@ -114,6 +114,29 @@ def _file_of_listing(line: Line) -> str | None:
             names = re.findall(r"[^\s|;&'\"]{1,400}\.so[.\d]{0,16}(?=[\s|;&'\"]|$)", found[0])
             return names[0] if names else None
     return None
+
+
+def several_runtimes(mentions: Sequence[Mention]) -> Iterator[Mention]:
+    """Where ldd found the CUDA runtimes of two major versions for one file."""
+    found: dict[tuple[str | None, str], Mention] = {}
+    for mention in mentions:
+        runtime = re.match(r"libcudart\.so\.(\d+)", mention.library or "")
+        if mention.what == "ldd-line" and mention.detail.get("sort") == "found" and runtime:
+            found.setdefault((mention.file, runtime[1]), mention)
+    for file in dict.fromkeys(file for file, _ in found):
+        here = [mention for (of, _), mention in found.items() if of == file]
+        if len(here) > 1:
+            names = " ".join(mention.library or "" for mention in here)
+            last = here[-1]
+            yield Mention(
+                "several-cuda-runtimes",
+                last.line,
+                last.number,
+                last.stream,
+                library=last.library,
+                file=file,
+                detail={"names": names},
+            )
 
 
 def nm_lines(source: Source) -> Iterator[Mention]:
