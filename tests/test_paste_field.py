@@ -46,6 +46,14 @@ NVCC = """  \u2570\u2500> [22 lines of output]
       setup.py:78: UserWarning: flash_attn was requested, but nvcc was not found.
       OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.
 """
+TRANSCRIPTS = f"""python -c 'import x_cuda'
+#Traceback (most recent call last):
+#ImportError: libc10.so: cannot open shared object file: No such file or directory
+
+python -c 'import torch; import x_cuda'
+#Traceback (most recent call last):
+#ImportError: {FILE}: undefined symbol: {DEVICE}
+"""
 SHAPES: list[tuple[str, str, str, str | None]] = [
     (
         f"> ImportError: [{FILE}](https://vscode-remote.example.net{FILE}): undefined symbol: "
@@ -94,6 +102,16 @@ SHAPES: list[tuple[str, str, str, str | None]] = [
      "operator-missing", "module", "torchvision"),
     ("RuntimeError: Could not find shared object file for Transformer Engine torch lib.",
      "stop-iteration-so", "lib", "torch"),
+    (TRANSCRIPTS, "undefined-symbol", "file", FILE),
+    (TRANSCRIPTS, "undefined-symbol", "import", "x_cuda"),
+    ("  0%|          | 0/10 [00:00<?, ?it/s]Could not load library libcudnn_cnn_train.so.8. Error: "
+     "/c/libcudnn_cnn_train.so.8: symbol _ZN10cask_cudnn2kr1aEv, version libcudnn_cnn_infer.so.8 "
+     "not "
+     "defined in file libcudnn_cnn_infer.so.8 with link time reference", "could-not-load-library",
+     "symbol", "_ZN10cask_cudnn2kr1aEv"),
+    ("python3: relocation error: /d/libcudnn_cnn_infer.so.8: symbol _Z1aPKc, version "
+     "**libcudnn_ops_infer.so.8** not defined in file **libcudnn_ops_infer.so.8** with link time "
+     "reference.", "undefined-symbol", "library", "libcudnn_ops_infer.so.8"),
     ("U c10::cuda::SetDevice(int)", "nm-line", "symbol", "c10::cuda::SetDevice(int)"),
 ]  # fmt: skip
 

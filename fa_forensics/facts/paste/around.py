@@ -20,6 +20,8 @@ _FRAME = re.compile(
 _PASSED_THROUGH = ("torch/_ops.py", "torch/_compile.py", "ctypes/__init__.py")
 #: The last line of another traceback.
 _ENDED = re.compile(r"(?:[A-Za-z_][\w.]{0,80})?(?:Error|Exception|StopIteration)(?::|$)")
+#: ``python -c 'import torch; import x_cuda'``
+_COMMAND = re.compile(r"(?:-c\s+['\"]|;\s*)(?:import|from)\s+([A-Za-z_][\w.]{0,200})")
 _LOADED = re.compile(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
 
 
@@ -31,6 +33,9 @@ def importing(line: Line) -> str:
             return ""
         match = _IMPORT.match(body)
         if match is None:
+            said = _COMMAND.findall(body) if "python" in body else []
+            if said:
+                return str(said[-1])
             continue
         if match["module"]:
             return match["module"]

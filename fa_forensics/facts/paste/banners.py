@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.loader_symbols import LINK_TIME
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
@@ -36,6 +37,9 @@ def _of_libraries() -> tuple[Recogniser, ...]:
     )
 
 
+_LINK_TIME = re.compile(LINK_TIME, re.IGNORECASE)
+
+
 def _could_not_load(line: Line, match: re.Match[str]) -> Claim:
     """cuDNN loads its parts itself; its message carries the loader's, which says why."""
     body = line.body
@@ -44,11 +48,15 @@ def _could_not_load(line: Line, match: re.Match[str]) -> Claim:
     detail = {}
     why = re.compile(r"\.?\s{0,3}(?:Error|Reason)?:\s{0,3}").match(body, end)
     at = body.lower().find("undefined symbol", end, end + 2_000)
+    linked = _LINK_TIME.search(body, end, end + 6_000)
     if at >= 0:
         file = path_before(body, at)
         found = symbol_at(line, at + len("undefined symbol"))
         if found is not None:
             symbol, version, end = found.name, found.version, found.end
+    elif linked is not None:
+        file = path_before(body, linked.start())
+        symbol, version, end = linked["symbol"], linked["version"], linked.end()
     elif why is not None:
         detail["reason"] = body[why.end() : why.end() + 300]
         sought = re.search(r"([^\s:]{1,300}\.so[.\d]{0,20}): cannot open", detail["reason"])

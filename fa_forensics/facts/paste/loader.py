@@ -61,7 +61,12 @@ _IMPORT_TORCH = re.compile(r"(?:-+>\s?)?(?:\d{1,4}\s)?(?:>>>\s?)?(?:import|from)
 
 def _torch_imported(line: Line) -> bool:
     """Whether a line above imports torch, in the same stream."""
-    return any(_IMPORT_TORCH.match(above.body) for above in line.above(30))
+    for above in line.above(30):
+        if "python" in above.body and " -c " in above.body:
+            return "import torch" in above.body  # another process for each command
+        if _IMPORT_TORCH.match(above.body):
+            return True
+    return False
 
 
 def _library_near(body: str, place: int) -> str | None:

@@ -10,6 +10,12 @@ from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
 from fa_forensics.facts.paste.tokens import path_after, path_before, symbol_at
 
+#: glibc's words for a symbol whose version a library has, without the symbol.
+LINK_TIME = (
+    r"symbol\s+[`'\"*]{0,3}(?P<symbol>[A-Za-z_][\w.$]{0,4000})[`'\"*]{0,3},?\s+version\s+"
+    r"[`'\"*]{0,3}(?P<version>[\w.+-]{1,100})[`'\"*]{0,3}\s+not defined in file\s+"
+    r"[`'\"*]{0,3}(?P<library>[^\s'\"`*]{1,300})[`'\"*]{0,3}(?:\s+with link time reference)?"
+)
 _PROSE_BEFORE = re.compile(
     r"(?:\bno|\bnot an?|\bwithout(?: an?)?|\bany|\bhas many)\s+$", re.IGNORECASE
 )
@@ -155,9 +161,7 @@ def recognisers() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
             ("not defined in file",),
-            r"symbol\s+[`'\"]?(?P<symbol>[A-Za-z_][\w.$]{0,4000})[`'\"]?,?\s+version\s+"
-            r"[`'\"]?(?P<version>[\w.+-]{1,100})[`'\"]?\s+not defined in file\s+"
-            r"(?P<library>[^\s'\"`]{1,300})(?:\s+with link time reference)?",
+            LINK_TIME,
             _link_time,
         ),
         by_pattern(("undefined symbol",), r"undefined symbols?(?:\s?:|\b)", _undefined),
