@@ -17,9 +17,11 @@ from fa_forensics.commands.wheels import wheels
 from fa_forensics.commands.why import why
 from fa_forensics.console import (
     COLOR,
+    LANG,
     PYTHON,
     discard_output,
     fail,
+    language,
     print_result,
     progress_bar,
     wants_color,
@@ -101,6 +103,7 @@ def main() -> None:
     help="The weakest finding that makes the exit code 1.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="List everything.")
+@LANG
 @COLOR
 def inspect(
     targets: tuple[str, ...],
@@ -115,6 +118,7 @@ def inspect(
     timeout: float,
     fail_on: str,
     verbose: bool,
+    lang: str | None,
     color: bool | None,
 ) -> None:
     """Inspect extension files: what they need, who provides it, what GPUs they serve.
@@ -141,11 +145,13 @@ def inspect(
             warn(target.problem, None if target.hint in hints else target.hint)
             hints.add(target.hint or "")
     table = any(word.strip().lower() == "all" for word in gpus)
-    print_result(_shown(report, form, color, verbose, table))
+    print_result(_shown(report, form, color, verbose, table, language(lang)))
     sys.exit(exit_code(report, fail_on))
 
 
-def _shown(report: Report, form: str, color: bool | None, verbose: bool, table: bool) -> str:
+def _shown(
+    report: Report, form: str, color: bool | None, verbose: bool, table: bool, lang: str
+) -> str:
     """The report in the format that was asked for."""
     if form == "json":
         from fa_forensics.render.json import dumps, inspect_document
@@ -155,9 +161,11 @@ def _shown(report: Report, form: str, color: bool | None, verbose: bool, table: 
         from fa_forensics.render.markdown import inspect_markdown
 
         return inspect_markdown(report, verbose)
+    from fa_forensics.render.lang import speaker
     from fa_forensics.render.terminal import inspect_text
 
-    return inspect_text(report, wants_color(color), verbose, width(), table)
+    say = speaker(lang)
+    return inspect_text(report, wants_color(color), verbose, width(), table, say)
 
 
 main.add_command(upgrade)

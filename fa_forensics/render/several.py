@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fa_forensics.render.facts import is_archive_member
+from fa_forensics.render.lang import Say, columns, lay_out, plain
 from fa_forensics.render.style import (
     Paint,
     counted,
@@ -77,18 +78,20 @@ def names_of(targets: Sequence[TargetReport]) -> list[list[str]]:
     return out
 
 
-def healthy_lines(target: TargetReport, name: list[str], paint: Paint, width: int) -> list[str]:
+def healthy_lines(
+    target: TargetReport, name: list[str], paint: Paint, width: int, say: Say = plain
+) -> list[str]:
     """Verdict, name and as much of the headline as one line holds: whole clauses of it.
 
     It is more than one line only where the name alone is wider than the window. What
     could not be looked at is named, so that nothing reads as better than it is.
     """
     mark, word, style = VERDICTS[target.verdict]
-    first = f"{mark} {word}:"
+    first = f"{mark} {say(word)}:"
     rules = list(dict.fromkeys(escape(s.rule) for s in told(target)))
-    aside = f" (skipped: {', '.join(rules)})" if rules else ""
+    aside = f" ({say('skipped')}: {', '.join(rules)})" if rules else ""
     lines = flow(name, width, f"{first} ", "   ")
-    said = shortened(target.headline, width - len(lines[-1]) - len(" - ") - len(aside))
+    said = shortened(say(target.headline), width - columns(lines[-1] + " - " + aside))
     lines[-1] += (f" - {said}" if said else "") + aside
     lines[0] = paint(first, style) + lines[0][len(first) :]
     return lines
@@ -101,8 +104,10 @@ def shortened(headline: str, room: int) -> str:
     """
     parts = pieces(escape(headline.strip().removesuffix(".")))
     text = " ".join(parts)
-    if len(text) <= room:
+    if columns(text) <= room:
         return text
+    if columns(text) > len(text):
+        return _cut(text, room)
     for end in range(len(parts) - 1, 0, -1):
         clause = " ".join(parts[:end])
         if clause[-1] in ",;" and len(clause) - 1 <= room:
@@ -114,7 +119,18 @@ def shortened(headline: str, room: int) -> str:
     return ""
 
 
-def summary(targets: Sequence[TargetReport], names: Sequence[list[str]]) -> list[str]:
+def _cut(text: str, room: int) -> str:
+    """As ``shortened``, of a text in a script without blanks between its words."""
+    lines = lay_out(text, room - len(" ..."), "", "")
+    if columns(lines[0]) + len(" ...") > room:
+        return ""
+    clause = max(lines[0].rfind(mark) for mark in "\uff0c\uff1b\uff1a")
+    return lines[0][:clause] if clause > 0 else f"{lines[0]} ..."
+
+
+def summary(
+    targets: Sequence[TargetReport], names: Sequence[list[str]], say: Say = plain
+) -> list[str]:
     """``12 files: 8 fail (a.so, b.so, ...), 4 load`` in parts; bad ones first and by name."""
     groups = []
     firsts = [name[0] for name in names]
@@ -123,13 +139,13 @@ def summary(targets: Sequence[TargetReport], names: Sequence[list[str]]) -> list
     for verdict, words in _COUNTED.items():
         members = [i for i, target in enumerate(targets) if target.verdict == verdict]
         if members:
-            parts = pieces(f"{len(members)} {words[len(members) > 1]}")
+            parts = pieces(say(f"{len(members)} {words[len(members) > 1]}"))
             if verdict not in (LOADS, LINKS):
                 parts += _named([called[i] for i in members])
             groups.append(parts)
     for group in groups[:-1]:
         group[-1] += ","
-    return [f"{counted(len(targets), 'file')}:", *(part for group in groups for part in group)]
+    return [say(f"{counted(len(targets), 'file')}:"), *(part for group in groups for part in group)]
 
 
 def _named(names: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from fa_forensics.render.lang import breakable, columns
+from fa_forensics.render.lang import Say, breakable, columns
 
 #: Narrower than this no layout holds; a pipe or a tiny window is treated as this wide.
 MIN_WIDTH = 40
@@ -150,6 +150,13 @@ def _breakable(parts: Iterable[str], gap: str) -> Iterator[tuple[str, str]]:
             continue
         for number, piece in enumerate(breakable(part)):
             yield piece, "" if number else gap
+
+
+def said_parts(parts: list[str], say: Say) -> list[str]:
+    """The parts of a row in another language, where that has words for them."""
+    text = " ".join(parts)
+    said = say(text)
+    return parts if said == text else pieces(said)
 
 
 def sentence(text: str, width: int, first: str, rest: str) -> list[str]:

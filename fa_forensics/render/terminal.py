@@ -15,7 +15,7 @@ from dataclasses import replace
 from fa_forensics.render.answers import answer_lines
 from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
 from fa_forensics.render.gpu import gpu_tables
-from fa_forensics.render.lang import Say, plain
+from fa_forensics.render.lang import Say, columns, padded, plain
 from fa_forensics.render.releases import (
     minors_table,
     reason_lines,
@@ -37,6 +37,7 @@ from fa_forensics.render.style import (
     flow,
     painter,
     pieces,
+    said_parts,
     sentence,
     short_path,
     without_arguments,
@@ -66,26 +67,32 @@ _OF_FILES = (
 
 
 def inspect_text(
-    report: Report, color: bool, verbose: bool, width: int, coverage: bool = False
+    report: Report,
+    color: bool,
+    verbose: bool,
+    width: int,
+    coverage: bool = False,
+    say: Say = plain,
 ) -> str:
     """The report of ``inspect``, ending in one newline; ``width`` is in columns.
 
-    ``coverage`` shows the table of GPUs without the rest of what ``verbose`` adds.
+    ``coverage`` shows the table of GPUs without the rest of what ``verbose`` adds; ``say``
+    puts our own sentences and labels into another language.
     """
     paint = painter(color)
     width = max(width, MIN_WIDTH)
-    lines = flow(pieces(environment_line(report.environment)), width, "", "  ")
+    lines = flow(pieces(say(environment_line(report.environment))), width, "", "  ")
     lines = [paint(line, "dim") for line in lines]
     if verbose:
         for note in environment_notes(report.environment):
-            lines += sentence(note, width, "  note: ", "        ")
+            lines += _noted(say(note), width, f"  {say('note')}: ")
     if len({t.torch.requested for t in report.targets if t.torch is not None}) > 1:
-        lines += _by_torch_lines(report.targets, paint, verbose, width, coverage)
+        lines += _by_torch_lines(report.targets, paint, say, verbose, width, coverage)
     elif len(report.targets) > 1:
-        lines += _several_lines(report.targets, paint, verbose, width, coverage)
+        lines += _several_lines(report.targets, paint, say, verbose, width, coverage)
     else:
         for target in report.targets:
-            lines += ["", *_target_lines(target, paint, verbose, width)]
+            lines += ["", *_target_lines(target, paint, say, verbose, width)]
             lines += gpu_tables(target, paint, width, table=verbose or coverage)
     return "\n".join(lines) + "\n"
 
@@ -113,7 +120,12 @@ def why_text(report: WhyReport, color: bool, width: int, say: Say = plain) -> st
 
 
 def _several_lines(
-    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int, coverage: bool
+    targets: Sequence[TargetReport],
+    paint: Paint,
+    say: Say,
+    verbose: bool,
+    width: int,
+    coverage: bool,
 ) -> list[str]:
     """The failing ones first and in full, then the healthy ones, each in a line; the count."""
     names = names_of(targets)
@@ -122,7 +134,7 @@ def _several_lines(
     for target in targets:
         if not is_healthy(target):
             shown = target if verbose else _claims_once(target, claims)
-            lines += ["", *_target_lines(shown, paint, verbose, width)]
+            lines += ["", *_target_lines(shown, paint, say, verbose, width)]
             lines += gpu_tables(target, paint, width, table=verbose or coverage)
     short = not verbose
     healthy = [pair for pair in zip(targets, names, strict=True) if is_healthy(pair[0])]
@@ -130,15 +142,15 @@ def _several_lines(
         lines.append("")
     for target, name in healthy:
         if short:
-            lines += healthy_lines(target, name, paint, width)
+            lines += healthy_lines(target, name, paint, width, say)
         else:
-            lines += ["", *_target_lines(target, paint, verbose, width)]
+            lines += ["", *_target_lines(target, paint, say, verbose, width)]
         tables = gpu_tables(target, paint, width, table=verbose or coverage)
         lines += [*tables, ""] if tables and short else tables
     if verbose or len(healthy) < len(targets):
         table = minors_table(targets, [" ".join(name) for name in names], width)
         lines += ["", *table] if table else []
-    count = flow(summary(targets, names), width, "", "  ")
+    count = flow(summary(targets, names, say), width, "", "  ")
     return [*lines, "", *(paint(line, "bold") for line in count)]
 
 
@@ -154,7 +166,12 @@ def _claims_once(target: TargetReport, said: set[object]) -> TargetReport:
 
 
 def _by_torch_lines(
-    targets: Sequence[TargetReport], paint: Paint, verbose: bool, width: int, coverage: bool
+    targets: Sequence[TargetReport],
+    paint: Paint,
+    say: Say,
+    verbose: bool,
+    width: int,
+    coverage: bool,
 ) -> list[str]:
     """Files judged against several torches: a table, the reasons; whole reports if verbose."""
     groups: dict[tuple[str, str | None], list[TargetReport]] = {}
@@ -168,43 +185,45 @@ def _by_torch_lines(
         lines += ["", paint(name, "bold")]
         for report in reports:
             if verbose:
-                lines += ["", *_target_lines(report, paint, verbose, width)]
+                lines += ["", *_target_lines(report, paint, say, verbose, width)]
                 continue
             mark = VERDICTS[report.verdict][0]
             reason = reason_lines(report)
             lines += flow(reason, width, f"{mark} ", "   ") if reason else []
         if not verbose:
             for label, parts in release_rows(replace(first, torch=None), verbose):
-                head = f"   {label:<{_LABEL_WIDTH}}"
-                lines += flow(parts, width, head, " " * len(head))
+                head = "   " + padded(say(label), _LABEL_WIDTH)
+                lines += flow(said_parts(parts, say), width, head, " " * columns(head))
         # The same under every torch, so once.
         lines += gpu_tables(first, paint, width, table=verbose or coverage)
     return lines
 
 
-def _target_lines(target: TargetReport, paint: Paint, verbose: bool, width: int) -> list[str]:
+def _target_lines(
+    target: TargetReport, paint: Paint, say: Say, verbose: bool, width: int
+) -> list[str]:
     mark, word, style = VERDICTS[target.verdict]
-    first = f"{mark} {word}: "
-    lines = sentence(target.headline, width, first, "   ")
+    first = f"{mark} {say(word)}: "
+    lines = sentence(say(target.headline), width, first, "   ")
     lines[0] = paint(first.rstrip(), style) + lines[0][len(first.rstrip()) :]
     findings, left_out = _selected(target.findings, verbose)
     for finding in findings:
-        lines += ["", *finding_lines(finding, target, paint, verbose, width)]
+        lines += ["", *finding_lines(finding, target, paint, verbose, width, say)]
     for code, number in left_out.items():
-        lines += ["", f"... and {number} more of {escape(code)} (--verbose shows all)"]
+        lines += ["", say(f"... and {number} more of {escape(code)} (--verbose shows all)")]
     if findings:
         lines.append("")
     last = ""
     for label, parts in fact_rows(target, verbose):
         shown = "" if label == last else label
         last = label
-        head = f"   {shown:<{_LABEL_WIDTH}}"
-        row = flow(parts, width, head, " " * len(head))
+        shown = say(shown)
+        head = "   " + padded(shown, _LABEL_WIDTH)
+        row = flow(said_parts(parts, say), width, head, " " * columns(head))
         row[0] = "   " + paint(shown, "bold") + row[0][3 + len(shown) :]
         lines += row
     if target.hint and target.elf is None:
-        hint = sentence(target.hint, width, "   = help: ", " " * 11)
-        lines += _labelled("help", hint, "green", paint)
+        lines += _labelled(say("help"), say(target.hint), "green", paint, width)
     return lines
 
 
@@ -222,39 +241,51 @@ def _selected(findings: Sequence[Finding], verbose: bool) -> tuple[list[Finding]
 
 
 def finding_lines(
-    finding: Finding, target: TargetReport, paint: Paint, verbose: bool, width: int
+    finding: Finding,
+    target: TargetReport,
+    paint: Paint,
+    verbose: bool,
+    width: int,
+    say: Say = plain,
 ) -> list[str]:
     """One finding about ``target``: its title, evidence, notes and the commands that help."""
     style = _SEVERITY_STYLE.get(finding.severity, "bold")
-    head = f"{escape(finding.severity)}[{escape(finding.code)}]"
-    title = finding.title
+    head = f"{say(escape(finding.severity))}[{escape(finding.code)}]"
+    title = say(finding.title)
     if finding.confidence != "high":
-        title += f" ({finding.confidence} confidence)"
+        title += f" {say(f'({finding.confidence} confidence)')}"
     lines = sentence(title, width, f"{head}: ", "  ")
     lines[0] = paint(head, style) + paint(lines[0][len(head) :], "bold")
     lines.append(f"  {paint('-->', 'cyan')} {escape(file_name(target.member or target.path))}")
     evidence = finding.evidence if verbose else finding.evidence[:SHOWN]
-    column = max((len(_label_of(e)[0]) for e in evidence), default=0)
+    column = max((columns(say(_label_of(e)[0])) for e in evidence), default=0)
     block: list[str] = []
     for entry in evidence:
         rows = _evidence_rows(entry, finding.title, target, None if verbose else width)
-        shown = _evidence_lines(_label_of(entry)[0], rows, column, width)
+        rows = [said_parts(row, say) for row in rows]
+        shown = _evidence_lines(say(_label_of(entry)[0]), rows, column, width)
         # Overloads whose parameters were left out read alike; one of them says it.
         if block[-len(shown) :] != shown:
             block += shown
     if len(evidence) < len(finding.evidence):
-        block.append(f"{_BAR}... and {len(finding.evidence) - SHOWN} more (--verbose shows all)")
+        more = f"... and {len(finding.evidence) - SHOWN} more (--verbose shows all)"
+        block.append(_BAR + say(more))
     lines += [f"   {paint('|', 'cyan')}{line[4:]}" for line in block]
     for note in finding.notes:
-        lines += _labelled("note", sentence(note, width, "   = note: ", " " * 11), "bold", paint)
-    for command in finding.help:
-        lines += _labelled("help", [f"   = help: {escape(command)}"], "green", paint)
+        lines += _labelled(say("note"), say(note), "bold", paint, width)
+    word = paint(f"= {say('help')}:", "green")
+    lines += [f"   {word} {escape(command)}" for command in finding.help]
     return lines
 
 
-def _labelled(label: str, lines: list[str], style: str, paint: Paint) -> list[str]:
+def _labelled(label: str, text: str, style: str, paint: Paint, width: int) -> list[str]:
+    lines = _noted(text, width, f"   = {label}: ")
     lines[0] = lines[0].replace(f"= {label}:", paint(f"= {label}:", style), 1)
     return lines
+
+
+def _noted(text: str, width: int, first: str) -> list[str]:
+    return sentence(text, width, first, " " * columns(first))
 
 
 def _label_of(entry: Evidence) -> tuple[str, str]:
@@ -310,7 +341,7 @@ def _readable(symbol: str, target: TargetReport) -> str:
 def _evidence_lines(label: str, rows: list[list[str]], column: int, width: int) -> list[str]:
     first, rest = _BAR, _BAR + "  "
     if label:
-        first, rest = f"{_BAR}{escape(label):<{column}}  ", _BAR + " " * (column + 2)
+        first, rest = f"{_BAR}{padded(escape(label), column)}  ", _BAR + " " * (column + 2)
     lines: list[str] = []
     for row in rows:
         lines += flow(row, width, rest if lines else first, rest)

@@ -26,21 +26,22 @@ _STOP = re.compile(r"(?<=\.) (?=\S)")
 #: a text is looked at, in characters.
 _LONGEST, _DEPTH, _MOST = 6, 5, 6000
 #: In how many places the end of a sentence is looked for, and in how many clauses.
-_PLACES, _CLAUSES = 8, 8
+_PLACES, _CLAUSES = 8, 24
 #: Templates are looked up by so many of their first characters, where those are literal.
 _KEY = 6
 #: Words that stand in no name; texts in which they count for nothing.
 _WORDS = re.compile(
-    r"\b(?:[Tt]he|an?|is|are|was|were|has|have|that|which|its?|of|not|no|with|for|from|by|needs"
-    r"|only|than|this|but|did|does)\b(?= )"
+    r"(?<![\w./-])(?:[Tt]he|an?|is|are|was|were|has|have|that|which|its?|of|not|no|with|for|from|by|needs"
+    r"|only|than|this|but|did|does)(?![\w/-]|\.\w)"
 )
 #: A clause of its own inside a gap.
-_CLAUSE = re.compile(r"; |, (?:so|and|but|which) ")
+_CLAUSE = re.compile(r"; |, (?:so|and|but|which|the) ")
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`|\S*\([^()]*\)|\S*/\S*')
 #: A list of names, without other words.
 _LIST = re.compile(r"[^\s,]+(?:, [^\s,]+)* (and|or) [^\s,]+")
 #: A wide character (UAX 11): Chinese is set without blanks between two of those.
 _WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\u201c\u201d"
+_HAN = re.compile("[\u4e00-\u9fff]")
 _BLANK = re.compile(f"(?<=[{_WIDE}]) +(?=[{_WIDE}])|(?<=[\u3000-\u303f\uff00-\uffef]) +")
 _BEFORE = re.compile(" +(?=[\u3001\u3002\uff0c\uff1a\uff1b\uff09])")
 
@@ -156,7 +157,9 @@ class Words:
         for key in (text[:_KEY], ""):
             for template in self.templates.get(key, ()):
                 found = template.match(text)
-                if found is None or (strict and any(map(_CLAUSE.search, found.values()))):
+                if found is None or (template.literals[-1] == "" and text.endswith(".")):
+                    continue
+                if strict and any(map(_CLAUSE.search, found.values())):
                     continue
                 said = self._filled(template, found, depth)
                 if said is not None:
@@ -180,11 +183,11 @@ class Words:
                     break
         for mark, chinese in (("; ", "\uff1b"), (", ", "\u3001")):
             clauses = text.split(mark)
-            if 1 < len(clauses) <= _CLAUSES:
+            if 1 < len(clauses) <= _CLAUSES and all(map(_is_whole, clauses)):
                 said = [self._whole(clause, depth + 1) for clause in clauses]
-                known = [clause for clause in said if clause is not None]
-                if len(known) == len(clauses):
-                    return chinese.join(known)
+                both = [old if new is None else new for old, new in zip(clauses, said, strict=True)]
+                if any(said) and not any(map(is_prose, both)):
+                    return chinese.join(both)
         return None
 
     def _filled(self, template: Template, found: Mapping[str, str], depth: int) -> str | None:
@@ -194,10 +197,13 @@ class Words:
             quote = template.literals[number][-1:]
             quoted = quote in ('"', "`") and quote not in text
             said = text if quoted else self._gap(text, depth)
-            if not quoted and ((name[-1] == "!" and said == text) or is_prose(said)):
+            unused = f"{{{name[0]}}}" not in template.chinese and " " not in text
+            if not (quoted or unused) and (
+                (name[-1] == "!" and said == text) or is_prose(said) or not _is_whole(text)
+            ):
                 return None
             translated[name.rstrip("!")] = said
-        return _GAP.sub(lambda gap: translated[gap[1]], template.chinese)
+        return _GAP.sub(lambda gap: _spaced(gap, translated[gap[1]]), template.chinese)
 
     def _gap(self, text: str, depth: int) -> str:
         if " " not in text or depth >= _DEPTH:
@@ -208,6 +214,21 @@ class Words:
             return text.replace(f" {names[1]} ", f" {word} ").replace(", ", "\u3001")
         said = self._sentences(text, depth + 1)
         return said if text.endswith(".") else said.rstrip("\u3002")
+
+
+def _spaced(gap: re.Match[str], text: str) -> str:
+    """What stands in a gap, with a blank where its letters would touch Chinese ones."""
+    before, after = gap.string[: gap.start()][-1:], gap.string[gap.end() :][:1]
+    if text[:1].isascii() and text[:1].isalnum() and _HAN.match(before):
+        text = " " + text
+    if text[-1:].isascii() and text[-1:].isalnum() and _HAN.match(after):
+        text += " "
+    return text
+
+
+def _is_whole(text: str) -> bool:
+    """Whether every bracket of a text closes in it."""
+    return text.count("(") == text.count(")")
 
 
 def is_prose(text: str) -> bool:
