@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from fa_forensics.console import COLOR, PYTHON, fail, print_result, wants_color, width
+from fa_forensics.console import (
+    COLOR,
+    LANG,
+    PYTHON,
+    fail,
+    language,
+    print_result,
+    wants_color,
+    width,
+)
 from fa_forensics.errors import EXIT_FINDINGS, EXIT_INCONCLUSIVE, EXIT_OK, ForensicsError
 
 if TYPE_CHECKING:
@@ -50,6 +59,7 @@ _LEVELS = {"error": 1, "warning": 2, "note": 3, "never": 0}
     "here.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="List everything.")
+@LANG
 @COLOR
 def env(
     python: str | None,
@@ -59,6 +69,7 @@ def env(
     part: str | None,
     lock_index: str | None,
     verbose: bool,
+    lang: str | None,
     color: bool | None,
 ) -> None:
     """Look at a whole environment: packages, extension files, runtime, library copies.
@@ -88,8 +99,10 @@ def env(
         print_result(env_markdown(report, verbose))
     else:
         from fa_forensics.render.env import env_text
+        from fa_forensics.render.lang import speaker
 
-        print_result(env_text(report, wants_color(color), verbose, width()))
+        say = speaker(language(lang))
+        print_result(env_text(report, wants_color(color), verbose, width(), say))
     sys.exit(exit_code(report, fail_on))
 
 

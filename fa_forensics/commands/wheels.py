@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa_forensics.console import COLOR, FORMAT, fail, print_result, wants_color, warn, width
+from fa_forensics.console import (
+    COLOR,
+    FORMAT,
+    LANG,
+    fail,
+    language,
+    print_result,
+    wants_color,
+    warn,
+    width,
+)
 from fa_forensics.errors import (
     EXIT_FINDINGS,
     EXIT_INCONCLUSIVE,
@@ -60,6 +70,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="List every wheel that fits.")
 @FORMAT
 @click.option("-v", "--verbose", is_flag=True, help="List every finding with its evidence.")
+@LANG
 @COLOR
 def wheels(
     given: tuple[str, ...],
@@ -75,6 +86,7 @@ def wheels(
     everything: bool,
     form: str,
     verbose: bool,
+    lang: str | None,
     color: bool | None,
 ) -> None:
     """Find the official flash-attn wheel for an environment, or judge a wheel before installing it.
@@ -101,9 +113,11 @@ def wheels(
 
         print_result(dumps(wheels_document(report)))
     else:
+        from fa_forensics.render.lang import speaker
         from fa_forensics.render.wheels import wheels_text
 
-        print_result(wheels_text(report, wants_color(color), verbose, everything, width()))
+        say = speaker(language(lang))
+        print_result(wheels_text(report, wants_color(color), verbose, everything, width(), say))
     sys.exit(_exit_code(report))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fa_forensics.render.facts import environment_line
+from fa_forensics.render.lang import Say, columns, padded, plain
 from fa_forensics.render.style import (
     MIN_WIDTH,
     Paint,
@@ -51,22 +52,24 @@ STATE_WORDS = {state: word for state, (word, _) in _STATES.items()}
 _SUBJECT = 36
 
 
-def env_text(report: EnvReport, color: bool, verbose: bool, width: int) -> str:
+def env_text(report: EnvReport, color: bool, verbose: bool, width: int, say: Say = plain) -> str:
     """The whole report, ending in one newline; ``width`` is in columns."""
     paint = painter(color)
     width = max(width, MIN_WIDTH)
-    head = flow(pieces(environment_line(report.environment)), width, "", "  ")
+    head = flow(pieces(say(environment_line(report.environment))), width, "", "  ")
     blocks = [[paint(line, "dim") for line in head]]
     for layer in LAYERS:
         lines = [line for line in report.lines if line.layer == layer]
         if lines:
-            blocks.append(_layer(layer, lines, home_of(report), paint, verbose, width))
-    blocks += _findings(report.lines, paint, verbose, width)
-    blocks.append(_summary(report, paint, width))
+            blocks.append(_layer(layer, lines, home_of(report), paint, say, verbose, width))
+    blocks += _findings(report.lines, paint, say, verbose, width)
+    blocks.append(_summary(report, paint, say, width))
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _findings(lines: Sequence[Line], paint: Paint, verbose: bool, width: int) -> list[list[str]]:
+def _findings(
+    lines: Sequence[Line], paint: Paint, say: Say, verbose: bool, width: int
+) -> list[list[str]]:
     """Every finding in full; of files of one package that share a code, the first one alone."""
     blocks: list[list[str]] = []
     first: dict[tuple[object, ...], int] = {}
@@ -80,10 +83,11 @@ def _findings(lines: Sequence[Line], paint: Paint, verbose: bool, width: int) ->
             others.setdefault(first[key], []).append(file_name(line.subject))
             continue
         first.setdefault(key, len(blocks))
-        blocks.append(finding_lines(finding, _place(line), paint, verbose, width))
+        blocks.append(finding_lines(finding, _place(line), paint, verbose, width, say))
     for at, names in others.items():
         text = f"{', '.join(names)}: {'as well' if names[1:] else 'too'} (--verbose shows it)"
-        blocks[at] += sentence(text, width, "   = note: ", " " * 11)
+        head = f"   = {say('note')}: "
+        blocks[at] += sentence(say(text), width, head, " " * columns(head))
     return blocks
 
 
@@ -95,26 +99,33 @@ def home_of(report: EnvReport) -> str:
 
 
 def _layer(
-    layer: str, lines: Sequence[Line], home: str, paint: Paint, verbose: bool, width: int
+    layer: str,
+    lines: Sequence[Line],
+    home: str,
+    paint: Paint,
+    say: Say,
+    verbose: bool,
+    width: int,
 ) -> list[str]:
-    out = [paint(TITLES[layer], "bold")]
+    out = [paint(say(TITLES[layer]), "bold")]
     subjects = [len(escape(line.subject)) for line in lines]
     column = max([size for size in subjects if size <= _SUBJECT], default=_SUBJECT) + 2
-    words = max(len(_STATES[line.state][0]) for line in lines) + 2
+    words = max(columns(say(_STATES[line.state][0])) for line in lines) + 2
     for line in lines:
         word, style = _STATES[line.state]
+        word = say(word)
         subject = escape(line.subject)
-        first = f"  {word:<{words}}{subject:<{column}}"
+        first = f"  {padded(word, words)}{subject:<{column}}"
         rest = " " * (2 + words + column)
         if len(subject) > column - 2:
             out.append(_painted(first.rstrip(), word, style, paint))
-            out += sentence(text_of(line, home), width, rest, rest)
+            out += sentence(text_of(line, home, say), width, rest, rest)
         else:
-            rows = sentence(text_of(line, home), width, first, rest)
+            rows = sentence(text_of(line, home, say), width, first, rest)
             rows[0] = _painted(rows[0], word, style, paint)
             out += rows
         for detail in line.details if verbose else ():
-            out += sentence(detail, width, rest + "- ", rest + "  ")
+            out += sentence(say(detail), width, rest + "- ", rest + "  ")
     return out
 
 
@@ -122,9 +133,9 @@ def _painted(line: str, word: str, style: str, paint: Paint) -> str:
     return "  " + paint(word, style) + line[2 + len(word) :]
 
 
-def text_of(line: Line, home: str) -> str:
+def text_of(line: Line, home: str, say: Say = plain) -> str:
     """The sentence with the code of its finding; paths begin at the directory of packages."""
-    text = line.text.replace(home + "/", "") if home else line.text
+    text = say(line.text.replace(home + "/", "") if home else line.text)
     return text if line.finding is None else f"{text} [{line.finding.code}]"
 
 
@@ -135,7 +146,7 @@ def _place(line: Line) -> TargetReport:
     return TargetReport(where, None, INCONCLUSIVE, where)
 
 
-def _summary(report: EnvReport, paint: Paint, width: int) -> list[str]:
+def _summary(report: EnvReport, paint: Paint, say: Say, width: int) -> list[str]:
     wrong = [line for line in report.lines if line.state == WRONG]
     blind = [line for line in report.lines if line.state == COULD_NOT_LOOK]
     fine = sum(line.state == OK for line in report.lines)
@@ -144,6 +155,6 @@ def _summary(report: EnvReport, paint: Paint, width: int) -> list[str]:
         parts.append(f"{len(blind)} could not be looked at")
     parts.append(f"{fine} ok")
     mark, style = ("!!", "red") if wrong else (("??", "yellow") if blind else ("ok", "green"))
-    lines = sentence(", ".join(parts), width, f"{mark} ", "   ")
+    lines = sentence(say(", ".join(parts)), width, f"{mark} ", "   ")
     lines[0] = paint(mark, style) + lines[0][len(mark) :]
     return lines
