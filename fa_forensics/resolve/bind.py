@@ -53,7 +53,10 @@ def find_provider(
 def _first_with(
     name: bytes, hashed: int, version: str | None, objects: Sequence[LoadedObject]
 ) -> LoadedObject | None:
-    return next((o for o in objects if o.dynamic.lookup(name, hashed, version) is not None), None)
+    for loaded in objects:
+        if loaded.dynamic.lookup(name, hashed, version) is not None:
+            return loaded
+    return None
 
 
 def check_versions(loaded: LoadedObject, objects: Sequence[LoadedObject]) -> list[VersionMiss]:
