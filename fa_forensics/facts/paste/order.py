@@ -23,7 +23,8 @@ _BUILDING = frozenset(
 _VAGUE = frozenset(
     ("import-order", "no-module", "missing-attribute", "xformers-banner", "import-wrapper",
      "segfault", "abort", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
-     "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "torch-without-cuda", "hip-error",
+     "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "torch-without-cuda",
+     "hip-error",
      "no-matching-distribution")
 )  # fmt: skip
 #: What a tool printed about a file: it backs a failure up, or stands alone.

@@ -111,6 +111,8 @@ def unescape(text: str) -> tuple[str, str | None]:
 
 def plainly(text: str) -> str:
     """A text with ASCII's own quotes, spaces, colons and brackets in place of their lookalikes."""
+    if len(_LOOKALIKE.findall(text, 0, 1 << 16)) > 1_000:
+        return text.translate(_LOOKALIKES)  # looks at each character, and costs nothing for a hit
     return _LOOKALIKE.sub(lambda match: _LOOKALIKES[ord(match[0])], text)
 
 
