@@ -77,7 +77,8 @@ def _line(package: str, target: TargetReport, environment: Environment, spared: 
         state, shown = NOTE, None
         text = f"{text} (no matter: {spared})"
     elif state == OK and shown is not None:
-        state = WRONG  # it loads, and is warned of
+        state = WRONG  # the loader takes it, and there is a warning
+        text = f"{_WORDS[target.verdict]}, but {shown.title}"
     details = [f"{f.severity}[{f.code}] {f.title}" for f in target.findings if f is not shown]
     details += [f"not looked at: {skip.rule}: {skip.reason}" for skip in target.skipped]
     return Line(ARTEFACT, name, state, text, shown, tuple(details), _facts(package, target))

@@ -48,6 +48,7 @@ def package_state(
     tops = frozenset(n for i in installed if (i.name, i.site) == (item.name, item.site)
                      for n in i.top_names)  # fmt: skip
     names = _import_names(item, tops, extensions)
+    names += [name for name in _source_names(item, distribution) if name not in names]
     suffixes = extension_suffixes(environment)
     copies = tuple(
         copies_of(name, environment.site_dirs, environment.site_origins, suffixes) for name in names
@@ -55,6 +56,8 @@ def package_state(
     folders = [name for name in names if os.path.isdir(os.path.join(item.site, name))]
     row = row_of(item.name)
     hip = environment.torch is not None and environment.torch.hip is not None
+    if not extensions and item.record is None:
+        extensions = _found_on_path(copies)
     return PackageState(
         name=distribution.name,
         installed=tuple(other for other in installed if other.name == item.name),
@@ -128,6 +131,39 @@ def _import_names(item: Installed, tops: frozenset[str], extensions: Sequence[st
         names.add(relative.split(os.sep)[0].split(".")[0])
     names = {name for name in names if name.isidentifier()}
     return sorted(names, key=lambda name: (name != own, name))
+
+
+def _source_names(item: Installed, distribution: Distribution) -> list[str]:
+    """The names to look for where the RECORD lists no code: editable and legacy installs.
+
+    Those of the table of packages, those that an editable install's finder maps into its
+    source tree, and the extension modules that were built into that tree.
+    """
+    if item.record is not None and not distribution.editable:
+        return []
+    row = row_of(item.name)
+    names = {item.name.replace("-", "_")}
+    if row:
+        names |= {str(row["import"]).partition(".")[0], *map(str, row["modules"])}  # type: ignore[call-overload]
+    source = _direct_path(distribution)
+    if source is not None:
+        mapping = editable_mapping(item.site)
+        names |= {name for name, path in mapping.items() if path.startswith(source + os.sep)}
+        try:
+            built = os.listdir(source)
+        except OSError:
+            built = []  # that it is gone has a line of its own
+        names |= {file.partition(".")[0] for file in built if file.endswith(".so")}
+    return sorted(name for name in names if name.isidentifier())
+
+
+def _found_on_path(copies: Sequence[Sequence[Copy]]) -> tuple[str, ...]:
+    """The extension files of the copies that are imported, where no RECORD lists any."""
+    found: set[str] = set()
+    for winner in (several[0] for several in copies if several):
+        files = shared_objects_below(winner.path)[0] if winner.kind == PACKAGE else [winner.path]
+        found |= {f for f in files if f.endswith(".so") and uses_torch_or_cuda(f, True)}
+    return tuple(sorted(found))
 
 
 def _check(item: Installed, hashes: bool) -> RecordCheck | None:
