@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from support.material import HUGE, husk_file
 from fa_forensics.facts.drivers import Driver
 from fa_forensics.facts.fatbin.kernels import Kernel, KernelInventory
 from fa_forensics.facts.fatbin.reader import read_file
-from fa_forensics.facts.gpus import parse_gpu
+from fa_forensics.facts.gpus import parse_gpu, parse_gpus
 from fa_forensics.facts.nvml import asked_gpus
 from fa_forensics.report import Finding
 from fa_forensics.rules import gpu_fit
@@ -135,6 +136,22 @@ def test_a_release_that_refuses_the_gpu_is_replaced_by_a_newer_one() -> None:
     (command,) = finding.help
     assert command.endswith("--no-binary flash-attn flash-attn")
     assert "FLASH_ATTN_CUDA_ARCHS=120" in command
+
+
+def test_release_numbers_of_flash_attn_are_not_told_of_packages_made_from_it() -> None:
+    ctx = fitting([code("sm_80")], "RTX 5090", "sm_87", package=("vllm-flash-attn", "2.6.2"))
+    text = " ".join(one(ctx, "FA504").notes)
+    assert "accepts compute capability 12.0 from its own release 2.7.3 on" in text
+    assert "Releases from" not in text
+
+
+def test_a_gpu_named_beside_all_is_judged_and_the_others_are_not() -> None:
+    ctx = fitting([code("sm_80")], "RTX 5090", "H100", overview=True)
+    assert gpu_fit.no_code(ctx) == () and ctx.fit is not None
+    named = parse_gpus(("RTX 5090",))
+    judged = replace(ctx, fit=ctx.fit._replace(named=named))
+    (found,) = gpu_fit.no_code(judged)
+    assert "RTX 5090" in found.finding.title and "H100" not in found.finding.title
 
 
 def test_a_tegra_part_is_added_through_nvcc_itself() -> None:

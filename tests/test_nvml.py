@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fa_forensics.errors import UsageError
 from fa_forensics.facts.drivers import Driver
 from fa_forensics.facts.gpus import Gpu
 from fa_forensics.facts.nvml import NOT_INSTALLED, ask, asked_gpus, read_machine
@@ -147,3 +148,18 @@ def test_without_any_gpu_all_are_looked_over_and_the_reason_kept(
     asked = asked_gpus(())
     assert len(asked.gpus) > 10
     assert (asked.source, asked.driver, asked.problem) == ("all", None, NOT_INSTALLED)
+
+
+def test_a_gpu_named_beside_all_keeps_its_verdict_and_has_one_column() -> None:
+    asked = asked_gpus(("RTX 4090", "all"))
+    capabilities = [gpu.capability for gpu in asked.gpus]
+    assert capabilities == sorted(set(capabilities)) and (8, 9) in capabilities
+    assert [gpu.name for gpu in asked.named] == ["RTX 4090"] and asked.named[0] in asked.gpus
+    assert asked.source == "all" and asked_gpus(("all,RTX 4090",)) == asked
+    assert asked_gpus(("all",)).named == ()
+
+
+@pytest.mark.parametrize("word", ["", "  ", ","])
+def test_an_empty_name_is_no_gpu(word: str) -> None:
+    with pytest.raises(UsageError, match="names no GPU"):
+        asked_gpus((word,))

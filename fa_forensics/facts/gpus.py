@@ -157,6 +157,11 @@ def parse_gpus(values: tuple[str, ...] | list[str]) -> tuple[Gpu, ...]:
     """The GPUs of several words, each once; commas separate too. Raises ``UsageError``."""
     gpus: dict[Gpu, None] = {}
     for value in values:
+        if not value.strip(" ,"):
+            raise UsageError(
+                f"{value!r} names no GPU",
+                'name a model ("RTX 4090"), a compute capability (8.9 or sm_89), or all',
+            )
         for word in value.split(","):
             if word.strip():
                 gpus.update(dict.fromkeys(parse_gpu(word)))

@@ -36,13 +36,15 @@ class AskedGpus(NamedTuple):
     """The GPUs that files are judged for, and the driver that must load their code.
 
     source: ``option`` (named by the user), ``machine``, or ``all``: an overview, in which no
-    GPU is a requirement. problem: why the machine's own GPUs are not in it, one sentence.
+    GPU is a requirement but those in ``named``, which were named beside it. problem: why the
+    machine's own GPUs are not in it, one sentence.
     """
 
     gpus: tuple[Gpu, ...]
     driver: Driver | None
     source: str
     problem: str | None
+    named: tuple[Gpu, ...] = ()
 
 
 def asked_gpus(words: Sequence[str]) -> AskedGpus:
@@ -52,8 +54,16 @@ def asked_gpus(words: Sequence[str]) -> AskedGpus:
     Raises ``UsageError`` for a name that is not known.
     """
     if words:
-        overview = any(word.strip().lower() == "all" for word in words)
-        return AskedGpus(parse_gpus(list(words)), None, "all" if overview else "option", None)
+        parse_gpus(list(words))  # refuses what names no GPU
+        single = [word.strip() for text in words for word in text.split(",") if word.strip()]
+        named = parse_gpus([word for word in single if word.lower() != "all"])
+        if not any(word.lower() == "all" for word in single):
+            return AskedGpus(named, None, "option", None)
+        # One column for a capability: a GPU that was named stands in it for its kind.
+        taken = {gpu.capability for gpu in named}
+        others = [gpu for gpu in parse_gpu("all") if gpu.capability not in taken]
+        columns = sorted((*named, *others), key=lambda gpu: gpu.capability)
+        return AskedGpus(tuple(columns), None, "all", None, named)
     machine = read_machine()
     if machine.gpus:
         return AskedGpus(machine.gpus, machine.driver, "machine", machine.problem)

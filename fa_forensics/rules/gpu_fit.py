@@ -86,6 +86,7 @@ class FitFacts(NamedTuple):
     fits: one for each GPU. overview: all GPUs were asked for, so that none of them is a
     requirement. groups: the file's code. limits: the FlashAttention rows of its release.
     jobs: MAX_JOBS for this machine. gaps: from the kernel inventory, where it was read.
+    named: the GPUs that are a requirement all the same, where all were asked for.
     """
 
     fits: tuple[GpuFit, ...]
@@ -94,6 +95,7 @@ class FitFacts(NamedTuple):
     limits: tuple[Limits, ...] = ()
     jobs: int | None = None
     gaps: tuple[KernelGap, ...] = ()
+    named: tuple[Gpu, ...] = ()
 
 
 def fit_facts(
@@ -117,6 +119,7 @@ def fit_facts(
         limits,
         jobs,
         gaps,
+        asked.named,
     )
 
 
@@ -293,9 +296,11 @@ def _gap_sentence(gap: KernelGap) -> str:
 
 
 def _judged_for(ctx: FitContext) -> tuple[GpuFit, ...]:
-    """The GPUs that the file must serve: none where all were only looked over."""
-    if ctx.fit is None or ctx.fit.overview or not ctx.fit.groups:
+    """The GPUs that the file must serve: where all were looked over, those that were named."""
+    if ctx.fit is None or not ctx.fit.groups:
         return ()
+    if ctx.fit.overview:
+        return tuple(one for one in ctx.fit.fits if one.gpu in ctx.fit.named)
     return ctx.fit.fits
 
 

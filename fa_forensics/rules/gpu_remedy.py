@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
-from fa_forensics.facts.package import Distribution
+from fa_forensics.facts.package import Distribution, normalized
 from fa_forensics.rules.coverage import NATIVE, CodeGroup, fit
 from fa_forensics.rules.remedy import rebuild_command, row_of
 
@@ -73,8 +73,7 @@ def _flash_command(
     notes: list[str] = []
     version = build.distribution.version if build.distribution else ""
     if not all(used.accepts(c) for c in capabilities):
-        since = max(first_accepting(used.id, c) or "" for c in capabilities)
-        notes.append(f"Releases from {since} on accept this GPU; the command gets the newest.")
+        notes.append(_accepted_since(build, used, capabilities))
         version = ""
         used = [row for row in all_limits() if row.id == used.id][-1]
     name = build.distribution.name if build.distribution else used.distributions[0]
@@ -90,6 +89,24 @@ def _flash_command(
         "flags, and torch then adds none."
     )
     return Advice(True, tuple(notes), (_command(build, row, name, *variables, version=version),))
+
+
+def _accepted_since(build: Build, used: Limits, capabilities: list[Capability]) -> str:
+    """From which release on the check lets the refused GPUs pass: a number of flash-attn's own.
+
+    Packages made from its source count their releases themselves: of these it says no number.
+    """
+    refused = [c for c in capabilities if not used.accepts(c)]
+    since = max(first_accepting(used.id, c) or "" for c in refused)
+    texts = " and ".join(capability_text(c) for c in refused)
+    gpu = "this GPU" if capabilities == refused[:1] else f"compute capability {texts}"
+    name = build.distribution.name if build.distribution else used.distributions[0]
+    if normalized(name) == normalized(used.distributions[0]):
+        return f"Releases from {since} on accept {gpu}; the command gets the newest."
+    return (
+        f"{used.name} accepts {gpu} from its own release {since} on; the command gets the newest "
+        f"release of {name}, which helps if that was made from such a one."
+    )
 
 
 def _flash_variables(used: Limits, capabilities: list[Capability]) -> list[str]:
