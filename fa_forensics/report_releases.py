@@ -13,10 +13,14 @@ from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, JudgedTorch, 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One extension file, judged with the torch that is installed and with another one."""
+    """One extension file, judged with the torch that is installed and with another one.
+
+    ``replaced_by`` is the name of the file beside it that the package loads then in its stead.
+    """
 
     now: TargetReport
     then: TargetReport
+    replaced_by: str | None = None
 
     @property
     def path(self) -> str:
@@ -25,8 +29,19 @@ class FileChange:
 
     @property
     def breaks(self) -> bool:
-        """Whether it would stop loading: a file that fails already is not broken by it."""
+        """Whether it would stop loading: a file that fails already is not broken by it.
+
+        Nor is one of several builds that the package no longer chooses then.
+        """
+        if self.replaced_by is not None:
+            return False
         return self.then.verdict == FAILS and self.now.verdict != FAILS
+
+    @property
+    def replaced(self) -> bool:
+        """Whether it loads now and would not then, and another build of it is taken instead."""
+        lost = self.then.verdict == FAILS and self.now.verdict != FAILS
+        return lost and self.replaced_by is not None
 
     @property
     def mended(self) -> bool:

@@ -12,6 +12,7 @@ from fa_forensics.asked import asked_for, read_requests
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.dependents import comes_with_torch, cuda_extensions
 from fa_forensics.facts.environment import Environment, find_environment
+from fa_forensics.facts.extension_use import chosen_for_cuda
 from fa_forensics.facts.package import (
     Distribution,
     info_directories,
@@ -25,9 +26,9 @@ from fa_forensics.facts.targets import Target, Targets
 from fa_forensics.facts.torch_install import release_of
 from fa_forensics.pipeline import Options, inspect_found
 from fa_forensics.placing import ReleaseTable
-from fa_forensics.report import JudgedTorch, TargetReport
+from fa_forensics.report import FAILS, JudgedTorch, TargetReport
 from fa_forensics.report_releases import FileChange, PackageChange, Pin, UpgradeReport
-from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+from fa_forensics.rules.remedy import excludes, rebuild_command, rebuild_does, row_of
 
 #: A marker that holds on another system only (PEP 508), in the spellings that wheels use.
 _ELSEWHERE = re.compile(
@@ -49,7 +50,8 @@ def upgrade(
     ``ForensicsError`` for a release that cannot be judged (newer than the table, a build
     of its own).
     """
-    environment = find_environment(python, None, os.environ if environ is None else environ)
+    variables = os.environ if environ is None else environ
+    environment = find_environment(python, None, variables)
     table = ReleaseTable(atlas)
     (request,) = read_requests((release,), table, environment)
     asked = asked_for(request, table, environment, environment.machine)
@@ -77,6 +79,7 @@ def upgrade(
     packages = []
     for distribution, files in found:
         own, pairs = pairs[: len(files)], pairs[len(files) :]
+        own = _with_choices(distribution.name, own, asked.judged.cuda, variables)
         packages.append(_package(distribution, own, asked.judged, environment))
     here = environment.torch.release if environment.torch else None
     pins = tuple(pin for d in installed if (pin := _pin(d, asked.judged.release, here)))
@@ -100,6 +103,24 @@ def _pairs(targets: Sequence[TargetReport]) -> list[FileChange]:
         else:
             changes.append(FileChange(target, target))
     return changes
+
+
+def _with_choices(
+    package: str, files: Sequence[FileChange], cuda: str | None, environ: Mapping[str, str]
+) -> list[FileChange]:
+    """Where a package loads one of several builds by torch's CUDA, the one that it takes then.
+
+    Only a build that loads then stands in for another.
+    """
+    loading = {file.path for file in files if file.then.verdict != FAILS}
+    paths = [file.path for file in files]
+    out = []
+    for file in files:
+        name = chosen_for_cuda(package, file.path, paths, cuda, environ)
+        place = os.path.join(os.path.dirname(file.path), name or "")
+        other = name is not None and place != file.path and place in loading
+        out.append(replace(file, replaced_by=name) if other else file)
+    return out
 
 
 def installed_distributions(site_dirs: Sequence[str]) -> Iterator[Distribution]:
@@ -150,9 +171,13 @@ def _remedy(
     notes = []
     if wanted:
         notes.append(f"Its metadata asks for torch{wanted}.")
-    if torch_pin(distribution.requires) is not None:
-        # Each release pins one torch: pip then finds the one that goes with the new torch.
-        notes.append(f"Each release of {name} goes with one torch; pip chooses by that pin.")
+    if excludes(distribution.requires, torch.release or ""):
+        # Its other releases ask for other torches: pip finds the one that goes with the new torch.
+        pinned = torch_pin(distribution.requires) is not None
+        if pinned:
+            notes.append(f"Each release of {name} goes with one torch; pip chooses by that pin.")
+        else:
+            notes.append(f"Asked for both, pip takes a release of {name} that allows this torch.")
         return tuple(notes), (_pip(environment, f'install "torch=={_pinnable(torch)}" {name}'),)
     does = rebuild_does(name, row, f"torch {torch.version}")
     notes.append(f"Once torch {torch.version} is installed, the command {does}.")

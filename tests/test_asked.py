@@ -86,6 +86,41 @@ def test_a_text_without_a_release_is_a_wrong_usage(text: str) -> None:
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize("text", ["2.9.*", "2.9.1\nx", "2.9.1;", "2.9.1 cu128", "2.9.1+cu128?"])
+def test_what_is_no_version_is_a_wrong_usage_and_no_build_of_its_own(text: str) -> None:
+    with pytest.raises(UsageError, match="is no version"):
+        parse_request(text)
+
+
+@pytest.mark.parametrize("text", ["2.9.1+cpu+cu128", "2.9.1+cu126+cu128", "2.9.1+cu128-cpu"])
+def test_two_kinds_of_build_at_once_are_a_wrong_usage(text: str) -> None:
+    with pytest.raises(UsageError, match="two kinds of build"):
+        parse_request(text)
+
+
+def test_a_long_text_is_refused_at_once() -> None:
+    with pytest.raises(UsageError):
+        parse_request("2.9.1" + "a" * 190 + "!")
+
+
+def test_what_is_advised_for_a_torch_that_is_not_here_names_that_torch(tmp_path: Path) -> None:
+    file = tmp_path / "own.cpython-311-x86_64-linux-gnu.so"
+    shutil.copy(husk_file(FILE), file)
+    info = tmp_path / "own_kernels-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Name: own-kernels\nVersion: 1.0\nRequires-Dist: torch==2.4.0\n\n"
+    )
+    (info / "RECORD").write_text(f"{file.name},,\n")
+    python = str(stub("2.4.0+cu121").python)
+    done = invoke("inspect", "--no-confirm", "--python", python, "--torch", "2.9.1", file)
+    assert 'pip install "torch==2.9.1" own-kernels' in done.stdout
+    assert "--upgrade --no-cache-dir own-kernels" not in done.stdout
+    assert "unless the environment has it already" in " ".join(done.stdout.split())
+    here = invoke("inspect", "--no-confirm", "--python", python, file)
+    assert here.code == 0 and "own-kernels" not in here.stdout
+
+
 def test_a_minor_release_means_its_newest_patch() -> None:
     known = ("2.9.0", "2.9.1", "2.10.0")
     assert choose_release(parse_request("2.9"), known) == "2.9.1"

@@ -22,8 +22,9 @@ from test_schema import VALIDATOR
 from trees import shared_object
 
 from fa_forensics.errors import ForensicsError, UsageError
+from fa_forensics.report import TargetReport
 from fa_forensics.report_releases import FileChange, UpgradeReport
-from fa_forensics.upgrade import upgrade
+from fa_forensics.upgrade import _with_choices, upgrade
 
 NOW = "2.4.0+cu121"
 THEN = ("2.2.2+cu121", "2.6.0+cu124", "2.9.1+cu128", "2.14.1+cu130")
@@ -230,3 +231,39 @@ def command(site: Path, release: str, *options: str) -> Run:
         "upgrade", release, "--python", str(stub(NOW).python), *options,
         environment={"PYTHONPATH": f"{Path(__file__).parent.parent}{os.pathsep}{site}"},
     )  # fmt: skip
+
+
+def test_a_build_for_another_cuda_need_not_load_where_the_package_takes_its_own() -> None:
+    site = "/site/bitsandbytes"
+    new, old = f"{site}/libbitsandbytes_cuda128.so", f"{site}/libbitsandbytes_cuda130.so"
+    files = [
+        _change(new, now="fails", then="loads"),
+        _change(old, now="loads", then="fails"),
+    ]
+    chosen = _with_choices("bitsandbytes", files, "12.8", {})
+    assert [file.replaced_by for file in chosen] == [None, os.path.basename(new)]
+    assert [file.breaks for file in chosen] == [False, False]
+    assert [file.replaced for file in chosen] == [False, True]
+    # Where the build that is taken then does not load either, the other is missed.
+    files = [_change(new, now="fails", then="fails"), files[1]]
+    assert [f.breaks for f in _with_choices("bitsandbytes", files, "12.8", {})] == [False, True]
+    # Of a package that nothing is known of, each file counts.
+    assert [f.breaks for f in _with_choices("own", files, "12.8", {})] == [False, True]
+
+
+def _change(path: str, now: str, then: str) -> FileChange:
+    return FileChange(
+        TargetReport(path, None, now, "as told"), TargetReport(path, None, then, "as told")
+    )
+
+
+def test_metadata_that_rules_the_torch_out_is_told_to_pip_together_with_that_torch(
+    tmp_path: Path,
+) -> None:
+    file = husk_file(_that("2.9.1+cu128"))
+    install(tmp_path, "own-kernels", "1.0", "torch<2.9", file)
+    install(tmp_path, "other", "1.0", "torch<2.9")
+    done = command(tmp_path, "2.9.1")
+    assert 'pip install "torch==2.9.1" own-kernels\n' in done.stdout
+    assert "--upgrade" not in done.stdout
+    assert "the metadata of 2 packages does not allow torch 2.9.1:" in done.stdout

@@ -36,6 +36,8 @@ CXX11, PRE_CXX11, UNKNOWN = "cxx11", "pre-cxx11", "unknown"
 #: ``2.9.1``, ``torch==2.9``, ``v2.9.1`` and what follows the number.
 _TEXT = re.compile(r"(?:torch\s*(?:==)?\s*)?v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)(.*)", re.DOTALL)
 _SUFFIX = re.compile(r"([+.-])(cxx11abi|cpu|cu\d{2,3}|rocm[\d.]*)", re.IGNORECASE)
+#: What may follow the number at all, of whatever build: ``.dev20260101+cu130``, ``a0+git1a2b``.
+_REST = re.compile(r"[A-Za-z0-9.+_-]*")
 _VARIANTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "torch_variants.json")
 
 #: Which of torch's libraries another one loads (DT_NEEDED of the wheels 1.13 to 2.14).
@@ -93,6 +95,11 @@ def parse_request(text: str) -> Request:
             "name one as 2.9.1, 2.9, 2.9.1+cxx11abi or 2.6.0+cu118",
         )
     release, rest = match.groups()
+    if not _REST.fullmatch(rest):
+        raise UsageError(
+            f"{text[:200]!r} names no torch release: what follows {release} is no version",
+            f"name one as {release}, {release}+cxx11abi or {release}+cu126",
+        )
     cuda, flavour, own = None, None, None
     at = 0
     while at < len(rest):
@@ -103,14 +110,24 @@ def parse_request(text: str) -> Request:
         word = part[2].lower()
         if word == "cxx11abi":
             flavour = PRE_CXX11 if part[1] == "-" else CXX11
-        elif word == "cpu":
-            cuda = ""
+        elif word == "cpu" or word.startswith("cu"):
+            if cuda is not None:
+                raise UsageError(
+                    f"{text[:200]!r} names two kinds of build at once",
+                    f"name one: {release}+{word}",
+                )
+            cuda = _cuda_of(word)
         elif word.startswith("rocm"):
             own = word
-        else:
-            cuda = f"{word[2:-1]}.{word[-1]}" if len(word) == 5 else f"{word[2]}.{word[3:]}"
         at = part.end()
     return Request(text.strip(), release, cuda, flavour, own)
+
+
+def _cuda_of(word: str) -> str:
+    """``12.8`` for cu128, ``9.2`` for cu92, "" for cpu."""
+    if word == "cpu":
+        return ""
+    return f"{word[2:-1]}.{word[-1]}" if len(word) == 5 else f"{word[2]}.{word[3:]}"
 
 
 def choose_release(request: Request, known: Sequence[str]) -> str | None:

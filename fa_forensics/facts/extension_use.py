@@ -45,6 +45,21 @@ def why_unused(
     return None
 
 
+def chosen_for_cuda(
+    package: str, path: str, siblings: Sequence[str], cuda: str | None, environ: Mapping[str, str]
+) -> str | None:
+    """The name of the one build that a package loads for a CUDA version, of those like ``path``.
+
+    None where the file is not one of several builds for CUDA versions, or none of them fits.
+    """
+    name = os.path.basename(path)
+    for row in _rows():
+        ours = row["distribution"] == normalized(package) and row["use"] == BY_CUDA
+        if ours and fnmatch.fnmatch(name, row["files"]):
+            return _by_cuda(row, path, siblings, cuda, environ)
+    return None
+
+
 def _by_cuda(
     row: Mapping[str, str],
     path: str,

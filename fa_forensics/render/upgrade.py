@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from fa_forensics.render.style import (
@@ -14,6 +15,7 @@ from fa_forensics.render.style import (
     sentence,
     short_path,
 )
+from fa_forensics.report import FAILS
 from fa_forensics.report_releases import FileChange, PackageChange, UpgradeReport
 
 #: Files of one package that are told one by one; the rest is counted.
@@ -34,7 +36,7 @@ def upgrade_text(report: UpgradeReport, color: bool, verbose: bool, width: int) 
     """The whole report, with a line feed at its end."""
     paint = painter(color)
     blocks = [_head(report, width)]
-    if verbose or any(package.breaks for package in report.packages):
+    if verbose or any(package.breaks or _failing(package) for package in report.packages):
         blocks.append(_table(report.packages, escape(report.torch.requested), width))
     for package in report.packages:
         if package.breaks:
@@ -80,6 +82,15 @@ def _table(packages: Sequence[PackageChange], asked: str, width: int) -> list[st
         else:
             lines += flow(pieces(row[4]), width, left + "  ", indent)
     return lines
+
+
+def _failing(package: PackageChange) -> list[FileChange]:
+    """Its files that load with neither torch, builds that it does not choose aside."""
+    return [
+        file
+        for file in package.files
+        if file.now.verdict == file.then.verdict == FAILS and file.replaced_by is None
+    ]
 
 
 def _verdicts(verdicts: Iterable[str]) -> str:
@@ -136,12 +147,24 @@ def _aside(report: UpgradeReport, paint: Paint, verbose: bool, width: int) -> li
             "release, whose classes may be laid out otherwise."
         )
         lines += sentence(text, width, "note: ", "      ")
+    failing = [package.name for package in report.packages if _failing(package)]
+    if failing:
+        text = (
+            f"files of {', '.join(failing)} fail already with the torch that is here; "
+            "what each of them lacks: fa-forensics inspect --python "
+            f"{shlex.quote(str(report.environment.get('prefix')))} {failing[0]}"
+        )
+        lines += sentence(text, width, "note: ", "      ")
+    replaced = _names(report, "replaced")
+    if replaced:
+        text = f"{replaced} would not load, and need not: the package takes another build then."
+        lines += sentence(text, width, "note: ", "      ")
     mended = _names(report, "mended")
     if mended:
         lines += sentence(f"{mended} would load again.", width, "note: ", "      ")
     if report.pins:
-        count = f"{counted(len(report.pins), 'package')} {'do' if report.pins[1:] else 'does'}"
-        text = f"the metadata of {count} not allow torch {report.torch.release or ''}:".strip()
+        count = counted(len(report.pins), "package")
+        text = f"the metadata of {count} does not allow torch {report.torch.release or ''}:".strip()
         lines += sentence(text, width, "pins: ", "      ")
         shown = report.pins if verbose else report.pins[:_PINS]
         for pin in shown:
@@ -179,9 +202,9 @@ def _summary(report: UpgradeReport, paint: Paint, width: int) -> list[str]:
         text = f"{count} of {whole} would stop loading ({names})"
     else:
         text = f"none of {whole} would stop loading"
-    already = sum(file.now.verdict == file.then.verdict == "fails" for file in files)
+    already = sum(len(_failing(package)) for package in report.packages)
     if already:
-        text += f"; {already} fail{'s' if already == 1 else ''} already, now and then"
+        text += f"; {already} fail{'s' if already == 1 else ''} with either torch"
     unsure = sum(file.unsure for file in files)
     if unsure:
         text += f"; {unsure} could not be judged"

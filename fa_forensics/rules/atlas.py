@@ -143,7 +143,11 @@ def life_evidence(ctx: Context, missing: Sequence[Missing]) -> tuple[Evidence, .
     if len(groups) < 2:
         return ()  # the note says it
     rows = [
-        Evidence(f"{len(names)} of these are exported by torch {text}", None, TABLE)
+        Evidence(
+            f"{len(names)} of these {'are' if names[1:] else 'is'} exported by torch {text}",
+            None,
+            TABLE,
+        )
         for text, names in list(groups.items())[:_SHOWN]
     ]
     if len(groups) > _SHOWN:

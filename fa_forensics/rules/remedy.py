@@ -202,14 +202,42 @@ def remedy_notes(ctx: Context) -> tuple[str, ...]:
     name = distribution_name(ctx)
     notes = [*metadata_note(ctx), *wanted_build(ctx)]
     does = rebuild_does(name or "", package_row(ctx), here)
+    second = "changes torch, for all other packages too"
+    if not_installed(ctx):
+        does = f"{does}, once that torch is installed"
+        if names_its_torch(ctx):
+            does = f"installs {here} with a release of {name} that goes with it, if there is one"
+        second = "installs a torch that the file links with, unless the environment has it already"
     if builds and torches:
-        notes.append(
-            f"One of the two commands is enough: the first {does}; the second changes torch, "
-            "for all other packages too."
-        )
+        notes.append(f"One of the two commands is enough: the first {does}; the second {second}.")
     elif builds:
         notes.append(f"The command {does}.")
     return tuple(notes)
+
+
+def not_installed(ctx: Context) -> bool:
+    """Whether the torch that is judged against is one that --torch named and nobody installed."""
+    return ctx.asked is not None and ctx.asked.judged_by == "table"
+
+
+def names_its_torch(ctx: Context) -> bool:
+    """Whether the package's metadata rules out the torch that is judged against.
+
+    Such packages have a release for each torch, and pip chooses by their metadata: named
+    together with the torch, the fitting one is found.
+    """
+    torch = ctx.environment.torch if ctx.environment else None
+    if torch is None or ctx.distribution is None:
+        return False
+    return excludes(ctx.distribution.requires, torch.release)
+
+
+def excludes(requires: Sequence[str], release: str) -> bool:
+    """Whether requirements pin one torch, or allow only torches that a release is not."""
+    if torch_pin(requires) is not None:
+        return True
+    wanted = torch_requirement(requires)
+    return bool(wanted) and satisfies(release, wanted or "") is False
 
 
 def wanted_build(ctx: Context) -> tuple[str, ...]:
@@ -242,6 +270,9 @@ def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
     name = distribution_name(ctx)
     if name is None:
         return ()
+    torch = ctx.environment.torch if ctx.environment else None
+    if torch is not None and not_installed(ctx) and names_its_torch(ctx):
+        return (pip(ctx, f'install "torch=={torch.release}" {name}'),)
     version = ctx.distribution.version if ctx.distribution else ""
     return (rebuild_command(ctx.python_command, name, version, package_row(ctx)),)
 
