@@ -68,8 +68,9 @@ def lay_out(text: str, width: int, first: str, rest: str) -> list[str]:
     return lines
 
 
-#: Marks that may not begin a line.
+#: Marks that may not begin a line, and those that may not end one.
 _CLOSING = "，。；：！？、）》”’」"  # noqa: RUF001
+_OPENING = "（《“‘「"  # noqa: RUF001
 
 
 def breakable(text: str) -> list[str]:
@@ -78,7 +79,8 @@ def breakable(text: str) -> list[str]:
     for char in text:
         wide = unicodedata.east_asian_width(char) in "WF"
         start = not out or out[-1].endswith(" ") or (wide or _ends_wide(out[-1]))
-        if out and (char == " " or char in _CLOSING or not (start or wide)):
+        bound = char == " " or char in _CLOSING or (out and out[-1][-1] in _OPENING)
+        if out and (bound or not (start or wide)):
             out[-1] += char
         else:
             out.append(char)

@@ -13,8 +13,8 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
+from typing import NamedTuple
 
 _TABLE = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "data", "zh.json"
@@ -27,8 +27,12 @@ _STOP = re.compile(r"(?<=\.) (?=\S)")
 _LONGEST, _DEPTH, _MOST = 6, 5, 6000
 #: In how many places the end of a sentence is looked for, and in how many clauses.
 _PLACES, _CLAUSES = 8, 24
+#: How many parts of one text are looked up; a text of ours has some hundred at most.
+_ROOM = 1500
 #: Templates are looked up by so many of their first characters, where those are literal.
 _KEY = 6
+#: Marks of the width of a Chinese character.
+_MARKS = "\u3001\u3002\uff0c\uff1a\uff1b\uff08\uff09\u300a\u300b\u201c\u201d"
 #: Words that stand in no name; texts in which they count for nothing.
 _WORDS = re.compile(
     r"(?<![\w./-])(?:[Tt]he|an?|is|are|was|were|has|have|that|which|its?|of|not|no|with|for|from|by|needs"
@@ -39,25 +43,14 @@ _CLAUSE = re.compile(r"; |, (?:so|and|but|which|the) ")
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`|\S*\([^()]*\)|\S*/\S*')
 #: A list of names, without other words.
 _LIST = re.compile(r"[^\s,]+(?:, [^\s,]+)* (and|or) [^\s,]+")
-#: A wide character (UAX 11): Chinese is set without blanks between two of those.
-_WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\u201c\u201d"
-_HAN = re.compile("[\u4e00-\u9fff]")
-_BLANK = re.compile(f"(?<=[{_WIDE}]) +(?=[{_WIDE}])|(?<=[\u3000-\u303f\uff00-\uffef]) +")
-_BEFORE = re.compile(" +(?=[\u3001\u3002\uff0c\uff1a\uff1b\uff09])")
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(NamedTuple):
     """The literal parts around the gaps, the gaps' names as they are written, the translation."""
 
     literals: tuple[str, ...]
     gaps: tuple[str, ...]
     chinese: str
-
-    @property
-    def is_end(self) -> bool:
-        """Whether it is the end of a sentence that has another beginning."""
-        return self.literals[0][:1] in (" ", ",", ":", ";", ".")
 
     def match(self, text: str) -> dict[str, str] | None:
         """What stands in the gaps, each as short as can be, or None. Linear in the text."""
@@ -92,22 +85,39 @@ def parse_template(english: str, chinese: str) -> Template:
     return Template(tuple(parts[0::2]), gaps, chinese)
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The table: short words by their English, sentences by the beginning of their template."""
+#: A row of the table as it was read: the English, the Chinese.
+_Row = Sequence[str]
+#: A template that a text fits, and what then stands in its gaps.
+_Fit = tuple[Template, Mapping[str, str]]
 
-    labels: Mapping[str, str]
-    templates: Mapping[str, Sequence[Template]]
-    ends: Sequence[Template]
-    kept: dict[str, str] = field(default_factory=dict)
-    parts: dict[str, str | None] = field(default_factory=dict)
+
+class Words:
+    """The table: short words by their English, sentences by what tells one from the others."""
+
+    def __init__(
+        self,
+        labels: Mapping[str, str],
+        begun: Mapping[str, Sequence[_Row]],
+        probes: Sequence[tuple[str, _Row]],
+        ends: Sequence[tuple[str, _Row]],
+    ) -> None:
+        """``begun`` has the templates by their first characters.
+
+        ``probes`` are those that begin with a gap and ``ends`` the ends of sentences, each
+        with its longest literal part.
+        """
+        self._labels, self._begun, self._probes, self._ends = labels, begun, probes, ends
+        self._said: dict[str, str] = {}
+        self._parts: dict[str, str | None] = {}
+        self._room = 0
 
     def say(self, text: str) -> str:
         """A label, or a text of one or more sentences; what has no template stays as it is."""
-        if text not in self.kept:
+        if text not in self._said:
+            self._room = _ROOM
             said = self._sentences(text, 0) if text and len(text) <= _MOST else text
-            self.kept[text] = said if said == text else _tidy(said)
-        return self.kept[text]
+            self._said[text] = said if said == text else _tidy(said)
+        return self._said[text]
 
     def _sentences(self, text: str, depth: int) -> str:
         whole = self._whole(text, depth)
@@ -128,59 +138,75 @@ class Words:
 
     def _whole(self, text: str, depth: int) -> str | None:
         """The translation of one sentence or part of one, or None."""
-        if text not in self.parts:
-            self.parts[text] = None  # where it leads back to itself
-            self.parts[text] = self._looked_up(text, depth)
-        return self.parts[text]
+        if text not in self._parts:
+            self._room -= 1
+            if self._room < 0:
+                return None
+            self._parts[text] = None  # where it leads back to itself
+            self._parts[text] = self._looked_up(text, depth)
+        return self._parts[text]
 
     def _looked_up(self, text: str, depth: int) -> str | None:
-        spellings = [text]
+        spellings = [text[:-1], text] if text.endswith(".") else [text]
         if text[:1].isupper() and text[1:2].islower():
-            spellings.append(text[0].lower() + text[1:])
+            spellings += [text[0].lower() + spelt[1:] for spelt in spellings]
         # A gap that swallows a clause counts only where nothing else fits.
-        for way in (self._strictly, self._joined, self._matched):
-            for spelt in spellings:
-                found = way(spelt, depth)
-                if found is None and spelt.endswith("."):
-                    found = way(spelt[:-1], depth)
-                    found = None if found is None else found.rstrip("\u3002") + "\u3002"
+        fitting = [(spelt, self._fitting(spelt)) for spelt in spellings]
+        for strict in (True, False):
+            for spelt, rows in fitting:
+                found = self._labels.get(spelt) or self._matched(spelt, rows, depth, strict)
+                if found is None and strict and depth < _DEPTH:
+                    found = self._joined(spelt, depth)
+                if found is not None and spelt[-1:] != text[-1:]:
+                    return found.rstrip("\u3002") + "\u3002"
                 if found is not None:
                     return found
         return None
 
-    def _strictly(self, text: str, depth: int) -> str | None:
-        return self._matched(text, depth, strict=True)
+    def _fitting(self, text: str) -> list[_Fit]:
+        """The templates that a text fits, and what then stands in their gaps."""
+        rows = list(self._begun.get(text[:_KEY], ()))
+        rows += [row for probe, row in self._probes if probe in text]
+        out: list[_Fit] = []
+        for row in rows:
+            template = _parsed(row[0], row[1])
+            found = template.match(text)
+            # The stop belongs to the sentence, not to the last gap of it.
+            if found is not None and not (template.literals[-1] == "" and text.endswith(".")):
+                out.append((template, found))
+        return out
 
-    def _matched(self, text: str, depth: int, strict: bool = False) -> str | None:
-        if text in self.labels:
-            return self.labels[text]
-        for key in (text[:_KEY], ""):
-            for template in self.templates.get(key, ()):
-                found = template.match(text)
-                if found is None or (template.literals[-1] == "" and text.endswith(".")):
-                    continue
-                if strict and any(map(_CLAUSE.search, found.values())):
-                    continue
-                said = self._filled(template, found, depth)
-                if said is not None:
-                    return said
+    def _matched(
+        self,
+        text: str,
+        fitting: Sequence[_Fit],
+        depth: int,
+        strict: bool,
+    ) -> str | None:
+        for template, found in fitting:
+            if strict and any(map(_CLAUSE.search, found.values())):
+                continue
+            said = self._filled(template, found, depth)
+            if said is not None:
+                return said
         return None
 
     def _joined(self, text: str, depth: int) -> str | None:
         """A beginning and an end that have templates, or several clauses that all have."""
-        if depth >= _DEPTH:
-            return None
-        for template in self.ends:
+        for probe, row in self._ends:
+            if probe not in text:
+                continue
+            template = _parsed(row[0], row[1])
             at = 0
             for _ in range(_PLACES):
                 at = text.find(template.literals[0], at + 1)
-                found = template.match(text[at:]) if at > 0 else None
+                if at < 0:
+                    break
+                found = template.match(text[at:])
                 end = None if found is None else self._filled(template, found, depth)
                 start = None if end is None else self._whole(text[:at], depth + 1)
                 if end is not None and start is not None:
                     return start.rstrip("\u3002") + end
-                if at < 0:
-                    break
         for mark, chinese in (("; ", "\uff1b"), (", ", "\u3001")):
             clauses = text.split(mark)
             if 1 < len(clauses) <= _CLAUSES and all(map(_is_whole, clauses)):
@@ -207,7 +233,7 @@ class Words:
 
     def _gap(self, text: str, depth: int) -> str:
         if " " not in text or depth >= _DEPTH:
-            return self.labels.get(text, text)
+            return self._labels.get(text, text)
         names = _LIST.fullmatch(text)
         if names and self._whole(text, depth + 1) is None:
             word = "\u548c" if names[1] == "and" else "\u6216"
@@ -219,9 +245,9 @@ class Words:
 def _spaced(gap: re.Match[str], text: str) -> str:
     """What stands in a gap, with a blank where its letters would touch Chinese ones."""
     before, after = gap.string[: gap.start()][-1:], gap.string[gap.end() :][:1]
-    if text[:1].isascii() and text[:1].isalnum() and _HAN.match(before):
+    if text[:1].isascii() and text[:1].isalnum() and "\u4e00" <= before <= "\u9fff":
         text = " " + text
-    if text[-1:].isascii() and text[-1:].isalnum() and _HAN.match(after):
+    if text[-1:].isascii() and text[-1:].isalnum() and "\u4e00" <= after <= "\u9fff":
         text += " "
     return text
 
@@ -237,10 +263,21 @@ def is_prose(text: str) -> bool:
 
 
 def _tidy(text: str) -> str:
-    return _BEFORE.sub("", _BLANK.sub("", text))
+    """Without the blanks that stand between two Chinese characters or beside Chinese marks."""
+    out = ""
+    for piece in text.split(" "):
+        before, after = out[-1:], piece[:1]
+        marked = (before and before in _MARKS) or (after and after in _MARKS)
+        tight = marked or (_is_wide(before) and _is_wide(after))
+        out += piece if tight or not out else f" {piece}"
+    return out
 
 
-@lru_cache(maxsize=1)
+def _is_wide(char: str) -> bool:
+    return char != "" and (char in _MARKS or "\u4e00" <= char <= "\u9fff")
+
+
+@cache
 def chinese_words() -> Words:
     """The shipped table."""
     with open(_TABLE, encoding="utf-8") as file:
@@ -248,18 +285,36 @@ def chinese_words() -> Words:
     return words_of(table["labels"], table["sentences"])
 
 
-def words_of(labels: Mapping[str, str], sentences: Sequence[Sequence[str]]) -> Words:
+def words_of(labels: Mapping[str, str], sentences: Sequence[_Row]) -> Words:
     """A table from its rows; of several templates that fit, the one with more text counts."""
-    rows = [parse_template(english, chinese) for english, chinese in sentences]
-    rows.sort(key=lambda row: -sum(map(len, row.literals)))
-    templates: dict[str, list[Template]] = {}
-    bare = [
-        Template((row.literals[0][1:], *row.literals[1:]), row.gaps, row.chinese.strip())
-        for row in rows
-        if row.literals[0].startswith(" ") and not row.literals[0].startswith(" (")
+    begun: dict[str, list[_Row]] = {}
+    probes: list[tuple[str, _Row]] = []
+    ends: list[tuple[str, _Row]] = []
+    rows = list(sentences)
+    rows += [
+        (english[1:], chinese.strip())
+        for english, chinese in sentences
+        if english[0] == " " and english[1] != "("
     ]
-    for row in rows + bare:
-        first = row.literals[0]
-        key = first[:_KEY] if len(first) >= _KEY or not row.gaps else ""
-        templates.setdefault(key, []).append(row)
-    return Words(labels, templates, [row for row in rows if row.is_end])
+    rows.sort(key=lambda row: 3 * row[0].count("{") - len(row[0]))
+    for row in rows:
+        english = row[0]
+        gap = english.find("{")
+        if 0 <= gap < _KEY:
+            probes.append((_longest(english), row))
+        else:
+            begun.setdefault(english[:_KEY], []).append(row)
+        if english[0] in " ,:;.":
+            ends.append((_longest(english), row))
+    return Words(labels, begun, probes, ends)
+
+
+def _longest(english: str) -> str:
+    """The longest literal part of a template."""
+    parts = english.split("{")
+    return max([parts[0], *(part[part.find("}") + 1 :] for part in parts[1:])], key=len)
+
+
+@cache
+def _parsed(english: str, chinese: str) -> Template:
+    return parse_template(english, chinese)
