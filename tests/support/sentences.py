@@ -51,17 +51,18 @@ def sentences_in(path: Path) -> list[str]:
     return list(dict.fromkeys(text for _, _, text in sorted(found)))
 
 
-#: Commands, regular expressions and shell words are the same in every language.
-_NO_PROSE = re.compile(
-    r"""\\[swdb]|\(\?|^\{\d\}\ (-c|-m|-X|install|list|show|check|index|debug|uninstall)\b
-    |\ -c\ '|\ -m\ |-m\ pip|pip\ install\ |^fa-forensics\ |
-    ^(ldd|readelf|nm|find|grep|ls|rm|cat|head|echo|env|export|unset|conda|patchelf|getconf|findmnt
-    |ldconfig|nvidia-smi|nvcc|gcc|cd|sudo|apt-get|ninja|rocminfo|ptxas|ulimit|python|pip)
-    \ [^a-z]*[-'"/$|a-z]\S*(\ [-|'"/$\{].*)?$""",
-    re.VERBOSE,
+#: Patterns and quoted Python; beginnings of shell commands.
+_CODE = re.compile(r"\\[swdb]|\(\?|\ -c\ '|\ -m\ |-m pip|^-[cg]|^std::|-c \"|\|\w+\||\]\?\w")
+_COMMAND = re.compile(
+    r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:cat|cd|command|conda|echo|env|export|find|findmnt|for f"
+    r"|gcc --version|getconf|grep|head|index|install|ldconfig|ldd|list|ls|ninja|nm|nvcc|nvidia-smi"
+    r"|patchelf|ptxas|python|readelf|rm|apt-get|rocminfo|show|check|sudo|systemctl|debug|ulimit|uninstall|unset"
+    r"|fa-forensics|-X|--kernels)(?:[ ;]|$)"
 )
 
 
 def is_prose(text: str) -> bool:
-    """Whether a text is written for people: not a command, a pattern or a list of names."""
-    return _NO_PROSE.search(text) is None and re.search(r"[a-z]{2}", text) is not None
+    """Whether a text is written for people: not a command, a pattern or a name."""
+    if _CODE.search(text) or not re.search(r"[a-z]{2}", text):
+        return False
+    return _COMMAND.match(text) is None or text.rstrip()[-1:] in ".:" or ": " in text
