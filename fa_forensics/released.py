@@ -203,4 +203,13 @@ def _build(text: str, machine: str, table: Atlas) -> Build:
             f"torch {request.text} is no release that this tool knows for {machine}",
             f"the nearest are {', '.join(near)}" if near else None,
         )
+    other_cuda = request.cuda is not None and request.cuda != (build.cuda or "")
+    other_flavour = request.flavour is not None and request.flavour != build.flavour
+    if request.own_build or other_cuda or other_flavour:
+        cuda = f"CUDA {build.cuda}" if build.cuda else "no CUDA"
+        raise UsageError(
+            f"torch {request.text} is another build than the one whose names are known: "
+            f"{build.release} with {cuda}, {build.flavour}",
+            f"name that one: {build.release}",
+        )
     return build

@@ -143,3 +143,15 @@ def test_every_release_of_the_table_has_a_row() -> None:
     assert len(lines) == 1 + len(Atlas.open().releases("x86_64"))
     row = next(line for line in lines if line.startswith("2.4.0 "))
     assert row.split()[1:4] == ["2024-07-24", "12.1", "pre-cxx11"]
+
+
+@pytest.mark.parametrize(
+    "other", ["2.9.1+cu118", "2.9.1+cpu", "2.9.1-cxx11abi", "2.9.1.dev20260101"]
+)
+def test_a_build_whose_names_are_not_in_the_table_is_not_answered_by_another(other: str) -> None:
+    done = text(other, NEW)
+    assert done.code == 2
+    assert (
+        f"torch {other} is another build" in done.stderr and "name that one: 2.9.1" in done.stderr
+    )
+    assert text("2.9.1+cu128", NEW).code == 0

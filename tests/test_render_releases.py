@@ -153,3 +153,12 @@ def test_the_document_holds_the_place_whole() -> None:
         samples.report(replace(samples.FAILING, torch=asked("2.9", "2.9.1+cu128")))
     )
     assert judged["targets"][0]["torch"]["judged_by"] == "table"
+
+
+def test_a_parameter_list_that_fills_lines_is_left_out_of_the_evidence_unless_verbose() -> None:
+    long = ", ".join(["std::vector<at::Tensor, std::allocator<at::Tensor> > (at::Tensor)"] * 4)
+    said = f"torch 2.5.0 does not export torch::f({long}) const, which it needs (2.2.0 and later)"
+    target = replace(samples.FAILING, releases=replace(samples.PLACE, evidence=(said,)))
+    brief, whole = (" ".join(plain(target, verbose=on).split()) for on in (False, True))
+    assert "torch::f(...) const, which it needs (2.2.0 and later)" in brief
+    assert long in whole and long not in brief

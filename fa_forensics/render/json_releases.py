@@ -57,6 +57,7 @@ def _file(file: FileChange) -> Document:
         "now": file.now.verdict,
         "then": file.then.verdict,
         "breaks": file.breaks,
+        "replaced_by": file.replaced_by,
         "first_failure": file.failure,
         "missing": sorted(set(file.then.missing)),
         "findings": sorted({f.code for f in file.then.findings if f.severity == "error"}),

@@ -21,6 +21,9 @@ _NAMES = 20
 #: A table has a row for each file up to here, then one for each kind of row.
 _ROWS = 12
 
+#: A parameter list longer than this is left out of a sentence; --verbose has it whole.
+_LINE = 100
+
 _CELLS = {"loads": "loads", "links": "links", "fails": "fails", "no-gpu-code": "no GPU"}
 
 
@@ -79,11 +82,27 @@ def _built_parts(facts: ReleaseFacts, evident: bool) -> list[str]:
     minor = ".".join(best.split(".")[:2])
     text = f"torch {escape(best if len(facts.built_on) == 1 else minor)}"
     inside = f"window {escape(facts.built_text)}" if len(facts.built_on) > 1 else ""
-    evidence = "; ".join(escape(line.rstrip(".")) for line in facts.evidence[:2] if evident)
+    shown = [_brief(line.rstrip(".")) for line in facts.evidence[:2] if evident]
+    evidence = "; ".join(escape(line) for line in shown)
     inside = ": ".join(part for part in (inside, evidence) if part)
     if facts.confidence != "high":
         inside += f"{'; ' if inside else ''}{escape(facts.confidence)} confidence"
     return pieces(f"{text} ({inside})") if inside else pieces(text)
+
+
+def _brief(sentence: str) -> str:
+    """A sentence whose longest parameter list, where it fills a line, stands as ``(...)``."""
+    depth, start = 0, 0
+    spans = []
+    for at, char in enumerate(sentence):
+        if char == "(":
+            start = start if depth else at
+            depth += 1
+        elif char == ")" and depth:
+            depth -= 1
+            spans += [] if depth else [(at - start, start, at)]
+    size, first, last = max(spans, default=(0, 0, 0))
+    return f"{sentence[:first]}(...){sentence[last + 1 :]}" if size > _LINE else sentence
 
 
 def _lacking_parts(releases: Sequence[str], names: Sequence[str]) -> list[str]:
