@@ -23,7 +23,7 @@ from fa_forensics.render.env_markdown import env_markdown
 from fa_forensics.render.json import dumps
 from fa_forensics.render.json_env import env_document
 from fa_forensics.report_env import NOTE, OK
-from fa_forensics.rules.packages import same_public
+from fa_forensics.rules.public_version import same_public
 
 
 @pytest.fixture

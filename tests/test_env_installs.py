@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 from support.packages import environment, extension, flash_attn, install
 from test_env import codes, line, look, packages
+from trees import shared_object
 
+from fa_forensics.facts.package_state import PackageState
+from fa_forensics.facts.record import RecordCheck
+from fa_forensics.render.env import env_text
 from fa_forensics.report_env import ARTEFACT, NOTE, OK, EnvReport
+from fa_forensics.rules.packages import is_edited
 
 
 @pytest.fixture
@@ -97,3 +102,38 @@ def test_without_a_record_the_files_are_found_by_their_names(site: Path) -> None
     assert codes(report) == set()
     assert inspected(report) == [str(site / "flash_attn_2_cuda.so")]
     assert line(report, "flash-attn").state == NOTE and "RECORD" in line(report, "flash-attn").text
+
+
+def test_a_copy_that_is_never_reached_is_a_note(site: Path, tmp_path: Path) -> None:
+    place = tmp_path / "old"
+    (place / "flash_attn").mkdir(parents=True)
+    (place / "flash_attn/__init__.py").write_text("__version__ = '2.1.0'\n")
+    (site / "zzz.pth").write_text(f"{place}\n")
+    found = [entry for entry in packages(look(site)) if entry.finding is not None]
+    assert [(e.state, e.finding.code) for e in found if e.finding] == [(NOTE, "FA805")]
+    assert all(e.finding.help == () for e in found if e.finding)
+
+
+def test_a_changed_data_file_of_another_package_is_a_note(site: Path) -> None:
+    install(site, "certifi", "2026.1.1", {"certifi/cacert.pem": b"x", "certifi/core.py": b""})
+    (site / "certifi/cacert.pem").write_bytes(b"a company's own certificate")
+    entry = line(look(site), "certifi")
+    assert entry.finding is not None and entry.finding.severity == "note" and entry.state == NOTE
+    (site / "certifi/core.py").write_bytes(b"import os\n")
+    entry = line(look(site), "certifi")
+    assert entry.finding is not None and entry.finding.severity == "warning"
+
+
+def test_files_that_cannot_be_read_are_not_called_changed() -> None:
+    check = RecordCheck(unreadable=(("/env/x/core.py", "Permission denied"),), sized=3)
+    finding = is_edited(PackageState("x", (), (), (), check))
+    assert finding is not None and finding.title.endswith("cannot be read")
+    assert finding.help == ("ls -ld /env/x /env/x/core.py",)
+
+
+def test_files_of_one_name_are_told_apart_by_their_packages(site: Path) -> None:
+    for name in ("one", "two"):
+        install(site, name, "1", {f"{name}/_C.so": extension()}, ("torch",))
+    (site / "torch/lib/libc10.so").write_bytes(shared_object())
+    text = env_text(look(site), False, False, 100)
+    assert "--> one/_C.so\n" in text and "--> two/_C.so\n" in text

@@ -97,7 +97,8 @@ def read_record(path: str) -> Record:
         elif line.strip():
             bad += 1
     if bad:
-        problem = f"{bad} lines of {path} are no lines of a RECORD"
+        are = "line of {} is no line" if bad == 1 else "lines of {} are no lines"
+        problem = f"{bad} {are.format(path)} of a RECORD"
     return Record(root, mtime, tuple(entries), problem)
 
 

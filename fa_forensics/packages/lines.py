@@ -160,7 +160,9 @@ def other_lines(
         double = same if same[0] is item else (item,)
         state = PackageState(name, double, (), (), check, python=environment.python)
         lines += [
-            Line(PACKAGE, name, WRONG, finding.title, finding)
+            Line(
+                PACKAGE, name, NOTE if finding.severity == "note" else WRONG, finding.title, finding
+            )
             for finding in package_findings(state)
         ]
     return [*lines, _others_line(installed, others, checks)]

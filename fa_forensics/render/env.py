@@ -70,7 +70,7 @@ def env_text(report: EnvReport, color: bool, verbose: bool, width: int, say: Say
 def _findings(
     lines: Sequence[Line], paint: Paint, say: Say, verbose: bool, width: int
 ) -> list[list[str]]:
-    """Every finding in full; of files of one package that share a code, the first one alone."""
+    """Every finding in full; of those that share code and package, or cure, the first alone."""
     blocks: list[list[str]] = []
     first: dict[tuple[object, ...], int] = {}
     others: dict[int, list[str]] = {}
@@ -78,12 +78,14 @@ def _findings(
         finding = line.finding
         if finding is None or (finding.severity == "note" and not verbose):
             continue
-        key = (line.layer, line.facts.get("package") or line.subject, finding.code)
-        if key in first and not verbose and line.layer == ARTEFACT:
+        about = line.facts.get("package") or line.subject
+        key = (line.layer, finding.help if line.layer == COPIES else about, finding.code)
+        if key in first and not verbose and line.layer in (ARTEFACT, COPIES):
             others.setdefault(first[key], []).append(file_name(line.subject))
             continue
         first.setdefault(key, len(blocks))
-        blocks.append(finding_lines(finding, _place(line), paint, verbose, width, say))
+        subject = line.subject if line.layer == ARTEFACT else None
+        blocks.append(finding_lines(finding, _place(line), paint, verbose, width, say, subject))
     for at, names in others.items():
         text = f"{', '.join(names)}: {'as well' if names[1:] else 'too'} (--verbose shows it)"
         head = f"   = {say('note')}: "

@@ -247,8 +247,12 @@ def finding_lines(
     verbose: bool,
     width: int,
     say: Say = plain,
+    place: str | None = None,
 ) -> list[str]:
-    """One finding about ``target``: its title, evidence, notes and the commands that help."""
+    """One finding about ``target``: its title, evidence, notes and the commands that help.
+
+    ``place`` is shown for the file's name where that alone names several.
+    """
     style = _SEVERITY_STYLE.get(finding.severity, "bold")
     head = f"{say(escape(finding.severity))}[{escape(finding.code)}]"
     title = say(finding.title)
@@ -256,7 +260,9 @@ def finding_lines(
         title += f" {say(f'({finding.confidence} confidence)')}"
     lines = sentence(title, width, f"{head}: ", "  ")
     lines[0] = paint(head, style) + paint(lines[0][len(head) :], "bold")
-    lines.append(f"  {paint('-->', 'cyan')} {escape(file_name(target.member or target.path))}")
+    lines.append(
+        f"  {paint('-->', 'cyan')} {escape(place or file_name(target.member or target.path))}"
+    )
     evidence = finding.evidence if verbose else finding.evidence[:SHOWN]
     column = max((columns(say(_label_of(e)[0])) for e in evidence), default=0)
     block: list[str] = []

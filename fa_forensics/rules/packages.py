@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Callable, Sequence
 
 from fa_forensics.facts.module_copies import EDITABLE, NAMESPACE, Copy
 from fa_forensics.facts.package_state import PackageState
-from fa_forensics.facts.site_dirs import BY_PYTHONPATH, OF_USER
+from fa_forensics.facts.site_dirs import BY_PYTHONPATH, OF_PREFIX, OF_USER
 from fa_forensics.report import Evidence, Finding
+from fa_forensics.rules.public_version import same_public
 from fa_forensics.rules.remedy import row_of
 
 PackageRule = Callable[[PackageState], Finding | None]
@@ -22,12 +22,12 @@ def is_half_installed(state: PackageState) -> Finding | None:
     if check is None or not (check.missing or check.dead_links):
         return None
     lost = (*check.missing, *check.dead_links)
-    code = [path for path in lost if path.endswith((".py", ".so")) or ".so." in path]
+    code = [path for path in lost if _is_code(path)]
     evidence = [Evidence("is not there", file=path) for path in check.missing]
     evidence += [
         Evidence("is a link to a file that does not exist", file=path) for path in check.dead_links
     ]
-    count = f"{len(lost)} of the {_files(check.sized + len(lost))}"
+    count = f"{len(lost):,} of the {_files(check.sized + len(lost))}"
     return Finding(
         "FA801",
         "error" if code else "warning",
@@ -78,9 +78,12 @@ def is_edited(state: PackageState) -> Finding | None:
             "Compiled code differs from the wheel's: it was built again in place, changed by a "
             "tool such as patchelf or strip, or another file was copied over it."
         )
+    if not changed:
+        return _unreadable(state, evidence, check.unreadable[0][0])
+    data = state.extensions == () and not check.unreadable and not any(map(_is_code, changed))
     return Finding(
         "FA803",
-        "warning",
+        "note" if data else "warning",  # certificates, settings: changed on purpose
         "high",
         f"{_files(len(evidence))} of {state.name} {state.version} "
         f"{'is' if len(evidence) == 1 else 'are'} not as installed",
@@ -88,6 +91,23 @@ def is_edited(state: PackageState) -> Finding | None:
         tuple(notes),
         (_reinstall(state),),
     )
+
+
+def _unreadable(state: PackageState, evidence: Sequence[Evidence], path: str) -> Finding:
+    """FA803: files that this user cannot read, which Python could not either."""
+    return Finding(
+        "FA803",
+        "warning",
+        "high",
+        f"{_files(len(evidence))} of {state.name} {state.version} cannot be read",
+        tuple(evidence),
+        ("Whoever installed them has to let this user read them.",),
+        (f"ls -ld {shlex.quote(os.path.dirname(path))} {shlex.quote(path)}",),
+    )
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith((".py", ".so")) or ".so." in os.path.basename(path)
 
 
 def has_leftovers(state: PackageState) -> Finding | None:
@@ -124,15 +144,16 @@ def is_shadowed(state: PackageState) -> Finding | None:
     notes = [f"Python takes the first on sys.path: {_described(winner)}."]
     if winner.version and state.version and not same_public(winner.version, state.version):
         notes.append(f"pip shows {state.version}, `import` gives {winner.version}.")
+    harmless = winner.origin == OF_PREFIX and loser.site != winner.site and len(notes) == 1
     return Finding(
         "FA805",
-        "warning",
+        "note" if harmless else "warning",
         "high",
         f"{len(_regular(several[0]))} copies of {winner.name} are on sys.path; the one in "
         f"{os.path.dirname(winner.path)} wins",
         tuple(evidence),
         tuple(notes),
-        _unshadow(winner, loser, state),
+        () if harmless else _unshadow(winner, loser, state),
     )
 
 
@@ -289,35 +310,6 @@ PACKAGE_RULES: tuple[PackageRule, ...] = (
 def package_findings(state: PackageState) -> list[Finding]:
     """What all rules say of one package."""
     return [finding for rule in PACKAGE_RULES if (finding := rule(state)) is not None]
-
-
-def same_public(one: str, other: str) -> bool:
-    """Whether two versions are the same by PEP 440, what follows ``+`` left aside."""
-    return _public(one) == _public(other)
-
-
-def _public(version: str) -> str:
-    """A version in its normal form: "v1.0-RC.1+cu12" is "1rc1" (trailing zeros do not count)."""
-    text = version.strip().lower().partition("+")[0].removeprefix("v")
-    text = re.sub(r"[-_.]?(alpha|beta|preview|pre|a|b|c|rc)[-_.]?(\d*)", _phase, text)
-    text = re.sub(r"[-_.]?(?:post|rev|r(?!c))[-_.]?(\d*)|-(\d+)$", _post, text)
-    text = re.sub(r"[-_.]?dev[-_.]?(\d*)", lambda found: ".dev" + (found[1] or "0"), text)
-    release = re.match(r"(?:\d+!)?\d+(?:\.\d+)*", text)
-    if release is None:
-        return text
-    numbers = [part.lstrip("0") or "0" for part in release.group().split(".")]
-    while len(numbers) > 1 and numbers[-1] == "0":
-        numbers.pop()
-    return ".".join(numbers) + text[release.end() :]
-
-
-def _post(found: re.Match[str]) -> str:
-    return ".post" + (found[1] or found[2] or "0")
-
-
-def _phase(found: re.Match[str]) -> str:
-    word = {"alpha": "a", "beta": "b", "preview": "rc", "pre": "rc", "c": "rc"}
-    return word.get(found.group(1), found.group(1)) + (found.group(2) or "0")
 
 
 def _first(state: PackageState) -> Sequence[Copy]:
