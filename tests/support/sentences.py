@@ -52,7 +52,9 @@ def sentences_in(path: Path) -> list[str]:
 
 
 #: Patterns and quoted Python; beginnings of shell commands.
-_CODE = re.compile(r"\\[swdb]|\(\?|\ -c\ '|\ -m\ |-m pip|^-[cg]|^std::|-c \"|\|\w+\||\]\?\w")
+_CODE = re.compile(
+    r"\\[swdb]|\(\?|\ -c\ '|\ -m\ |-m pip|^-[cg]|^std::|^import [{A-Z]|^from [{A-Z]\S* import|-c \"|\|\w+\||\]\?\w"
+)
 _COMMAND = re.compile(
     r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:cat|cd|command|conda|echo|env|export|find|findmnt|for f"
     r"|gcc --version|getconf|grep|head|index|install|ldconfig|ldd|list|ls|ninja|nm|nvcc|nvidia-smi"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping
 
 #: Puts one of our own sentences, or a word of the layout, into the language that is wanted.
@@ -45,9 +44,13 @@ def speaker(lang: str) -> Say:
 
 def columns(text: str) -> int:
     """How many columns a terminal gives a text: two for a wide character (UAX 11)."""
-    if text.isascii():
-        return len(text)
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+    return len(text) if text.isascii() else sum(1 + _is_wide(char) for char in text)
+
+
+def _is_wide(char: str) -> bool:
+    from unicodedata import east_asian_width  # not needed for English
+
+    return east_asian_width(char) in "WF"
 
 
 def padded(label: str, width: int) -> str:
@@ -77,15 +80,11 @@ def breakable(text: str) -> list[str]:
     """The parts of a text between which a line may end: at blanks, and at wide characters."""
     out: list[str] = []
     for char in text:
-        wide = unicodedata.east_asian_width(char) in "WF"
-        start = not out or out[-1].endswith(" ") or (wide or _ends_wide(out[-1]))
+        wide = _is_wide(char)
+        start = not out or out[-1].endswith(" ") or (wide or _is_wide(out[-1][-1]))
         bound = char == " " or char in _CLOSING or (out and out[-1][-1] in _OPENING)
         if out and (bound or not (start or wide)):
             out[-1] += char
         else:
             out.append(char)
     return out
-
-
-def _ends_wide(piece: str) -> bool:
-    return unicodedata.east_asian_width(piece[-1]) in "WF"
