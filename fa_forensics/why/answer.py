@@ -76,7 +76,10 @@ def _asked(texts: Sequence[str]) -> tuple[tuple[SymbolText, ...], Paste | None]:
     from fa_forensics.facts.paste import read_paste
 
     paste = read_paste(" ".join(texts))
-    if any(mention.what != "bare-symbol" for mention in paste.mentions):
+    if single and not paste.mentions and "\n" in texts[0].strip():
+        return (), paste
+    told = single and bool(paste.mentions) and "torch" in paste.versions
+    if told or any(mention.what != "bare-symbol" for mention in paste.mentions):
         return (), paste
     symbols = [_parsed(text, single) for text in texts]
     known = tuple(symbol for symbol in symbols if symbol is not None)

@@ -26,6 +26,9 @@ from fa_forensics.why.seen import Answerer, Seen
 KIND, CODE, MIXED = "api-change", "FA881", "FA882"
 FLASH = "flash-attn"
 
+#: Where callers import from; a text that names no module most likely means one of these.
+_PUBLIC = ("flash_attn.flash_attn_interface", "flash_attn")
+
 
 def unexpected_keyword(seen: Seen) -> Answer:
     """``f() got an unexpected keyword argument 'x'``."""
@@ -157,6 +160,10 @@ def _is_flash(module: str, seen: Seen) -> bool:
 
 def _spans(name: str, module: str) -> tuple[Span, ...]:
     """The releases that have a name where it was looked for; else anywhere in flash_attn."""
+    if not module:
+        for public in _PUBLIC:
+            if spans := name_spans(name, public):
+                return spans
     return name_spans(name, module) or name_spans(name)
 
 
@@ -177,13 +184,20 @@ def _flash_name(seen: Seen, name: str, module: str, spans: tuple[Span, ...]) -> 
             f"flash-attn had {name}{where}{since} and has it no more from {last.before} on: the "
             f"caller was written for an older release than {have}."
         )
-        if (other := renamed(name)) is not None:
-            notes.append(f"{other} took its place in {last.before}, with the same arguments.")
         helps = [f'{seen.pip} install "flash-attn<{last.before}"']
-        notes.append(
-            "The way out is a release of the caller for the installed flash-attn; an older "
-            "flash-attn is the other one, where the GPU and torch still allow it."
-        )
+        if (other := renamed(name)) is not None:
+            cause += f" {other} took its place in {last.before}, with the same arguments."
+            notes.append(
+                f"In code of one's own, import {other} in its place; else take a release of the "
+                "caller for FlashAttention 2. An older flash-attn is the last resort: it has to be "
+                "compiled, and newer GPUs and torches do not take it."
+            )
+            helps = [f"{seen.python} -c 'from flash_attn.flash_attn_interface import {other}'"]
+        else:
+            notes.append(
+                "The way out is a release of the caller for the installed flash-attn; an older "
+                "flash-attn is the other one, where the GPU and torch still allow it."
+            )
         newer = False
     elif version is not None or newer:
         cause = (

@@ -36,6 +36,8 @@ def jit_build_failed(seen: Seen) -> Answer:
     header = _HEADER.search(line)
     if header is not None or detail.get("header"):
         return _header(seen, detail.get("header") or (header["header"] if header else ""))
+    if detail.get("reason") == "fatal":
+        return _fatal(seen)
     if "ninja" in line.lower() and re.search(r"required|not found|No such file", line):
         return _no_ninja(seen)
     cause = (
@@ -65,6 +67,13 @@ def _library(seen: Seen, library: str) -> Answer:
             "wheels bring the numbered library alone. Where the toolkit is there, CUDA_HOME must "
             "name it."
         )
+    if library == "cuda":
+        helps.insert(0, "ldconfig -p | grep libcuda")
+        notes.append(
+            "Triton links its launcher with -lcuda where it runs. The toolkit has a stand-in to "
+            "link with in lib64/stubs: LIBRARY_PATH=$CUDA_HOME/lib64/stubs tells the linker alone; "
+            "LD_LIBRARY_PATH must not name that directory."
+        )
     return seen.answer(
         "missing-library", COMPILE, cause, owner=file, direction="none", confidence="high",
         help=(*helps, *_again(seen)), notes=tuple(notes),
@@ -86,6 +95,21 @@ def _header(seen: Seen, header: str) -> Answer:
         ENVIRONMENT, COMPILE, cause, owner=package_in(seen), direction="none", confidence="high",
         help=(f"find / -name {name} -not -path '/proc/*' 2>/dev/null", "nvcc --version"),
         notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _fatal(seen: Seen) -> Answer:
+    """nvcc refused its command line: nothing was compiled."""
+    said, tool = seen.mention.detail.get("said", ""), seen.mention.detail.get("tool", "nvcc")
+    cause = (
+        f'{tool} refused its command ("{said[:120].rstrip(". ")}"), so that the extension was '
+        "never built: the options come from the package's build files, and this toolkit does not "
+        "take them."
+    )
+    return seen.answer(
+        ENVIRONMENT, COMPILE, cause, owner="nvcc", direction="none", confidence="medium",
+        help=("nvcc --version", *_again(seen)),
+        notes=("The whole command stands above this line; with ninja -v it is printed.",),
     )  # fmt: skip
 
 

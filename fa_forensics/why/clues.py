@@ -147,7 +147,7 @@ def _by_words(text: str) -> str | None:
     from fa_forensics.rules.remedy import known_packages
 
     found: tuple[int, str] | None = None
-    tokens = set(_WORD.findall(text))
+    tokens = {token.removeprefix("lib") for token in _WORD.findall(text)}
     for row in known_packages():
         top = str(row["import"]).split(".")[0]
         modules = [module for module in row["modules"] if "_" in module]  # type: ignore[attr-defined]

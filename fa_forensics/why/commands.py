@@ -93,7 +93,8 @@ def commands_by_history(
     if built is not None:
         commands.append(built[0])
     releases = history.releases if history is not None else ()
-    if releases:
+    every = history is not None and releases == tuple(history.known)
+    if releases and not every:
         still = history is not None and releases[-1] == history.known[-1]
         newer = direction == "file-newer" or still
         wanted = f">={releases[0]}" if newer else f"=={releases[-1]}"

@@ -74,6 +74,8 @@ def _major_of(distribution: str) -> str:
 def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     """A library of the CUDA toolkit: its major version against that of torch."""
     major = cuda_major_of_soname(seen, soname)
+    if _torch_itself(seen):
+        return _of_torch_itself(seen, soname, owner, major)
     torch_cuda = seen.torch_cuda
     own = torch_cuda.split(".")[0] if torch_cuda else None
     if major is not None and own is not None and own != major:
@@ -90,6 +92,42 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     if major is None or own is None:
         return _major_alone(seen, soname, owner, major, bringing)
     return _same_major(seen, soname, owner, major)
+
+
+#: torch's own file, from which it loads its libraries, in a traceback's steps.
+_TORCH_INIT = re.compile(r"(?:^|/)torch/__init__\.py$")
+
+
+def _torch_itself(seen: Seen) -> bool:
+    """Whether it is torch's own import that failed, before any extension's."""
+    detail = seen.mention.detail
+    if _TORCH_INIT.search(detail.get("frame", "")) or detail.get("import") in ("torch", "torch._C"):
+        return True
+    return "/torch/lib/" in (seen.mention.file or "")
+
+
+def _of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer:
+    """torch does not find a library of CUDA that it needs itself."""
+    wheel = wheel_of(seen, soname, major or (seen.torch_cuda or "12").split(".")[0])
+    bringing = wheel or "a wheel of its own"
+    cause = (
+        f"It is torch itself that needs {soname} and does not find it: no extension plays a part. "
+        f"A torch from PyPI gets it from {bringing}, which is not installed whole; a torch that "
+        "was built for a system (Jetson, NGC, a distribution) takes it from that system's CUDA "
+        "toolkit, in the version it was built with, or has it handed into the container."
+    )
+    helps = [f"{seen.pip} list | grep -iE '^(torch|nvidia|cuda)'"]
+    helps.append(f"ldconfig -p | grep {shlex.quote(soname.split('.so')[0])}")
+    if seen.torch:
+        release = seen.torch.partition("+")[0]
+        helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium", help=tuple(helps),
+        notes=(
+            "On a Jetson the wheel must be one for its JetPack release; in a container there, "
+            "docker run --runtime nvidia hands the system's libraries in.",
+        ),
+    )  # fmt: skip
 
 
 def _known(seen: Seen) -> tuple[str, ...]:

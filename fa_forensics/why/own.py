@@ -49,6 +49,8 @@ def judge_own(
         )
         return Judgement("cxx11-abi", "FA301", FLAVOUR, cause), ()
     known = known_sibling(name, symbol.demangled)
+    if known is not None and any(os.path.basename(path) == known[1] for path in needed_by):
+        return _left_out_of(known[1]), ()
     if known is not None and not _two_flavours(symbol):
         return _in_known_sibling(known, place, needed_by)
     if _two_flavours(symbol):
@@ -73,6 +75,16 @@ def known_sibling(name: str, demangled: str) -> tuple[Mapping[str, object], str]
             ):
                 return row, str(sibling["library"])
     return None
+
+
+def _left_out_of(library: str) -> Judgement:
+    """The library that should define the name is the one that lacks it."""
+    cause = (
+        f"It is {library}'s own name, and {library} itself lacks it: a source file was left out of "
+        "its build (often one that an option or a GPU architecture switches), or files of two "
+        "versions were compiled into one."
+    )
+    return Judgement(KIND, CODE, UNKNOWN, cause)
 
 
 def _in_known_sibling(

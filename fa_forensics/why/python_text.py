@@ -38,6 +38,13 @@ def no_module(seen: Seen) -> Answer:
         answer = missing_submodule(seen, module)
         if answer is not None:
             return answer
+    if seen.mention.detail.get("build"):
+        from fa_forensics.why.toolchain_text import BUILD_TOOLS, build_tool
+
+        if module in BUILD_TOOLS:
+            return build_tool(seen, module)
+    if seen.mention.detail.get("swallowed"):
+        return _caught(seen, module)
     extra = extra_folder(module)
     if extra is not None:
         return _extra(seen, module, extra)
@@ -188,8 +195,6 @@ def _absent(
             f"imported), or it is there for another Python{of}, whose tag in the file name this "
             "one does not look for. The first command tells them apart."
         )
-    if seen.mention.detail.get("swallowed"):
-        return _caught(seen, name, package)
     skipped = "FLASH_ATTENTION_SKIP_CUDA_BUILD, " if package == "flash-attn" else ""
     notes = [
         f"No file: the package was installed without compiling ({skipped}an interrupted build, the "
@@ -211,17 +216,28 @@ def _absent(
     )  # fmt: skip
 
 
-def _caught(seen: Seen, name: str, package: str | None) -> Answer:
+def _caught(seen: Seen, module: str) -> Answer:
     """The package caught the error of its compiled module and went on without it."""
+    package = package_in(seen)
+    row = _row(module) if package is None or module != "_C" else None
+    if package is not None and row is None:
+        from fa_forensics.rules.remedy import row_of
+
+        row = row_of(package)
+    load = f"import {module}"
+    if module == "_C":
+        top = str(row["import"]).removesuffix("._C") if row else "PACKAGE"
+        load = f"from {top} import _C"
+    name = package or "the package"
     cause = (
-        f"{name[0].upper() + name[1:]} caught the error of its compiled module _C and went on "
-        "without it: what stopped that import stands further above, or nowhere. Two causes fit: "
+        f"{name[0].upper() + name[1:]} caught the error of its compiled module {module} and went "
+        "on without it: what stopped that import stands further above, or nowhere. Two causes fit: "
         "the module was not built, or it does not load."
     )
     return seen.answer(
         "damaged-file", "FA886", cause, owner=package, direction="none", confidence="medium",
         help=(
-            f"{seen.python} -c 'import torch; from PACKAGE import _C'",
+            f"{seen.python} -c 'import torch; {load}'",
             f"fa-forensics inspect {package or 'PACKAGE'}",
         ),
         notes=("The first command shows the error that was caught.",),

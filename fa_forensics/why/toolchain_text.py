@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.report import Answer
 from fa_forensics.why.clues import flash_rows, package_in
 from fa_forensics.why.seen import Answerer, Seen
@@ -12,6 +14,8 @@ KIND, CODE = "wrong-torch", "FA883"
 def no_toolkit(seen: Seen) -> Answer:
     """``CUDA_HOME environment variable is not set``, ``nvcc: not found``."""
     cuda = seen.torch_cuda
+    if (tool := seen.mention.detail.get("tool")) is not None:
+        return _not_whole(seen, tool)
     cause = (
         "The build needs nvcc and found no CUDA toolkit: torch's wheels bring the runtime "
         "libraries, not the compiler."
@@ -31,6 +35,54 @@ def no_toolkit(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _not_whole(seen: Seen, tool: str) -> Answer:
+    """nvcc starts other programs of its toolkit, by their place beside it."""
+    cause = (
+        f"nvcc ran and did not find {tool}, a program of the same toolkit that it starts: the nvcc "
+        "on PATH is a part of a toolkit alone (one package of pip or conda, a file copied or "
+        "linked out of its directory), or the installation is not whole."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
+        help=(f"command -v nvcc {tool}; readlink -f $(command -v nvcc)", "ls -d /usr/local/cuda*",
+              "nvcc --version"),
+        notes=("CUDA_HOME should name the directory of a whole toolkit, and its bin come first on "
+               "PATH.",),
+    )  # fmt: skip
+
+
+#: What setup.py files of extensions import besides torch.
+BUILD_TOOLS = frozenset(
+    ("packaging", "ninja", "wheel", "setuptools", "psutil", "numpy", "pybind11", "Cython", "cmake",
+     "setuptools_scm", "pkg_resources", "einops")
+)  # fmt: skip
+
+
+def build_tool(seen: Seen, module: str) -> Answer:
+    """setup.py imports something that the environment of the build does not have."""
+    package = package_in(seen) or seen.mention.detail.get("package")
+    cause = (
+        f"{package or 'The package'} imports {module} when it is built, and the environment of the "
+        "build has none: its build requirements do not name it, or pip was told to build without "
+        "isolation and it is not installed."
+    )
+    wanted = {"pkg_resources": '"setuptools<80"', "Cython": "cython"}.get(module, module)
+    tools = [tool for tool in ("packaging", "ninja", "wheel", "setuptools") if tool != wanted]
+    if wanted.strip('"').startswith("setuptools<"):
+        tools.remove("setuptools")
+    return seen.answer(
+        "wrong-torch", "FA884", cause, owner=package, direction="none", confidence="high",
+        help=(
+            f"{seen.pip} install {' '.join([wanted, *tools])}",
+            f"{seen.pip} install --no-build-isolation {package or 'PACKAGE'}",
+        ),
+        notes=(
+            "--no-build-isolation builds with what is installed, torch too, which must be there "
+            "first.",
+        ),
+    )  # fmt: skip
+
+
 def toolkit_too_old(seen: Seen) -> Answer:
     """``FlashAttention is only supported on CUDA 11.7 and above``."""
     package = package_in(seen) or "flash-attn"
@@ -38,7 +90,15 @@ def toolkit_too_old(seen: Seen) -> Answer:
     least = seen.mention.detail.get("least") or (rows[-1].min_cuda if rows else None)
     found = seen.versions.get("cuda")
     cause = f"{package} is compiled with CUDA {least or 'of a newer release'} or newer"
-    cause += f", and the nvcc that was found is {found}." if found else ", and nvcc is older."
+    if found and not (least and _numbers(found) >= _numbers(least)):
+        cause += f", and the nvcc that was found is {found}."
+    elif found:
+        cause += (
+            f", and the nvcc that was found is older: not the CUDA {found} that the text names "
+            "(torch's own, the driver's, or a toolkit that CUDA_HOME does not name)."
+        )
+    else:
+        cause += ", and the nvcc that was found is older."
     return seen.answer(
         KIND, CODE, cause, owner=package, direction="none", confidence="high",
         help=("nvcc --version; ls -d /usr/local/cuda*",),
@@ -47,6 +107,10 @@ def toolkit_too_old(seen: Seen) -> Answer:
             "CUDA major version and new enough.",
         ),
     )  # fmt: skip
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
 
 
 def compiler_unsupported(seen: Seen) -> Answer:

@@ -202,8 +202,9 @@ def _help(
         ask = "fa-forensics why --python /path/to/env/bin/python SYMBOL"
         if history is None or tables.atlas is None or not history.releases:
             return (ask,), ()
-        commands, remarks = torch_commands(place, history, tables.atlas, (), flavour=False)
-        return (ask, *commands[:-1]), remarks
+        # The file's other names are not known: with another release than its own it has the
+        # same trouble, so that no release is named where none is there to be near to.
+        return (ask,), ()
     if judgement.kind == "wrong-torch":
         if provider is not None or judgement.direction == "none":
             return (which_torch(place), look), ()

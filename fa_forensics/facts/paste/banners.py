@@ -136,12 +136,20 @@ def _of_packages() -> tuple[Recogniser, ...]:
             ("shared object file for transformer engine",),
             r"Could not find shared object file for Transformer Engine(?: (?P<lib>\w{1,20}) lib)?",
         ),
+        plain(
+            "stop-iteration-so",
+            ("could not find lib",),
+            r"AssertionError: Could not find (?P<lib>lib[\w+-]{1,80}\.so)(?![.\w])",
+        ),
         by_pattern(("build variant",), r"Cannot find a build variant", _variant),
         plain(
             "cuda-setup-failed",
             ("cuda setup failed", "compiled without gpu support", "cuda binary not found",
-             "find the bitsandbytes cuda binary"),
-            r"CUDA Setup failed despite (?:GPU|CUDA) being available"
+             "find the bitsandbytes cuda binary", "required library version not found",
+             "defaulting to libbitsandbytes"),
+            r"Required library version not found: (?:libbitsandbytes_\w{1,30}\.so)?"
+            r"|Defaulting to libbitsandbytes_cpu"
+            r"|CUDA Setup failed despite (?:GPU|CUDA) being available"
             r"|installed version of bitsandbytes was compiled without GPU support"
             r"|Configured (?:CUDA|ROCm) binary not found at (?P<file>\S{1,400})"
             r"|Could not find the bitsandbytes CUDA binary",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.paste import build_stops
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
@@ -13,7 +14,7 @@ from fa_forensics.facts.paste.versions_table import VERSION
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of a build."""
-    return (*_of_linkers(), *_of_checks(), *_of_compilers(), *_of_pip())
+    return (*_of_linkers(), *_of_checks(), *_of_compilers(), *_of_pip(), *build_stops.recognisers())
 
 
 def _of_linkers() -> tuple[Recogniser, ...]:
@@ -134,7 +135,7 @@ def _of_checks() -> tuple[Recogniser, ...]:
             ("does not match the version torch was compiled with",),
             r"Installed CUDA version (?P<toolkit>[\d.]{1,10}) does not match the version torch "
             r"was compiled with "
-            r"(?P<torch_cuda>[\d.]{1,10})",
+            r"(?P<torch_cuda>\d[\d.]{0,9})(?! but since the APIs are compatible)(?![\d.])",
         ),
         plain(
             "cuda-home-missing",

@@ -32,10 +32,27 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
         library = path_of_line_above(line)
     reason = re.compile(r"\s?:\s{0,3}([^:\n'\"`()]{4,60})").match(body, match.end())
     detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
+    detail["frame"] = _own_frame(line)
     if "error while loading shared libraries" in body[: match.start()].lower():
         program = body[: body.lower().find(": error while loading")].split()
         detail["program"] = program[-1] if program else ""
     return missing(line, match.start(), library, detail)
+
+
+_TORCH_FILE = re.compile(r"[\w./~+-]{0,300}\btorch/__init__\.py")
+
+
+def _own_frame(line: Line) -> str:
+    """torch's own file among the last steps of the traceback, below the frames of ctypes."""
+    for above in line.above(8):
+        if above.body.startswith("Traceback "):
+            break
+        found = _TORCH_FILE.search(above.body) if "__init__.py" in above.body else None
+        if found is not None:
+            return found[0]
+        if ".py" in above.body and "ctypes" not in above.body:
+            break
+    return ""
 
 
 def missing(line: Line, place: int, library: str | None, detail: dict[str, str]) -> Mention:

@@ -102,7 +102,8 @@ def _says_little(mention: Mention) -> bool:
     if mention.what == "out-of-memory-build":
         return not mention.detail.get("program") and "killed" not in mention.line.lower()
     return mention.what == "jit-build-failed" and (
-        mention.detail.get("reason") in (None, "wheel", "Ninja is required") and not mention.library
+        mention.detail.get("reason") in (None, "wheel", "command", "Ninja is required")
+        and not mention.library
     )
 
 

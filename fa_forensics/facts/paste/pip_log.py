@@ -50,10 +50,27 @@ def isolation(source: Source, places: Places) -> tuple[Mention, ...]:
     return ()
 
 
+#: setup.py of a package that pip unpacked to build it.
+_UNPACKED = re.compile(
+    r"/(?:pip-install-|pip-req-build-|build-via-sdist-|pip-wheel-)\w{1,40}/(?:(?P<package>"
+    r"[A-Za-z][\w.-]{0,60}?)_[0-9a-f]{8,40}/)?(?:[^\s\"']{0,200}/)?setup\.py"
+)
+
+
+def _by_its_path(mention: Mention) -> Mention:
+    """A module that is missing in the setup.py of what pip unpacked."""
+    found = _UNPACKED.search(mention.detail.get("frame", "")) if mention.detail else None
+    if mention.what != "no-module" or found is None:
+        return mention
+    what = "torch-missing-in-build" if mention.detail["module"] == "torch" else mention.what
+    package = {"package": found["package"]} if found["package"] else {}
+    return replace(mention, what=what, detail={**mention.detail, "build": "yes", **package})
+
+
 def in_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
     """The mentions, with modules that a build does not find told as such."""
     if not is_build(places):
-        return list(mentions)
+        return [_by_its_path(mention) for mention in mentions]
     package = ""
     for word in ("building wheel for", "failed to build", "collecting "):
         for place in places(word):

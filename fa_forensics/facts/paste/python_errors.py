@@ -47,8 +47,9 @@ def _of_modules() -> tuple[Recogniser, ...]:
             r"(?P<running>[\d.]{1,10})",
         ),
         by_pattern(
-            ("name '_c' is not defined",),
-            r"name ['\"`](?P<module>_C)['\"`] is not defined",
+            ("is not defined",),
+            r"name ['\"`](?P<module>_C|[A-Za-z]\w{0,60}_(?:cuda|ext|ops|C)(?:_\w{1,20})?)['\"`] "
+            r"is not defined",
             _swallowed,
         ),
         by_pattern(
@@ -145,8 +146,9 @@ def _of_names() -> tuple[Recogniser, ...]:
             module="torchvision",
         ),
         by_pattern(
-            ("operator ", "could not run"),
+            ("operator ", "could not run", "unknown builtin op", "no such operator"),
             r"(?:operator (?P<operator>\w{1,60}::[\w.]{1,80}) does not exist"
+            r"|(?:Unknown builtin op:|No such operator)\s{1,4}(?P<unknown>\w{1,60}::\w{1,80})"
             r"|Could not run '(?P<ran>\w{1,60}::[\w.]{1,80})' with arguments from the "
             r"'(?P<backend>\w{1,30})' backend)",
             _operator,
@@ -167,7 +169,7 @@ def _named(what: str, **fixed: str) -> Build:
 
 
 def _operator(line: Line, match: re.Match[str]) -> Mention:
-    name = match["operator"] or match["ran"]
+    name = match["operator"] or match["ran"] or match["unknown"]
     detail = {"operator": name, "backend": match["backend"] or ""}
     return line.mention("operator-missing", match.start(), detail=detail)
 

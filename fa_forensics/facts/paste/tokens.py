@@ -11,6 +11,8 @@ from fa_forensics.facts.paste.lines import Line
 _MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
 #: _Float16 and its like, bfloat16: GCC demangles them since 13.
 _NEWER_TYPES = re.compile(r"DF\d{2,3}(?:_|b|x)")
+#: A mangled name whose underscores Markdown took for emphasis: ``*ZN3c104cuda9set*deviceEi``.
+_EMPHASISED = re.compile(r"(?<![\w*])\*{1,2}Z(?=[NTSK0-9])[A-Za-z0-9_.$*]{4,4000}")
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _VERSION = re.compile(r"(?:@@?@?|,?\s{0,4}version:?\s{1,4}[`'\"]?)([A-Za-z_][\w.+-]{0,100})", re.A)
 _OPENERS, _CLOSERS = "([<", ")]>"
@@ -52,6 +54,11 @@ def symbol_at(line: Line, place: int) -> Symbol | None:
     A mangled name that a terminal broke over lines is put together again.
     """
     body = line.body
+    emphasised = _EMPHASISED.search(body, place, place + 4_100)
+    if emphasised is not None and not body[place : emphasised.start()].strip(" \t:'\"`"):
+        text = emphasised[0].rstrip("*.").replace("**", "__").replace("*", "_")
+        text = "_" + text.lstrip("_")
+        return Symbol(text, None, emphasised.end(), can_demangle() and not is_whole(text))
     start = _skip(body, place)
     if start >= len(body):
         return _on_next_line(line)

@@ -48,6 +48,8 @@ def read_versions(
                 match = _on_next_line(rule, line)
             if match is None:
                 continue
+            if rule.sort == PROSE and _REQUIRED.match(match.string, match.end()):
+                continue
             text = match[1].strip(" .,;'\"`*|")
             if "(" not in text:
                 text = text.rstrip(")")
@@ -55,6 +57,7 @@ def read_versions(
                 text = rule.convert(text) if rule.convert else text.removesuffix("+cuda")
                 offer(rule.key, rule.sort, line.number, text)
                 break  # of one rule the first counts
+    _one_gpu(best, source, places)
     _packages(source, places, offer)
     _environment(source, places, offer)
     _derived(offer, best)
@@ -66,7 +69,32 @@ def read_versions(
 
 #: "PyTorch (12.1)" is the CUDA that a torch was built with.
 _TORCH = re.compile(r"[0-3]\.\d")
+#: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
+_REQUIRED = re.compile(
+    r"\s?\+(?![\w.])|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
+    re.IGNORECASE,
+)
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
+
+
+def _one_gpu(
+    best: dict[str, tuple[int, int, str]], source: Source, places: Callable[[str], Sequence[int]]
+) -> None:
+    """Prose that names several GPUs ("works on A100, not on H100") does not say which one."""
+    if best.get("gpu", (REPORT,))[0] != PROSE:
+        return
+    named = set()
+    for rule in rules():
+        if rule.key == "gpu" and rule.sort == PROSE:
+            for place in places(rule.sign)[:20]:
+                for match in rule.pattern.finditer(source.line_at(place).body):
+                    named.add(_MAKER.sub("", match[1]).lower())
+    names = {name for name in named if not any(name != n and name in n for n in named)}
+    if len(names) > 1:
+        del best["gpu"]
+
+
+_MAKER = re.compile(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
 
 
 def _on_next_line(rule: Rule, line: Line) -> re.Match[str] | None:
@@ -112,6 +140,8 @@ def _packages(
                 for match in _near(pattern, line, place, spelling):
                     key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
                     sort = _listing(line, match)
+                    if sort == PROSE and _REQUIRED.match(match.string, match.end()):
+                        continue
                     offer(key, sort, line.number, match["version"].rstrip("."))
 
 

@@ -209,12 +209,17 @@ _IMAGES: tuple[Row, ...] = (
     ("nvidia/cuda:", r"nvidia/cuda:(\d{1,2}\.\d{1,2})", "cuda", BANNER),
     ("ngc ", r"\bNGC(?: PyTorch)?(?: container)?[ :]{1,2}(\d\d\.\d\d)\b", "ngc", PROSE),
 )
+#: "version", as Chinese, Japanese and Korean put it behind a name.
+_VERSION_WORD = (
+    r"\s?(?:的)?(?:版本|版|バージョン|버전)(?:号|번호)?(?:是|为|為|은|는|:)?[\s:]{0,3}v?"
+)
+
 #: Versions in sentences.
 _SENTENCES: tuple[Row, ...] = (
     (
         "torch",
-        rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?|\s+(?:version:?\s+)?v?|@|"
-        rf"(?=\d\.\d))({VERSION})"
+        rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?"
+        rf"|\s+(?:version:?\s+)?(?:is\s+)?v?|@|{_VERSION_WORD}|(?=\d\.\d))({VERSION})"
         rf"(?![\w-])",
         "torch",
         PROSE,
@@ -222,7 +227,8 @@ _SENTENCES: tuple[Row, ...] = (
     ("+cu", r"(?<![\w.])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
     (
         "cuda",
-        rf"(?<![\w./-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?|\s+(?:version:?\s+)?v?)"
+        rf"(?<![\w./+-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?|\s+(?:version:?\s+)?"
+        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=\d{{1,2}}\.\d))"
         rf"({_SHORT})(?![\w-])",
         "cuda",
         PROSE,
@@ -231,7 +237,8 @@ _SENTENCES: tuple[Row, ...] = (
     ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
     (
         "python",
-        rf"(?<![\w./-])python{_MARK}(?:\s?[=:]{{1,2}}{_MARK}\s?|\s+(?:version:?\s+)?v?|(?=3))"
+        rf"(?<![\w./-])python{_MARK}(?:\s?[=:]{{1,2}}{_MARK}\s?|\s+(?:version:?\s+)?"
+        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=3))"
         rf"({_SHORT})(?![\w/-])",
         "python",
         PROSE,
@@ -255,6 +262,43 @@ _SENTENCES: tuple[Row, ...] = (
         PROSE,
     ),
     ("tesla", r"\b(Tesla [A-Z]\d{1,3})\b", "gpu", PROSE),
+    (
+        "gtx",
+        r"\b((?:NVIDIA )?(?:GeForce )?GTX \d{3,4}(?: ?(?:Ti|SUPER))?)\b",
+        "gpu",
+        PROSE,
+    ),
+    (
+        "jetson",
+        r"\b(Jetson (?:(?:AGX |Orin |Xavier )?(?:Orin|Xavier|Thor|Nano|NX|TX[12]))"
+        r"(?: (?:NX|Nano))?)",
+        "gpu",
+        PROSE,
+    ),
+    *(
+        (
+            sign,
+            rf"(?<![A-Za-z0-9_./-])({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
+            "gpu",
+            PROSE,
+        )
+        for sign in (
+            "a100",
+            "a800",
+            "h100",
+            "h800",
+            "h20",
+            "h200",
+            "b200",
+            "b300",
+            "v100",
+            "l40s",
+            "a6000",
+            "a5000",
+            "a4000",
+            "a10g",
+        )
+    ),
     (
         "nvidia ",
         r"\b(NVIDIA (?:A|H|B|L|T|V|GB|GH)\d{1,3}[A-Z]?(?:[ -](?:SXM\d?|PCIe)[\w-]{0,12})?)",
