@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import time
 import zipfile
 from pathlib import Path
 from typing import IO, cast
@@ -224,3 +225,21 @@ def test_a_damaged_wheel_at_an_address_is_told(
         far.targets()
     assert isinstance(caught.value, BrokenWheel)
     assert set(tmp_path.iterdir()) == before
+
+
+def test_a_server_that_drips_is_given_up() -> None:
+    begun = time.monotonic()
+    with (
+        serving({"a": DATA}, "dripping") as server,
+        RemoteFile(server.url("a"), 0.3) as file,
+        pytest.raises(UnreadableFile, match="less than 1 KiB a second"),
+    ):
+        file.read(100_000)
+    assert time.monotonic() - begun < 3
+
+
+@pytest.mark.parametrize("manner", ["talkative", "in-a-circle"])
+def test_what_a_server_says_of_itself_stays_one_short_line(manner: str) -> None:
+    with serving({"a": DATA}, manner) as server, pytest.raises(UnreadableFile) as caught:
+        RemoteFile(server.url("a"), 2)
+    assert "\n" not in caught.value.message and len(caught.value.message) < 400

@@ -201,3 +201,25 @@ def test_hostile_names_cannot_move_the_cursor() -> None:
         "wheels", "evil\x1b[2J-1-py3-none-any.whl", "--python", stub("2.4.0+cu121").python
     ).stdout
     assert "\x1b" not in text and "\\x1b" in text
+
+
+def test_a_file_named_as_an_extension_that_is_none_is_not_said_to_fit(tmp_path: Path) -> None:
+    wheel = tmp_path / "kern-1-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("kern/_C.so", b"\0" * 1000)
+        archive.writestr("kern-1.dist-info/METADATA", "Name: kern\nVersion: 1\n\n")
+        archive.writestr("kern-1.dist-info/WHEEL", "Tag: cp311-cp311-linux_x86_64\n")
+    found = judged(wheel, "--python", stub("2.4.0+cu121").python)
+    assert found["verdict"] == "cannot-say" and found["states"]["content"] == "could-not-look"
+
+
+def test_a_password_in_an_address_is_not_repeated(made: Path) -> None:
+    with serving({RIGHT: (made / RIGHT).read_bytes()}) as server:
+        address = (
+            server.url(RIGHT).replace("http://", "http://me:hidden-word@") + "?sig=hidden-word"
+        )
+        for form in ("text", "json"):
+            run = invoke(
+                "wheels", address, "--python", stub("2.4.0+cu121").python, "--format", form
+            )
+            assert RIGHT in run.stdout and "hidden-word" not in run.stdout + run.stderr

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from base64 import b64encode
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -28,6 +29,10 @@ MAX_READ = 64 << 20
 _SHORT_STEP = 1 << 16
 #: The end of a file that is kept: an archive's list of members is read there piece by piece.
 _TAIL = 1 << 16
+#: A server that keeps sending less than this (bytes a second) is given up.
+SLOWEST = 1 << 10
+#: So many characters of what a server said of itself are repeated.
+_SAID = 200
 #: Broken transfers that are taken up again where they stopped.
 _TRIES = 3
 
@@ -60,7 +65,7 @@ class RemoteFile(io.RawIOBase):
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
         super().__init__()
         self.url = url
-        self.shown = _shown(url)
+        self.shown = shown_address(url)
         self.received = 0
         self._timeout_s = timeout_s
         self._at = 0  # where the reader is
@@ -127,7 +132,8 @@ class RemoteFile(io.RawIOBase):
     def _fetch(self, at: int, wanted: int) -> bytes:
         """Bytes of the file, over the network; a broken transfer is taken up again."""
         pieces: list[bytes] = []
-        tries = 0
+        tries = got = 0
+        begun = time.monotonic()
         while wanted:
             piece = self._piece(at, wanted)
             if not piece:
@@ -139,6 +145,13 @@ class RemoteFile(io.RawIOBase):
             pieces.append(piece)
             at += len(piece)
             wanted -= len(piece)
+            got += len(piece)
+            passed = time.monotonic() - begun
+            if wanted and passed > self._timeout_s and got < passed * SLOWEST:
+                raise UnreadableFile(
+                    f"{self.shown} sends less than 1 KiB a second",
+                    "download the file and give its path",
+                )
         return b"".join(pieces)
 
     def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]
@@ -156,12 +169,12 @@ class RemoteFile(io.RawIOBase):
         assert self._answer is not None
         try:
             while step:
-                passed = self._answer.read(step)
+                passed = self._answer.read1(step)
                 if not passed:
                     return b""
                 self._count(passed)
                 step -= len(passed)
-            piece = self._answer.read(wanted)
+            piece = self._answer.read1(wanted)  # what has come, not all of it
         except OSError:  # a connection that was reset or timed out
             return b""
         except Exception as error:
@@ -214,7 +227,7 @@ def fetch(url: str, accept: str, limit: int, timeout_s: float = TIMEOUT_S) -> tu
 
     Raises ``UnreadableFile`` with one sentence, ``UsageError`` for an address that is none.
     """
-    shown = _shown(url)
+    shown = shown_address(url)
     answer = _open(url, shown, timeout_s, {"Accept": accept})
     try:
         data = answer.read(limit + 1)
@@ -231,8 +244,11 @@ def fetch(url: str, accept: str, limit: int, timeout_s: float = TIMEOUT_S) -> tu
     return data.decode("utf-8", "replace"), answer.headers.get("Content-Type", "")
 
 
-def _shown(url: str) -> str:
-    """An address for messages, without a password or a query."""
+def shown_address(url: str) -> str:
+    """An address for messages, without a password or a query.
+
+    Raises ``UsageError`` for one that is none.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:  # brackets that hold no IPv6 address
@@ -258,7 +274,7 @@ def _open(url: str, shown: str, timeout_s: float, headers: dict[str, str]) -> HT
         answer: HTTPResponse = _opener().open(request, timeout=timeout_s)
     except HTTPError as error:
         error.close()
-        answered = f"its server answers {error.code} {error.reason}"
+        answered = f"its server answers {error.code} {_brief(error.reason)}"
         if error.code == 416:
             answered = "it is empty (0 bytes)"
         raise ServerRefused(f"cannot read {shown}: {answered}") from None
@@ -270,8 +286,14 @@ def _open(url: str, shown: str, timeout_s: float, headers: dict[str, str]) -> HT
     except Exception as error:
         if not _is_protocol_error(error):
             raise
-        raise UnreadableFile(f"cannot read {shown}: {error!r} is no HTTP") from error
+        raise UnreadableFile(f"cannot read {shown}: {_brief(repr(error))} is no HTTP") from error
     return answer
+
+
+def _brief(said: object) -> str:
+    """The first line of a server's words, cut to what a sentence bears."""
+    line = (str(said).splitlines() or [""])[0]
+    return line if len(line) <= _SAID else line[:_SAID] + " ..."
 
 
 def _is_protocol_error(error: Exception) -> bool:

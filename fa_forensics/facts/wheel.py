@@ -60,7 +60,8 @@ class Wheel:
 
     ``wheel_tags`` are those of its WHEEL file, which can differ. ``extensions`` are the
     ELF shared objects outside ``*.libs`` folders; ``shared_objects`` all of them;
-    ``foreign`` the Windows and macOS libraries. Names are members, sizes in bytes.
+    ``foreign`` the Windows and macOS libraries; ``not_elf`` what is named *.so and is no ELF
+    file. Names are members, sizes in bytes.
     """
 
     path: str
@@ -78,6 +79,7 @@ class Wheel:
     foreign: tuple[str, ...]
     info_files: tuple[str, ...]
     unpacked_bytes: int
+    not_elf: tuple[str, ...] = ()
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -145,6 +147,7 @@ def open_wheel(path: str, stream: IO[bytes] | None = None) -> Wheel:
         foreign=tuple(m for m in sorted(sizes) if m.endswith((".pyd", ".dll", ".dylib"))),
         info_files=tuple(info_files.values()),
         unpacked_bytes=sum(sizes[member] for member in objects),
+        not_elf=tuple(m for m in sorted(sizes) if m.endswith(".so") and m not in objects),
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from fa_forensics.errors import ForensicsError
+from fa_forensics.errors import ForensicsError, UsageError
 from fa_forensics.facts.owner import is_cuda_library, is_torch, owner_of_library
 from fa_forensics.facts.package import build_tags, find_distribution
-from fa_forensics.facts.remote import file_name_of, is_url
+from fa_forensics.facts.remote import file_name_of, is_url, shown_address
 from fa_forensics.facts.targets import Targets, find_targets
 from fa_forensics.facts.wheel import Wheel, open_wheel, parse_file_name
 from fa_forensics.facts.wheel_matrix import build_of
@@ -56,6 +56,8 @@ def judge_given(
     if is_url(given):
         kind, file_name = ADDRESS, file_name_of(given)
         read = _from_address(given, situation, place, content, timeout_s)
+        with suppress(UsageError):  # one that is no address is shown as it was given
+            given = shown_address(given)
     elif os.path.lexists(given) or "/" in given:
         kind, file_name = FILE, os.path.basename(given)
         read = _from_file(given, situation, content)
@@ -113,11 +115,13 @@ def _from_file(path: str, situation: Situation, content: bool | None) -> _Conten
         return _Content(problem=error)
     if content is False:
         return _Content(wheel, checks=(_unread("it was not asked for"),), size=size)
+    hollow = tuple(map(_not_elf, wheel.not_elf))
     if not wheel.extensions:
-        return _Content(wheel, checks=(_no_extension(wheel),), size=size)
+        return _Content(wheel, checks=hollow or (_no_extension(wheel),), size=size)
     try:
         with find_targets(path, situation.environment.site_dirs) as targets:
-            return _Content(wheel, *_inspected(path, targets, situation), size=size)
+            reports, checks = _inspected(path, targets, situation)
+            return _Content(wheel, reports, (*checks, *hollow), size=size)
     except ForensicsError as error:
         return _Content(wheel, size=size, problem=error)
 
@@ -167,6 +171,11 @@ def _inspected(
 
 def _unread(reason: str) -> Check:
     return Check("content", COULD_NOT_LOOK, f"what is in it was not read: {reason}")
+
+
+def _not_elf(member: str) -> Check:
+    """A file that is named as one that is loaded, and is none."""
+    return Check("content", COULD_NOT_LOOK, f"{member} is no ELF file: nothing can load it")
 
 
 def _no_extension(wheel: Wheel) -> Check:

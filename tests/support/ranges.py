@@ -18,8 +18,9 @@ class Server:
 
     whole: no ranges. slow: no answer. cut: closes after 1000 bytes. drop-once: so, but the first
     time only. shifted: other bytes than asked for. changing: another size each time. garbage: no
-    HTTP. to-file: redirects to file:. ``asked`` are the ranges that were asked for, and
-    ``authorized`` the words of Authorization that came with them.
+    HTTP. to-file: redirects to file:. in-a-circle: redirects to itself. talkative: a status of
+    100,000 letters. dripping: a byte now and then. ``asked`` are the ranges that were asked
+    for, and ``authorized`` the words of Authorization that came with them.
     """
 
     files: dict[str, bytes]
@@ -80,6 +81,14 @@ def answer(request: BaseHTTPRequestHandler, server: Server) -> None:
         request.send_header("Location", target)
         request.end_headers()
         return
+    if server.manner == "in-a-circle":
+        request.send_response(302)
+        request.send_header("Location", request.path)
+        request.end_headers()
+        return
+    if server.manner == "talkative":
+        request.wfile.write(b"X" * 100_000 + b"\r\n\r\n")
+        return
     body = server.files.get(path)
     if body is None:
         request.send_error(404)
@@ -102,4 +111,9 @@ def answer(request: BaseHTTPRequestHandler, server: Server) -> None:
     request.send_header("Content-Length", str(size - start))
     request.end_headers()
     cut = server.manner == "cut" or (server.manner == "drop-once" and len(server.asked) == 1)
+    if server.manner == "dripping":
+        for place in range(start, size):
+            request.wfile.write(body[place : place + 1])
+            time.sleep(0.02)
+        return
     request.wfile.write(body[start : start + 1000] if cut else body[start:])
