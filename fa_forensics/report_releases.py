@@ -111,6 +111,8 @@ class UpgradeReport:
 
     ``pins`` are all installed packages, with extensions or without, that exclude the
     release. ``notes`` concern the torch itself: a Python that it is not published for.
+    ``unread`` are places of metadata that may not be read: what is installed there is not
+    in the answer.
     """
 
     tool_version: str
@@ -120,6 +122,7 @@ class UpgradeReport:
     pins: tuple[Pin, ...] = ()
     notes: tuple[str, ...] = ()
     help: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

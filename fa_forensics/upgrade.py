@@ -91,6 +91,7 @@ def upgrade(
         pins,
         _python_notes(asked.torch.build.pythons if asked.torch else (), asked.judged, environment),
         _together(pins, asked.judged, environment),
+        _unread(environment.site_dirs),
     )
 
 
@@ -103,6 +104,22 @@ def _pairs(targets: Sequence[TargetReport]) -> list[FileChange]:
         else:
             changes.append(FileChange(target, target))
     return changes
+
+
+def _unread(site_dirs: Sequence[str]) -> tuple[str, ...]:
+    """Site directories, and metadata in them, that this user may not read."""
+    barred = []
+    for site in site_dirs:
+        if os.path.isdir(site) and not os.access(site, os.R_OK | os.X_OK):
+            barred.append(site)
+            continue
+        for info in info_directories(site):
+            files = [os.path.join(info, name) for name in ("METADATA", "PKG-INFO", "RECORD")]
+            if not os.access(info, os.R_OK | (os.X_OK if os.path.isdir(info) else 0)):
+                barred += [info] if os.path.lexists(info) and not os.path.islink(info) else []
+            else:
+                barred += [f for f in files if os.path.isfile(f) and not os.access(f, os.R_OK)]
+    return tuple(barred)
 
 
 def _with_choices(

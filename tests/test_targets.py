@@ -345,3 +345,28 @@ def test_plain_files_import_no_zip_machinery(tmp_path: Path) -> None:
         timeout=60, env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("1 []\n", "")
+
+
+def test_a_link_that_leads_round_hides_none_of_its_neighbours(tmp_path: Path) -> None:
+    file = tmp_path / "own.cpython-311-x86_64-linux-gnu.so"
+    file.write_bytes(b"no ELF file")
+    for name in ("loop", "loop.so"):
+        (tmp_path / name).symlink_to(name)
+    assert [target.path for target in find_targets(str(tmp_path), [])] == [str(file)]
+
+
+def test_a_file_that_may_not_be_read_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "_C.so"
+    file.write_bytes(b"no ELF file")
+    assert not concerns(str(file))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert concerns(str(file))
+
+
+def test_a_package_whose_metadata_cannot_be_read_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "bad-1.0.dist-info" / "METADATA").mkdir(parents=True)
+    with pytest.raises(UsageError) as caught:
+        find_targets("bad", [str(tmp_path)])
+    assert "bad-1.0.dist-info is there, but no metadata can be read" in str(caught.value.hint)

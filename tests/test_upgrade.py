@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support import oracles
-from support.inspecting import Run, run
+from support.inspecting import Run, invoke, run
 from support.material import husk_file, stub
 from test_requested_torch import HERE as CPU_TORCH
 from test_requested_torch import TRUTH, husk_of_wheel
@@ -22,6 +22,9 @@ from test_schema import VALIDATOR
 from trees import shared_object
 
 from fa_forensics.errors import ForensicsError, UsageError
+from fa_forensics.render.json import dumps
+from fa_forensics.render.json_releases import upgrade_document
+from fa_forensics.render.upgrade import upgrade_text
 from fa_forensics.report import TargetReport
 from fa_forensics.report_releases import FileChange, UpgradeReport
 from fa_forensics.upgrade import _with_choices, upgrade
@@ -267,3 +270,27 @@ def test_metadata_that_rules_the_torch_out_is_told_to_pip_together_with_that_tor
     assert 'pip install "torch==2.9.1" own-kernels\n' in done.stdout
     assert "--upgrade" not in done.stdout
     assert "the metadata of 2 packages does not allow torch 2.9.1:" in done.stdout
+
+
+def test_metadata_that_may_not_be_read_is_told_and_nothing_is_called_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "free", "1", "torch>=2.0")
+    barred = str(tmp_path / "free-1.dist-info")
+    assert upgraded("2.9.1", tmp_path).unread == ()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != barred and access(path, mode))
+    report = upgraded("2.9.1", tmp_path)
+    assert report.unread == (barred,)
+    text = " ".join(upgrade_text(report, False, False, 100).split())
+    assert "may not be read here" in text
+    assert "?? no extension was found that uses torch or CUDA, but 1 place could not" in text
+    VALIDATOR.validate(json.loads(dumps(upgrade_document(report))))
+    given = invoke_with(report, monkeypatch)
+    assert given == 4
+
+
+def invoke_with(report: UpgradeReport, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code of the command for a report."""
+    monkeypatch.setattr("fa_forensics.upgrade.upgrade", lambda *_: report)
+    return invoke("upgrade", "2.9.1").code

@@ -41,4 +41,4 @@ def upgrade(release: str, python: str | None, form: str, verbose: bool, color: b
     if any(package.breaks for package in report.packages):
         sys.exit(EXIT_FINDINGS)
     unsure = any(file.unsure for package in report.packages for file in package.files)
-    sys.exit(EXIT_INCONCLUSIVE if unsure else EXIT_OK)
+    sys.exit(EXIT_INCONCLUSIVE if unsure or report.unread else EXIT_OK)

@@ -127,14 +127,14 @@ def find_targets(argument: str, environment_site_dirs: Sequence[str]) -> Targets
 def concerns(path: str) -> bool:
     """Whether a shared object is a Python module or uses torch or CUDA.
 
-    True also for a file that cannot be read as ELF but has a Python module's name: a
-    damaged extension is what is looked for.
+    True also for a file that cannot be read as ELF but has a Python module's name (a
+    damaged extension is what is looked for), and for one that nobody may read: it is told.
     """
     module_name = bool(_PYTHON_SUFFIX.search(path))
     try:
         names = _linked_names(path)
     except ForensicsError:
-        return module_name
+        return module_name or not os.access(path, os.R_OK)
     if names is None:
         return True  # no section headers, another machine: the reader decides
     return module_name or b"\0PyInit_" in names or _marked(names)
@@ -229,10 +229,11 @@ def shared_objects_below(directory: str) -> tuple[list[str], list[str]]:
             with os.scandir(current) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name, reverse=True)
             for entry in entries:
-                if entry.is_dir():
+                # A link that leads round is no directory: DirEntry's own methods raise there.
+                if os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir():
                     (links if entry.is_symlink() else pending).append(entry.path)
                 elif entry.name.endswith(".so"):
-                    if entry.is_file():
+                    if os.path.isfile(entry.path):
                         found.append(entry.path)
                     elif entry.is_symlink():
                         notes.append(f"{entry.path} is a link to a file that does not exist")
@@ -388,6 +389,9 @@ def _nearest(argument: str, site_dirs: Sequence[str]) -> str | None:
         names = []
     if not directory:
         names += sorted({info_name(i) for site in site_dirs for i in info_directories(site)})
+    for info in (i for site in site_dirs for i in info_directories(site) if not directory):
+        if info_name(info) == normalized(name):
+            return f"{info} is there, but no metadata can be read in it."
     similar = difflib.get_close_matches(name, dict.fromkeys(names), n=3)
     if not similar:
         return None

@@ -36,6 +36,7 @@ def upgrade_document(report: UpgradeReport) -> Document:
         ],
         "notes": list(report.notes),
         "help": list(report.help),
+        "unread": list(report.unread),
     }
 
 

@@ -136,6 +136,9 @@ def _aside(report: UpgradeReport, paint: Paint, verbose: bool, width: int) -> li
     lines = []
     for note in report.notes:
         lines += sentence(note, width, "note: ", "      ")
+    for path in report.unread if verbose else report.unread[:_FILES]:
+        text = f"{path} may not be read here, so what is installed there was not judged"
+        lines += sentence(text, width, "note: ", "      ")
     unsure = [file for package in report.packages for file in package.files if file.unsure]
     for file in unsure if verbose else unsure[:_FILES]:
         text = f"{short_path(file.path)} was not judged: {file.then.headline}"
@@ -192,6 +195,10 @@ def _names(report: UpgradeReport, what: str) -> str:
 
 def _summary(report: UpgradeReport, paint: Paint, width: int) -> list[str]:
     files = [file for package in report.packages for file in package.files]
+    barred = counted(len(report.unread), "place")
+    if not files and report.unread:
+        text = f"no extension was found that uses torch or CUDA, but {barred} could not be read"
+        return sentence(text, width, "?? ", "   ")
     if not files:
         return ["no installed package has an extension that uses torch or CUDA"]
     broken = [package for package in report.packages if package.breaks]
@@ -208,7 +215,10 @@ def _summary(report: UpgradeReport, paint: Paint, width: int) -> list[str]:
     unsure = sum(file.unsure for file in files)
     if unsure:
         text += f"; {unsure} could not be judged"
-    mark, style = ("!!", "red") if broken else (("??", "yellow") if unsure else ("ok", "green"))
+    if report.unread:
+        text += f"; {barred} could not be read"
+    open_ = unsure or report.unread
+    mark, style = ("!!", "red") if broken else (("??", "yellow") if open_ else ("ok", "green"))
     lines = sentence(text, width, f"{mark} ", "   ")
     lines[0] = paint(mark, style) + lines[0][len(mark) :]
     return lines
