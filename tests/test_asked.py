@@ -121,6 +121,15 @@ def test_what_is_advised_for_a_torch_that_is_not_here_names_that_torch(tmp_path:
     assert here.code == 0 and "own-kernels" not in here.stdout
 
 
+def test_each_torch_stands_in_the_heading_of_its_part_in_markdown() -> None:
+    arguments = ("inspect", "--format", "markdown", "--torch", "2.4", "--torch", "2.9.1")
+    lines = invoke(*arguments, husk_file(FILE)).stdout.splitlines()
+    headings = [line for line in lines if line.startswith("## ")]
+    assert [h.partition(" with torch ")[2] for h in headings] == [
+        "`2.4.1+cu121`: loads", "`2.9.1+cu128`: fails"
+    ]  # fmt: skip
+
+
 def test_a_minor_release_means_its_newest_patch() -> None:
     known = ("2.9.0", "2.9.1", "2.10.0")
     assert choose_release(parse_request("2.9"), known) == "2.9.1"

@@ -34,7 +34,9 @@ def inspect_markdown(report: Report, verbose: bool = False) -> str:
 def _target(target: TargetReport, verbose: bool) -> list[list[str]]:
     name = file_name(target.member or target.path)
     word = VERDICTS[target.verdict][1]
-    blocks = [[f"## {code(name)}: {word}"], [prose(target.headline)]]
+    # Headings of one file under several torches must not be alike.
+    beside = f" with torch {code(target.torch.version)}" if target.torch is not None else ""
+    blocks = [[f"## {code(name)}{beside}: {word}"], [prose(target.headline)]]
     if target.torch is not None:
         blocks.append([f"Judged against torch {code(target.torch.version)}."])
     blocks += [finding_lines(finding, verbose) for finding in target.findings]
