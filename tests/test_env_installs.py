@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,11 @@ def test_files_of_one_name_are_told_apart_by_their_packages(site: Path) -> None:
     (site / "torch/lib/libc10.so").write_bytes(shared_object())
     text = env_text(look(site), False, False, 100)
     assert "--> one/_C.so\n" in text and "--> two/_C.so\n" in text
+
+
+def test_a_torch_without_its_files_is_installed_by_force(site: Path) -> None:
+    shutil.rmtree(site / "torch")
+    found = [e.finding for e in look(site).lines if e.finding is not None]
+    missing = next(finding for finding in found if finding.code == "FA820")
+    # A plain install is answered with "Requirement already satisfied".
+    assert missing.help[0].endswith("install --force-reinstall --no-deps torch==2.6.0")

@@ -43,20 +43,29 @@ class DriverFacts:
     library_path: str | None
 
 
-def no_torch(environment: Environment) -> Finding | None:
-    """FA820: there is no torch here, or it is not whole."""
+def no_torch(environment: Environment, recorded: str | None = None) -> Finding | None:
+    """FA820: there is no torch here, or it is not whole.
+
+    ``recorded`` is the version that torch's metadata says is installed, None without any.
+    """
     if environment.torch is not None and environment.torch_problem is None:
         return None
     problem = environment.torch_problem or f"no torch is installed in {environment.prefix}"
     whole = environment.torch is not None
+    command = "install --force-reinstall torch" if whole else "install torch"
+    notes = ["No extension of torch can load without it."]
+    if recorded:  # pip would say that there is nothing to do
+        release = recorded.partition("+")[0]
+        command = f"install --force-reinstall --no-deps {shlex.quote(f'torch=={release}')}"
+        notes.append(f"pip believes that torch {recorded} is installed.")
     return Finding(
         code="FA820",
         severity="error",
         confidence="high",
         title=problem,
         evidence=tuple(Evidence("has no whole torch", path) for path in environment.site_dirs),
-        notes=("No extension of torch can load without it.",),
-        help=(_pip(environment, "install --force-reinstall torch" if whole else "install torch"),),
+        notes=tuple(notes),
+        help=(_pip(environment, command),),
     )
 
 

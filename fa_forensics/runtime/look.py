@@ -6,6 +6,7 @@ environment is imported or started.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
@@ -14,6 +15,7 @@ from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.gpus import Gpu
 from fa_forensics.facts.host import read_driver_files, read_host
 from fa_forensics.facts.library_version import newest_version
+from fa_forensics.facts.package import info_directories, read_distribution
 from fa_forensics.facts.system_releases import brings
 from fa_forensics.facts.torch_archs import torch_archs
 from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, RUNTIME, WRONG, Line
@@ -60,12 +62,25 @@ def _lines(
     yield from variable_lines(environment, environ, linker, gpus, has_driver)
 
 
+def _recorded_torch(environment: Environment) -> str | None:
+    """The version of torch that metadata names, whether or not its files are there."""
+    for site in environment.site_dirs:
+        for info in info_directories(site):
+            if os.path.basename(info).startswith("torch-"):
+                found = read_distribution(info)
+                if found is not None and found.version:
+                    return found.version
+    return None
+
+
 def _torch(
     environment: Environment, gpus: tuple[Gpu, ...], linker: Linker | None
 ) -> Iterator[Line]:
     """Torch, and whether its own libraries would let it be imported."""
     torch = environment.torch
     finding = rules.no_torch(environment)
+    if finding is not None:
+        finding = rules.no_torch(environment, _recorded_torch(environment))
     if torch is None:
         assert finding is not None
         yield line_of("torch", finding.title, finding, {"version": None})
