@@ -53,13 +53,14 @@ def sentences_in(path: Path) -> list[str]:
 
 #: Patterns and quoted Python; beginnings of shell commands.
 _CODE = re.compile(
-    r"\\[swdb]|\(\?|\ -c\ '|\ -m\ |-m pip|^-[cg]|^std::|^import [{A-Z]|^from [{A-Z]\S* import|-c \"|\|\w+\||\]\?\w"
+    r"\\[swdb]|\(\?|\ -c\ '|\ -m\ |-m pip|^-[cg]|^std::|^import [{A-Z]|^from [{A-Z]\S* import"
+    r"|-c \"|\|\w+\||\]\?\w"
 )
 _COMMAND = re.compile(
     r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:cat|cd|command|conda|echo|env|export|find|findmnt|for f"
     r"|gcc --version|getconf|grep|head|index|install|ldconfig|ldd|list|ls|ninja|nm|nvcc|nvidia-smi"
-    r"|patchelf|ptxas|python|readelf|rm|apt-get|rocminfo|show|check|sudo|systemctl|debug|ulimit|uninstall|unset"
-    r"|fa-forensics|-X|--kernels)(?:[ ;]|$)"
+    r"|patchelf|ptxas|python|readelf|rm|apt-get|rocminfo|show|check|sudo"
+    r"|systemctl|debug|ulimit|uninstall|unset|fa-forensics|-X|--kernels)(?:[ ;]|$)"
 )
 
 
