@@ -17,7 +17,7 @@ from fa_forensics.facts.files import absolute, read_bounded
 
 #: No more than this is read of a metadata file or of a RECORD (bytes).
 MAX_METADATA = 1 << 20
-MAX_RECORD = 1 << 26
+MAX_RECORD = 1 << 24
 
 #: How many directories above a file are searched for the metadata of an unpacked wheel.
 MAX_CLIMB = 8

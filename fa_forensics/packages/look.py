@@ -20,6 +20,7 @@ from fa_forensics.packages.gather import (
     torch_state,
 )
 from fa_forensics.packages.lines import other_lines, package_lines, path_lines, stray_line
+from fa_forensics.packages.needs import needs_lines
 from fa_forensics.report_env import Line
 from fa_forensics.rules.remedy import row_of
 
@@ -63,6 +64,7 @@ def look_at_packages(
     for stray in strays(installed, states, environment):
         lines.append(stray_line(stray))
         extensions.append((os.path.basename(stray.path), None, list(stray.extensions)))
+    lines += needs_lines([*([torch] if torch else []), *states], installed, environment)
     known = {normalized(state.name) for state in states}
     lines += other_lines(installed, known | {"torch"}, environment, hashes)
     lines += path_lines(environment, conda_problem)
