@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from fa_forensics.facts.demangle import MAX_MANGLED, demangle, qualified_name
 
 _MANGLED = re.compile(r"_{1,3}Z[\w.$]+")
-_VERSIONED = re.compile(r"(?P<name>[A-Za-z_][\w.$]*)(?:@@?|,?\s+version\s+)(?P<version>[\w.+-]+)")
+_VERSIONED = re.compile(
+    r"(?<![\w.$])(?P<name>[A-Za-z_][\w.$]*)(?:@@?|,?\s+version\s+)(?P<version>[\w.+-]+)"
+)
 _C_NAME = re.compile(r"[A-Za-z_]\w*")
 _AFTER_COLON = re.compile(r"(?:undefined symbol|Symbol not found)\s*:\s*", re.IGNORECASE)
 #: A C++ name with a scope or a parameter list: ``c10::cuda::SetDevice(int)``.

@@ -18,6 +18,9 @@ from fa_forensics.why.tables import Tables
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
+#: What is longer than this is no symbol (characters).
+_LONGEST = 1 << 16
+
 #: One name and nothing else, as the linker spells it, with its version or without.
 _ONE_NAME = re.compile(r"\s*['\"`]?[A-Za-z_][\w.$]*(@@?[\w.+-]+)?['\"`]?\s*")
 
@@ -70,7 +73,7 @@ def explain(
 def _asked(texts: Sequence[str]) -> tuple[tuple[SymbolText, ...], Paste | None]:
     """(symbols, None) or ((), the text): what was pasted."""
     single = len(texts) == 1
-    names = [parse_symbol(text) if _ONE_NAME.fullmatch(text) else None for text in texts]
+    names = [_one_name(text) for text in texts]
     if all(names):
         return tuple(name for name in names if name is not None), None
     from fa_forensics.facts.paste import read_paste
@@ -86,8 +89,13 @@ def _asked(texts: Sequence[str]) -> tuple[tuple[SymbolText, ...], Paste | None]:
     return (known, None) if len(known) == len(texts) else ((), paste)
 
 
+def _one_name(text: str) -> SymbolText | None:
+    whole = len(text) <= _LONGEST and _ONE_NAME.fullmatch(text) is not None
+    return parse_symbol(text) if whole else None
+
+
 def _parsed(text: str, single: bool) -> SymbolText | None:
-    symbol = parse_symbol(text)
+    symbol = parse_symbol(text) if len(text) <= _LONGEST else None
     if symbol is None and not single:
         raise UsageError(
             f"{text[:200]!r} is no symbol name",

@@ -246,6 +246,8 @@ def out_of_memory(seen: Seen) -> Answer:
     from fa_forensics.facts.flash_limits import build_costs
 
     package = package_in(seen)
+    if seen.mention.detail.get("signal") == "11":
+        return _compiler_crashed(seen, package)
     memory = build_costs()[0] >> 30
     jobs = jobs_of(seen)
     value = jobs if jobs is not None else 2
@@ -261,6 +263,23 @@ def out_of_memory(seen: Seen) -> Answer:
             f"Choose MAX_JOBS so that {memory} GB are free for each job; in a container its own "
             "limit counts. dmesg shows which process the kernel ended.",
         ),
+    )  # fmt: skip
+
+
+def _compiler_crashed(seen: Seen, package: str | None) -> Answer:
+    """``'cudafe++' died due to signal 11``: a program of the toolkit crashed on this source."""
+    program = seen.mention.detail.get("program") or "a program of the CUDA toolkit"
+    name = package or "PACKAGE"
+    cause = (
+        f"{program} crashed while it compiled, so that the extension was never built. Two causes "
+        "fit: memory ran out, with too many jobs at once; or this release of the toolkit fails on "
+        "the source or on the host compiler's headers, and another release of the same CUDA major "
+        "version does not. If it crashes with one job too, it is the second."
+    )
+    return seen.answer(
+        ENVIRONMENT, MEMORY, cause, owner="nvcc", direction="none", confidence="medium",
+        help=(f"MAX_JOBS=1 {seen.pip} install --no-build-isolation {name}",
+              "nvcc --version; gcc --version; ls -d /usr/local/cuda*"),
     )  # fmt: skip
 
 

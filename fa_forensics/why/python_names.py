@@ -74,10 +74,8 @@ def _last_before(version: str) -> str:
 def _not_in(name: str, running: str, notes: tuple[str, ...]) -> Judgement:
     spans = python_spans(name)
     older = version_key(running) < version_key(spans[0].since)
-    what = f"{spans[0].since} or newer" if older else "an older one"
-    cause = (
-        f"{_since_words(name)}; Python {running} does not: the file was compiled for Python {what}."
-    )
+    what = f"Python {spans[0].since} or newer" if older else "an older Python"
+    cause = f"{_since_words(name)}; Python {running} does not: the file was compiled for {what}."
     return Judgement(
         KIND, CODE, NEWER if older else OLDER, cause[0].upper() + cause[1:],
         (*_patch_note(name), *notes),

@@ -186,7 +186,8 @@ def _of_crashes() -> tuple[Recogniser, ...]:
         by_pattern(
             ("segmentation fault", "sigsegv", "exitcode: -11", "exit code: -11", "exit code 139",
              "signal 11", "段错误"),
-            r"Segmentation fault|\bSIGSEGV\b|exit ?code:? -11\b|exit code 139\b|signal 11\b|段错误",
+            r"Segmentation fault|\bSIGSEGV\b|exit ?code:? -11\b|exit code 139\b"
+            r"|(?<!due to )signal 11\b|段错误",
             _crash("segfault"),
         ),
         by_pattern(

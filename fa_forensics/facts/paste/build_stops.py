@@ -27,8 +27,8 @@ def recognisers() -> tuple[Recogniser, ...]:
     """The last lines of builds."""
     return (
         by_pattern(
-            ("killed", "已杀死", "被杀死", "终止了"),
-            r"(?:^|: \d{1,7}\s|\d: )(?:Killed(?:: 9)?|已杀死|已被杀死)(?:$|\s{2,})",
+            ("killed", "已杀死"),
+            r"(?:^|: \d{1,7}\s|\d: )(?:Killed(?:: 9)?|已杀死)(?:$|\s{2,})",
             _killed_alone,
         ),
         plain(

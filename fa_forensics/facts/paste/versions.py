@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -21,6 +22,8 @@ from fa_forensics.facts.paste.versions_table import (
 #: How often a word that a version stands behind is followed up.
 PER_SIGN = 300
 MOST_PLACES = 20
+#: A version in a sentence that leaves its last number out.
+LOOSE = PROSE + 1
 
 
 def read_versions(
@@ -41,15 +44,22 @@ def read_versions(
             best[key] = (sort, number, text)
 
     for rule in rules():
+        read = 0
         for place in places(rule.sign)[:PER_SIGN]:
+            if place < read:
+                continue  # the part of the text around this place was searched already
             line = source.line_at(place)
+            read = line.start + len(line.raw)
             match = rule.pattern.search(line.body) or rule.pattern.search(line.raw)
             if match is None:
                 match = _on_next_line(rule, line)
             if match is None:
                 continue
-            if rule.sort == PROSE and _REQUIRED.match(match.string, match.end()):
-                continue
+            if rule.sort == PROSE:
+                _in_prose(rule, line, match.string, offer)
+                if rule.key == "torch":
+                    continue
+                break
             text = match[1].strip(" .,;'\"`*|")
             if "(" not in text:
                 text = text.rstrip(")")
@@ -67,11 +77,24 @@ def read_versions(
     )
 
 
+def _in_prose(
+    rule: Rule, line: Line, words: str, offer: Callable[[str, int, int, str], None]
+) -> None:
+    """The versions that a sentence names as there: a whole one says more than "torch 2.8"."""
+    for match in itertools.islice(rule.pattern.finditer(words), 20):
+        text = match[1].strip(" .,;'\"`*|")
+        if "(" not in text:
+            text = text.rstrip(")")
+        if text and not _REQUIRED.match(words, match.end()):
+            whole = rule.key != "torch" or text.count(".") > 1
+            offer(rule.key, PROSE if whole else LOOSE, line.number, text.removesuffix("+cuda"))
+
+
 #: "PyTorch (12.1)" is the CUDA that a torch was built with.
 _TORCH = re.compile(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
 _REQUIRED = re.compile(
-    r"\s?\+(?![\w.])|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
+    r"\s(?:wheels?|binar(?:y|ies))\b|\s?\+(?![\w.])|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
     re.IGNORECASE,
 )
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
