@@ -19,7 +19,7 @@ from fa_forensics.resolve.lacking import find_lacking
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.resolution import Library
 from fa_forensics.resolve.search import split_path
-from fa_forensics.resolve.target import open_linker
+from fa_forensics.resolve.target import open_linker, torch_of_another_machine
 from fa_forensics.rules.copies import copy_findings, described
 from fa_forensics.rules.copy_remedy import CopyFacts
 
@@ -43,6 +43,9 @@ def lines_of(
     environment: Environment, environ: Mapping[str, str], linker: Linker
 ) -> tuple[Line, ...]:
     """The same with a linker that is open already; it stays open."""
+    foreign = torch_of_another_machine(environment, linker)
+    if foreign is not None:
+        return (Line(COPIES, SUBJECT, COULD_NOT_LOOK, f"which copies win is not known: {foreign}"),)
     toolkits = toolkit_roots(find_toolkits(environ))
     copies = find_copies(environment, linker, toolkits)
     findings = _findings(environment, linker, copies)

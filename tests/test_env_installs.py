@@ -13,7 +13,16 @@ from trees import shared_object
 from fa_forensics.facts.package_state import PackageState
 from fa_forensics.facts.record import RecordCheck
 from fa_forensics.render.env import env_text
-from fa_forensics.report_env import ARTEFACT, NOTE, OK, EnvReport
+from fa_forensics.report_env import (
+    ARTEFACT,
+    COPIES,
+    COULD_NOT_LOOK,
+    NOTE,
+    OK,
+    RUNTIME,
+    WRONG,
+    EnvReport,
+)
 from fa_forensics.rules.packages import is_edited
 
 
@@ -146,3 +155,18 @@ def test_a_torch_without_its_files_is_installed_by_force(site: Path) -> None:
     missing = next(finding for finding in found if finding.code == "FA820")
     # A plain install is answered with "Requirement already satisfied".
     assert missing.help[0].endswith("install --force-reinstall --no-deps torch==2.6.0")
+
+
+def test_a_torch_for_another_machine_is_told_once(site: Path) -> None:
+    for library in (site / "torch/lib").glob("*.so"):
+        data = bytearray(library.read_bytes())
+        data[18:20] = (183).to_bytes(2, "little")  # EM_AARCH64
+        library.write_bytes(data)
+    for module in (site / "torch").glob("_C*.so"):
+        data = bytearray(module.read_bytes())
+        data[18:20] = (183).to_bytes(2, "little")
+        module.write_bytes(data)
+    lines = [e for e in look(site).lines if e.layer in (COPIES, RUNTIME)]
+    said = [e for e in lines if "for aarch64" in e.text or "for another machine" in e.text]
+    assert [(e.layer, e.state) for e in said] == [(RUNTIME, WRONG), (COPIES, COULD_NOT_LOOK)]
+    assert not [e for e in lines if e.finding is not None and e.finding.code == "FA834"]

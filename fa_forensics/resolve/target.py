@@ -193,6 +193,17 @@ def _installed_with_torch(environment: Environment) -> list[str]:
     return [os.path.realpath(place) + os.sep for place in places]
 
 
+def torch_of_another_machine(environment: Environment, linker: Linker) -> str | None:
+    """One sentence where torch's own libraries are for another machine than the Python."""
+    names = {number: name for name, number in _MACHINES.items()}
+    for loaded in linker.torch_objects:
+        machine = loaded.dynamic.image.machine
+        if machine != _MACHINES[environment.machine]:
+            built = names.get(machine, "another machine")
+            return f"torch's libraries are for {built}, this Python is for {environment.machine}"
+    return None
+
+
 def _foreign(environment: Environment) -> str | None:
     """Why the loader of an environment cannot be modelled, or None."""
     if environment.machine not in _MACHINES:

@@ -20,7 +20,7 @@ from fa_forensics.facts.system_releases import brings
 from fa_forensics.facts.torch_archs import torch_archs
 from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, RUNTIME, WRONG, Line
 from fa_forensics.resolve.link import Linker
-from fa_forensics.resolve.target import open_linker
+from fa_forensics.resolve.target import open_linker, torch_of_another_machine
 from fa_forensics.rules import runtime as rules
 from fa_forensics.runtime.builds import toolkit_lines, variable_lines
 from fa_forensics.runtime.driver import driver_lines, gpu_lines, read_driver, why_no_gpu
@@ -105,10 +105,12 @@ def _torch(
     }
     finding = finding or rules.not_importable(environment, linker.problems if linker else ())
     finding = finding or rules.torch_without_gpu(environment, gpus, archs)
-    broken = None if linker is None else _broken(linker)
+    foreign = None if linker is None else torch_of_another_machine(environment, linker)
+    broken = None if linker is None else foreign or _broken(linker)
     facts["importable"] = None if linker is None else broken is None and not linker.problems
     if finding is None and broken is not None:
-        text += f"; it cannot be imported: {broken} (see library copies)"
+        see = "" if foreign else " (see library copies)"
+        text += f"; it cannot be imported: {broken}{see}"
         yield Line(RUNTIME, "torch", WRONG, text, None, (), facts)
     else:
         yield line_of("torch", text, finding, facts)
