@@ -218,7 +218,7 @@ def test_what_has_no_translation_stays_as_it_is() -> None:
 
 def test_names_in_gaps_are_kept() -> None:
     table = words_of({}, [["{1} needs {2}", "{1}\u9700\u8981{2}"], ["{1!} on", "{1}\u8d77"]])
-    assert table.say("a.so needs /x/the b.so") == "a.so \u9700\u8981/x/the b.so"
+    assert table.say("a.so needs /x/the b.so") == "a.so \u9700\u8981 /x/the b.so"
     assert table.say("go on") == "go on"
     with pytest.raises(ValueError, match="do not agree"):
         parse_template("{1} is", "{2}")

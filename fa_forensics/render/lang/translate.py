@@ -28,7 +28,10 @@ _LONGEST, _DEPTH, _MOST = 6, 5, 6000
 #: In how many places the end of a sentence is looked for, and in how many clauses.
 _PLACES, _CLAUSES = 8, 24
 #: How many parts of one text are looked up; a text of ours has some hundred at most.
-_ROOM = 1500
+_ROOM = 300
+#: How a text is held against the templates: a whole one without a clause in its gaps, a
+#: beginning and an end, any whole one.
+_STRICTLY, _IN_PARTS, _LENIENTLY = range(3)
 #: Templates are looked up by so many of their first characters, where those are literal.
 _KEY = 6
 #: Marks of the width of a Chinese character.
@@ -36,7 +39,7 @@ _MARKS = "\u3001\u3002\uff0c\uff1a\uff1b\uff08\uff09\u300a\u300b\u201c\u201d"
 #: Words that stand in no name; texts in which they count for nothing.
 _WORDS = re.compile(
     r"(?<![\w./-])(?:[Tt]he|an?|is|are|was|were|has|have|that|which|its?|of|not|no|with|for|from|by|needs"
-    r"|only|than|this|but|did|does)(?![\w/-]|\.\w)"
+    r"|only|than|this|but|did|does|runs|takes|supports|lies|up)(?![\w/-]|\.\w)"
 )
 #: A clause of its own inside a gap.
 _CLAUSE = re.compile(r"; |, (?:so|and|but|which|the) ")
@@ -52,8 +55,8 @@ class Template(NamedTuple):
     gaps: tuple[str, ...]
     chinese: str
 
-    def match(self, text: str) -> dict[str, str] | None:
-        """What stands in the gaps, each as short as can be, or None. Linear in the text."""
+    def match(self, text: str, longest: bool = False) -> dict[str, str] | None:
+        """What stands in the gaps, each as short as can be (``longest``: as long), or None."""
         first, last = self.literals[0], self.literals[-1]
         if not self.gaps:
             return {} if text == first else None
@@ -62,7 +65,7 @@ class Template(NamedTuple):
         found: dict[str, str] = {}
         at, end = len(first), len(text) - len(last)
         for name, literal in zip(self.gaps[:-1], self.literals[1:-1], strict=True):
-            stop = text.find(literal, at, end)
+            stop = text.rfind(literal, at, end) if longest else text.find(literal, at, end)
             if stop < 0:
                 return None
             found[name] = text[at:stop]
@@ -143,7 +146,11 @@ class Words:
             if self._room < 0:
                 return None
             self._parts[text] = None  # where it leads back to itself
-            self._parts[text] = self._looked_up(text, depth)
+            said = self._looked_up(text, depth)
+            if said is None and self._room < 0:
+                del self._parts[text]  # not looked through
+                return None
+            self._parts[text] = said
         return self._parts[text]
 
     def _looked_up(self, text: str, depth: int) -> str | None:
@@ -152,15 +159,15 @@ class Words:
             spellings += [text[0].lower() + spelt[1:] for spelt in spellings]
         # A gap that swallows a clause counts only where nothing else fits.
         fitting = [(spelt, self._fitting(spelt)) for spelt in spellings]
-        for strict in (True, False):
+        for way in (_STRICTLY, _IN_PARTS, _LENIENTLY):
             for spelt, rows in fitting:
-                found = self._labels.get(spelt) or self._matched(spelt, rows, depth, strict)
-                if found is None and strict and depth < _DEPTH:
-                    found = self._joined(spelt, depth)
-                if found is not None and spelt[-1:] != text[-1:]:
-                    return found.rstrip("\u3002") + "\u3002"
+                if way == _IN_PARTS:
+                    found = self._joined(spelt, depth) if depth < _DEPTH else None
+                else:
+                    found = self._matched(spelt, rows, depth, way == _STRICTLY)
                 if found is not None:
-                    return found
+                    lost = spelt[-1:] != text[-1:]  # the stop
+                    return found.rstrip("\u3002") + "\u3002" if lost else found
         return None
 
     def _fitting(self, text: str) -> list[_Fit]:
@@ -170,10 +177,15 @@ class Words:
         out: list[_Fit] = []
         for row in rows:
             template = _parsed(row[0], row[1])
-            found = template.match(text)
             # The stop belongs to the sentence, not to the last gap of it.
-            if found is not None and not (template.literals[-1] == "" and text.endswith(".")):
+            if template.literals[-1] == "" and text.endswith("."):
+                continue
+            found = template.match(text)
+            if found is not None:
                 out.append((template, found))
+            longer = template.match(text, longest=True) if len(template.gaps) > 1 else None
+            if longer is not None and longer != found:
+                out.append((template, longer))
         return out
 
     def _matched(
@@ -183,6 +195,8 @@ class Words:
         depth: int,
         strict: bool,
     ) -> str | None:
+        if text in self._labels:
+            return self._labels[text]
         for template, found in fitting:
             if strict and any(map(_CLAUSE.search, found.values())):
                 continue
@@ -204,9 +218,9 @@ class Words:
                     break
                 found = template.match(text[at:])
                 end = None if found is None else self._filled(template, found, depth)
-                start = None if end is None else self._whole(text[:at], depth + 1)
+                start = None if end is None else self._start(text[:at], depth + 1)
                 if end is not None and start is not None:
-                    return start.rstrip("\u3002") + end
+                    return start + end
         for mark, chinese in (("; ", "\uff1b"), (", ", "\u3001")):
             clauses = text.split(mark)
             if 1 < len(clauses) <= _CLAUSES and all(map(_is_whole, clauses)):
@@ -215,6 +229,13 @@ class Words:
                 if any(said) and not any(map(is_prose, both)):
                     return chinese.join(both)
         return None
+
+    def _start(self, text: str, depth: int) -> str | None:
+        """What stands before the end of a sentence: translated, or names alone."""
+        said = self._whole(text, depth)
+        if said is None:
+            return None if is_prose(text) else text
+        return said if text.endswith(".") else said.rstrip("\u3002")
 
     def _filled(self, template: Template, found: Mapping[str, str], depth: int) -> str | None:
         """The translation with its gaps filled; None where one holds words of no template."""
@@ -245,16 +266,27 @@ class Words:
 def _spaced(gap: re.Match[str], text: str) -> str:
     """What stands in a gap, with a blank where its letters would touch Chinese ones."""
     before, after = gap.string[: gap.start()][-1:], gap.string[gap.end() :][:1]
-    if text[:1].isascii() and text[:1].isalnum() and "\u4e00" <= before <= "\u9fff":
+    if before == " ":
+        text = text.lstrip(" ")
+    if _is_latin(text[:1]) and "\u4e00" <= before <= "\u9fff":
         text = " " + text
-    if text[-1:].isascii() and text[-1:].isalnum() and "\u4e00" <= after <= "\u9fff":
+    if _is_latin(text[-1:]) and "\u4e00" <= after <= "\u9fff":
         text += " "
     return text
 
 
+def _is_latin(char: str) -> bool:
+    return char != "" and char.isascii() and (char.isalnum() or char in "_/`'\"()<>~*")
+
+
 def _is_whole(text: str) -> bool:
     """Whether every bracket of a text closes in it."""
-    return text.count("(") == text.count(")")
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def is_prose(text: str) -> bool:
