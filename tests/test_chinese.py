@@ -92,7 +92,7 @@ def words() -> Words:
 
 def is_said(text: str, table: Words) -> bool:
     """Whether a text is Chinese but for names; the end of a sentence is known after its start."""
-    said = table.say(f"Q9{text}" if text[0] in " ,:;." else text)
+    said = table.say((f"Q9{text}" if text[0] in " ,:;." else text).rstrip(" "))
     return HAN.search(said) is not None and not is_prose(said.replace("not found", "_"))
 
 

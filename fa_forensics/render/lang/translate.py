@@ -207,9 +207,7 @@ class Words:
 
     def _joined(self, text: str, depth: int) -> str | None:
         """A beginning and an end that have templates, or several clauses that all have."""
-        for probe, row in self._ends:
-            if probe not in text:
-                continue
+        for row in [row for probe, row in self._ends if probe in text]:
             template = _parsed(row[0], row[1])
             at = 0
             for _ in range(_PLACES):
@@ -291,7 +289,7 @@ def _is_whole(text: str) -> bool:
 
 def is_prose(text: str) -> bool:
     """Whether a text has English words that are no names, quotes or parameters."""
-    return _WORDS.search(_QUOTED.sub("_", text)) is not None
+    return bool(_WORDS.search(text)) and bool(_WORDS.search(_QUOTED.sub("_", text)))
 
 
 def _tidy(text: str) -> str:
