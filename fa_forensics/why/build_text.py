@@ -84,6 +84,8 @@ def _header(seen: Seen, header: str) -> Answer:
     name = header.rpartition("/")[2]
     cause = f"The compiler found no {name} while the extension was built, so it was never made."
     notes = []
+    if re.match(r"THC?/|THC?[.A-Z]", header):
+        return _torch_gave_up(seen, header)
     if name == "Python.h":
         notes.append("It comes with Python's development files (python3-dev, python3-devel).")
     elif re.match(r"cuda|cublas|cusparse|cusolver|curand|nvrtc|cutlass|nv", name):
@@ -95,6 +97,21 @@ def _header(seen: Seen, header: str) -> Answer:
         ENVIRONMENT, COMPILE, cause, owner=package_in(seen), direction="none", confidence="high",
         help=(f"find / -name {name} -not -path '/proc/*' 2>/dev/null", "nvcc --version"),
         notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _torch_gave_up(seen: Seen, header: str) -> Answer:
+    """A header of TH or THC, the C part of torch that went with 1.11."""
+    cause = (
+        f"{header} is a header of torch's TH and THC part, which torch gave up by 1.11: the "
+        "source was written for an older torch, so that it was never compiled."
+    )
+    return seen.answer(
+        ENVIRONMENT, COMPILE, cause, owner=package_in(seen) or "torch", direction="file-older",
+        confidence="high",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__)'",),
+        notes=("A release of the package for this torch is the way out; a torch before 1.11 has no "
+               "code for Hopper and newer GPUs.",),
     )  # fmt: skip
 
 

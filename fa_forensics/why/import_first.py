@@ -47,7 +47,36 @@ def _life(seen: Seen, soname: str) -> tuple[tuple[str, ...], str]:
     return having, interval_text(having, atlas.releases(machine)) if having else ""
 
 
+def _although_first(seen: Seen, soname: str) -> Answer:
+    """The text imports torch before the extension: then the order is not what is wrong."""
+    cause = (
+        f"{soname} is torch's own library, and the text imports torch before the extension: a "
+        "torch that has that library has it in the process by then. "
+    )
+    if soname.startswith(_CUDA_PARTS):
+        cause += (
+            "Most likely this torch is a build without CUDA, which has none; the extension needs a "
+            "CUDA build."
+        )
+    else:
+        cause += (
+            "Two causes fit: what is imported as torch is no whole torch (a directory of that name "
+            "comes first), or the extension is loaded in another process or by another Python than "
+            "that line. The first command tells them apart."
+        )
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.__path__)'", f"{seen.python} -c 'import torch; import {module}'",
+              seen.inspect_command()),
+    )  # fmt: skip
+
+
 def _first(seen: Seen, soname: str) -> Answer:
+    if seen.mention.detail.get("torch_imported"):
+        return _although_first(seen, soname)
     module = seen.mention.detail.get("import") or seen.module or "MODULE"
     cause = (
         f"{soname} is torch's own library. Extensions of torch find it because torch is loaded "

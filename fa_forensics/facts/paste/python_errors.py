@@ -315,7 +315,8 @@ def _of_versions() -> tuple[Recogniser, ...]:
         ),
         plain(
             "already-registered",
-            ("already registered", "already been registered", "only a single torch_library"),
+            ("already registered", "already been registered", "already defined",
+             "only a single torch_library"),
             r"generic_type: (?:type|cannot initialize type) \""
             r"(?P<type>[^\"\n]{1,100})\"[^\n]{0,40}already (?:registered|defined)"
             r"|Only a single TORCH_LIBRARY can be used to register the namespace "

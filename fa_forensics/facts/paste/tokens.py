@@ -13,6 +13,8 @@ _MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
 _NEWER_TYPES = re.compile(r"DF\d{2,3}(?:_|b|x)")
 #: A mangled name whose underscores Markdown took for emphasis: ``*ZN3c104cuda9set*deviceEi``.
 _EMPHASISED = re.compile(r"(?<![\w*])\*{1,2}Z(?=[NTSK0-9])[A-Za-z0-9_.$*]{4,4000}")
+#: What several processes print at once sticks to a name: ``...D1EvImportError``.
+_STUCK = re.compile(r"(?:ImportError|OSError|AttributeError|RuntimeError|Traceback|WARNING|ERROR)$")
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _VERSION = re.compile(r"(?:@@?@?|,?\s{0,4}version:?\s{1,4}[`'\"]?)([A-Za-z_][\w.+-]{0,100})", re.A)
 _OPENERS, _CLOSERS = "([<", ")]>"
@@ -114,6 +116,9 @@ def _mangled(line: Line, match: re.Match[str]) -> Symbol:
     if dots >= 0:
         return Symbol(text[:dots], None, end, True)
     text = text.rstrip(".")
+    stuck = _STUCK.search(text)
+    if stuck is not None and can_demangle() and not is_whole(text):
+        text = text[: stuck.start()] if is_whole(text[: stuck.start()]) else text
     if end == len(line.body):
         text = _rejoined(line, text)
     return _with_version(line.body, text, end, can_demangle() and not is_whole(text))
