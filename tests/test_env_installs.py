@@ -170,3 +170,10 @@ def test_a_torch_for_another_machine_is_told_once(site: Path) -> None:
     said = [e for e in lines if "for aarch64" in e.text or "for another machine" in e.text]
     assert [(e.layer, e.state) for e in said] == [(RUNTIME, WRONG), (COPIES, COULD_NOT_LOOK)]
     assert not [e for e in lines if e.finding is not None and e.finding.code == "FA834"]
+
+
+def test_an_error_is_shown_before_a_warning_of_an_earlier_layer(site: Path) -> None:
+    (site / "torch/lib/libc10.so").write_bytes(shared_object())  # its one name is gone
+    (site / "flash_attn/bert.py").write_text("x = 2\n")
+    text = env_text(look(site), False, False, 100)
+    assert text.index("\nerror[FA201]") < text.index("\nwarning[FA803]")

@@ -18,7 +18,7 @@ from fa_forensics.render.style import (
     sentence,
 )
 from fa_forensics.render.terminal import finding_lines
-from fa_forensics.report import INCONCLUSIVE, TargetReport
+from fa_forensics.report import INCONCLUSIVE, SEVERITIES, TargetReport
 from fa_forensics.report_env import (
     ARTEFACT,
     COPIES,
@@ -74,7 +74,8 @@ def _findings(
     blocks: list[list[str]] = []
     first: dict[tuple[object, ...], int] = {}
     others: dict[int, list[str]] = {}
-    for line in lines:
+    # What stops an import goes before what is merely odd; within that, the order of the lines.
+    for line in sorted(lines, key=_gravity):
         finding = line.finding
         if finding is None or (finding.severity == "note" and not verbose):
             continue
@@ -91,6 +92,10 @@ def _findings(
         head = f"   = {say('note')}: "
         blocks[at] += sentence(say(text), width, head, " " * columns(head))
     return blocks
+
+
+def _gravity(line: Line) -> int:
+    return len(SEVERITIES) if line.finding is None else SEVERITIES.index(line.finding.severity)
 
 
 def home_of(report: EnvReport) -> str:

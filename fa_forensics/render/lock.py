@@ -93,6 +93,8 @@ def environment_yml(report: LockReport) -> Iterator[str]:
     if any(pin.line is not None for pin in lines):
         yield "  - pip:"
     for pin in lines:
+        for note in pin.notes:
+            yield f"      # {escape(f'{pin.name} {pin.version}: {note}')}"
         if pin.line is None:
             yield f"      # {escape(f'{pin.name}=={pin.version}: not to be had again')}"
         else:

@@ -11,6 +11,7 @@ from fa_forensics.rules.evidence import needed_by
 from fa_forensics.rules.groups import cuda_major_of, library_causes
 from fa_forensics.rules.link import library_rank
 from fa_forensics.rules.remedy import (
+    built_for_torch,
     metadata_note,
     pip,
     remedies,
@@ -28,6 +29,9 @@ def cpu_only_torch(ctx: Context) -> Sequence[Judged]:
     other = f" (it was built for ROCm {torch.hip})" if torch.hip else ""
     wanted = wanted_torch(ctx)
     release = wanted[0] if wanted and wanted[0].count(".") >= 2 else torch.release
+    links = (ctx.releases.package_links or ctx.releases.links_with) if ctx.releases else ()
+    if torch.release in links and built_for_torch(ctx) is None:
+        release = torch.release  # the same one with CUDA serves it, and all other packages
     finding = Finding(
         code="FA601",
         severity="error",
