@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import render_samples as samples
 from click.testing import CliRunner
 from support.inspecting import validator
 from support.sentences import sentences_in
@@ -21,6 +22,7 @@ from fa_forensics.render.answers import CODE_WORDS, KIND_WORDS, answer_lines
 from fa_forensics.render.lang import columns, plain, speaker
 from fa_forensics.render.lang.translate import Words, is_prose, parse_template, words_of
 from fa_forensics.render.style import painter
+from fa_forensics.render.terminal import inspect_text
 from fa_forensics.report import Answer
 from fa_forensics.why import explain
 
@@ -235,3 +237,41 @@ def test_hostile_texts_cost_little(text: str) -> None:
     table.say(text * (6000 // len(text)))
     table.say(text * 100_000)
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_inspect_in_chinese_is_laid_out_as_in_english(width: int, verbose: bool) -> None:
+    targets = (samples.HEALTHY, samples.FAILING, samples.UNREADABLE, samples.IN_WHEEL)
+    for chosen in [*((target,) for target in targets), targets]:
+        report = samples.report(*chosen)
+        english = inspect_text(report, False, verbose, width)
+        chinese = inspect_text(report, False, verbose, width, say=speaker("zh"))
+        assert english.endswith("\n") and HAN.search(chinese) and not HAN.search(english)
+        # Codes, names and commands are the same, and stand in the same order.
+        for kept in (r"\[FA\d{3}\]", r"-m pip .*", r"_Z\w+", r"\bsm_\d+", r"\.dynsym\[\d+\]"):
+            assert re.findall(kept, chinese) == re.findall(kept, english)
+        for line in chinese.splitlines():
+            # A name or a command that is wider than the window has a line of its own.
+            assert columns(line) <= width + 2 or re.search(r"\S{30}|= |\w\(", line), line
+
+
+def test_colours_stand_at_the_labels(bare: str) -> None:
+    arguments = ["why", "--python", bare, "--lang", "zh", "--color", "_ZN3c104cuda9SetDeviceEi"]
+    coloured = RUNNER.invoke(main, arguments).output
+    arguments[5] = "--no-color"
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == RUNNER.invoke(main, arguments).output
+    assert "\x1b[1;32m\u8bf7\u8f93\u5165\x1b[0m" in coloured
+
+
+@pytest.mark.parametrize(
+    "command", [["env"], ["wheels", "--torch", "2.4.0", "--cuda", "12", "--abi", "FALSE"]]
+)
+def test_env_and_wheels_speak_chinese(command: list[str], bare: str) -> None:
+    result = RUNNER.invoke(main, [*command, "--python", bare, "--lang", "zh"])
+    assert result.exit_code in (0, 1, 4) and HAN.search(result.output)
+    document = [
+        RUNNER.invoke(main, [*command, "--python", bare, "--lang", lang, "--format", "json"])
+        for lang in ("en", "zh")
+    ]
+    assert document[0].output == document[1].output and not HAN.search(document[0].output)
