@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fa_forensics.render.lang import Say, padded, plain
+from fa_forensics.render.lang import Say, columns, padded, plain
 from fa_forensics.render.releases import release_parts
 from fa_forensics.render.style import Paint, escape, flow, pieces, short_path
 from fa_forensics.report import Answer
@@ -140,4 +140,5 @@ def _means(answer: Answer, say: Say) -> str:
     cause = say(answer.cause)
     if answer.confidence == "high":
         return cause
-    return f"{cause} {say(f'({answer.confidence} confidence)')}"
+    blank = " " if columns(cause[-1:]) < 2 else ""  # Chinese has none after its stop
+    return f"{cause}{blank}{say(f'({answer.confidence} confidence)')}"

@@ -188,7 +188,7 @@ def _by_torch_lines(
                 lines += ["", *_target_lines(report, paint, say, verbose, width)]
                 continue
             mark = VERDICTS[report.verdict][0]
-            reason = reason_lines(report)
+            reason = said_parts(reason_lines(report), say)
             lines += flow(reason, width, f"{mark} ", "   ") if reason else []
         if not verbose:
             for label, parts in release_rows(replace(first, torch=None), verbose):
