@@ -150,6 +150,11 @@ def test_the_toolkit_of_a_build_is_held_against_torchs_cuda(
     assert code(rules.toolkit_mismatch(ENVIRONMENT, toolkit(release), None)) == expected
 
 
+def test_an_nvcc_that_only_lies_on_path_is_a_note() -> None:
+    found = rules.toolkit_mismatch(ENVIRONMENT, toolkit("13.0", ON_PATH), None)
+    assert code(found) == "FA823 note"
+
+
 def test_a_toolkit_that_fits_is_named_where_there_is_one() -> None:
     found = rules.toolkit_mismatch(ENVIRONMENT, toolkit("11.8"), "/opt/cuda-12.1")
     assert found is not None and found.help == ("export CUDA_HOME=/opt/cuda-12.1",)

@@ -199,7 +199,8 @@ def toolkit_mismatch(
 ) -> Finding | None:
     """FA823: a build would use another CUDA than torch was built with.
 
-    ``fitting`` is the directory of a toolkit on this machine that is of torch's CUDA.
+    ``fitting`` is the directory of a toolkit on this machine that is of torch's CUDA. Whoever
+    sets CUDA_HOME means to build; an nvcc that only lies on PATH disturbs nothing installed.
     """
     torch = environment.torch
     if torch is None or torch.cuda is None or toolkit.release is None:
@@ -215,7 +216,7 @@ def toolkit_mismatch(
     )
     return Finding(
         code="FA823",
-        severity="warning" if major else "note",
+        severity="warning" if major and toolkit.named_by in HOME_VARIABLES else "note",
         confidence="high",
         title=f"a build here would use CUDA {toolkit.release} ({toolkit.named_by}), torch "
         f"{torch.version} was built with {own}",
