@@ -238,3 +238,36 @@ def test_a_type_that_is_there_already() -> None:
     answer = first('ImportError: generic_type: cannot initialize type "Tuner": an object with that '
                    "name is already defined")  # fmt: skip
     assert answer.kind == "python-abi" and "twice" in answer.cause
+
+
+def test_a_linker_that_misses_an_old_version_of_glibc_is_looking_in_the_wrong_place() -> None:
+    answer = first(
+        "/opt/conda/envs/x/compiler_compat/ld: /usr/local/cuda-12.1/lib64/libcudart.so.12: "
+        "undefined reference to `dlopen@GLIBC_2.2.5'",
+        "collect2: error: ld returned 1 exit status",
+    )
+    assert (answer.kind, answer.owner, answer.direction) == ("missing-library", "libc", "unknown")
+    assert "no glibc is too old" in answer.cause and "conda's own" in said(answer)
+    assert not any("apt" in command or "ln -s" in command for command in answer.help)
+
+
+def test_a_linker_that_misses_a_versioned_name_speaks_of_the_link_line() -> None:
+    answer = first("/usr/bin/ld: libfast.so: undefined reference to `cudaMalloc@libcudart.so.12'")
+    assert (answer.kind, answer.owner) == ("versioned-symbol", "cudart")
+    assert "link line" in answer.cause and "LD_LIBRARY_PATH" not in answer.cause
+
+
+def test_a_build_on_windows_is_declined() -> None:
+    answer = first("nvcc fatal   : Could not set up the environment for Microsoft Visual Studio")
+    assert answer.kind == "windows" and "build on Windows" in answer.cause
+
+
+def test_triton_needs_a_c_compiler() -> None:
+    answer = first("RuntimeError: Failed to find C compiler. Please specify via CC.")
+    assert (answer.owner, answer.code) == ("gcc", "FA883")
+
+
+def test_a_package_that_says_which_library_it_lacks() -> None:
+    assert first("FileNotFoundError: Shared library with base name 'llama' not found").code == (
+        "FA880"
+    )

@@ -195,7 +195,12 @@ def windows(seen: Seen) -> Answer:
         "This is a Windows message: a .pyd or .dll did not load. This tool reads Linux libraries "
         "(ELF) alone and cannot look into that file."
     )
-    if re.search(r"procedure|WinError 127|程序|プロシージャ", line):
+    if seen.mention.detail.get("sort") == "build":
+        cause = (
+            "This is a message of a build on Windows: Visual Studio's compiler was not found or "
+            "not set up. This tool knows builds and files of Linux alone."
+        )
+    elif re.search(r"procedure|WinError 127|程序|プロシージャ", line):
         cause += (
             ' "The specified procedure could not be found" means that a library is there without a '
             "name that is needed: what is an undefined symbol on Linux, so most often a build for "

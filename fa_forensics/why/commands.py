@@ -100,6 +100,18 @@ def commands_by_history(
         wanted = f">={releases[0]}" if newer else f"=={releases[-1]}"
         commands.append(install(place, f"torch{wanted}"))
     remarks = ("Another build of the extension or another torch: one of the two is enough.",)
+    if releases and not every and newer and direction != "other-flavour":
+        remarks = (
+            *remarks,
+            f"Every torch since {releases[0]} has this name; for the file's other names it has to "
+            "be near the one it was built on, which the last command tells.",
+        )
+    if direction == "other-flavour" and releases and not every:
+        release = wanted.lstrip(">=")
+        remarks = (
+            f"torch {release} has the file's flavour; whether it has its other names too, "
+            f"fa-forensics inspect --torch {release} says without installing it.",
+        )
     return (*commands, inspect_command(place, needed_by)), remarks if len(commands) > 2 else ()
 
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 from fa_forensics.facts.owner import OWN, PYTHON, is_torch, libraries_of, owner_of_library, title_of
 from fa_forensics.report import Answer
 from fa_forensics.why.import_first import import_order
-from fa_forensics.why.judgement import NONE
+from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.missing_library import missing_library
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.symbol_text import undefined_symbol
 
+_GLIBC = re.compile(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")
+#: Every distribution that torch runs on has this glibc (manylinux2014's).
+_ANY_SYSTEM = (2, 17)
 _HIP = re.compile(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
 
 
@@ -74,11 +77,49 @@ def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
     libraries = libraries_of(answer.owner or "")
     flag = "-l" + libraries[0].removeprefix("lib").split(".so")[0] if libraries else ""
     words = f" ({flag})" if flag and answer.owner != PYTHON else ""
+    if seen.mention.version is not None and libraries:
+        return _versioned(seen, answer, libraries[0], words)
     note = (
         f"It is the linker that misses it: {title_of(answer.owner or '')}{words} is not on the "
         "link line, or an older copy of it comes first there."
     )
     return replace(answer, notes=(note, *answer.notes))
+
+
+def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
+    """A name with its version: another library that is linked with needs it from there."""
+    version, line = seen.mention.version or "", seen.mention.line
+    if answer.owner == "libc":
+        library, words = (
+            "libc.so.6",
+            ", or a part of glibc beside it (libdl, librt, libpthread, libm),",
+        )
+    needing = (seen.mention.file or "").rsplit("/", 1)[-1] or "A library on the link line"
+    cause = (
+        f"{needing} needs it in the version {version}, and the linker finds none: {library}{words} "
+        "is not among what it links with and not where it looks for what libraries need "
+        "(-Wl,-rpath-link), or the copy that it takes is an older one. This is about the link "
+        "line, not about what is loaded later."
+    )
+    kind, code = answer.kind, answer.code
+    found = _GLIBC.fullmatch(version)
+    if found is not None and (int(found[1]), int(found[2])) <= _ANY_SYSTEM:
+        kind, code = "missing-library", "FA202"
+        cause += f" Every system in use has {version}: no glibc is too old."
+    notes = ["Libraries need one another: the first name that is missing is the one to look at."]
+    if "conda" in line or "compiler_compat" in line:
+        notes.insert(
+            0,
+            "The linker is conda's own: it looks in conda's directories, not in the system's. Use "
+            "conda's compilers with conda's libraries, or the system's gcc and ld for both.",
+        )
+    return replace(
+        answer, kind=kind, code=code, cause=cause, direction=UNKNOWN, confidence="medium",
+        notes=tuple(notes), help=(
+            "command -v ld gcc; echo CC=$CC LD=$LD LIBRARY_PATH=$LIBRARY_PATH",
+            f"find / -name '{library.split('.so')[0]}.so*' -not -path '/proc/*' 2>/dev/null",
+        ),
+    )  # fmt: skip
 
 
 def _device_linker(seen: Seen, answer: Answer) -> Answer:

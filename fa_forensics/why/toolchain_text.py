@@ -207,7 +207,22 @@ def pin_broken(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def no_compiler(seen: Seen) -> Answer:
+    """Triton's ``Failed to find C compiler``."""
+    cause = (
+        "Triton compiles a small launcher in C where it runs, and finds no C compiler: neither CC "
+        "names one, nor is there a gcc or clang on PATH."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="gcc", direction="none", confidence="high",
+        help=("command -v gcc clang; echo CC=$CC",),
+        notes=("A system's package gcc, or conda's c-compiler, is enough; Python's development "
+               "files (Python.h) are needed beside it.",),
+    )  # fmt: skip
+
+
 ANSWERERS: dict[str, Answerer] = {
+    "compiler-missing": no_compiler,
     "torch-pin-broken": pin_broken,
     "cuda-home-missing": no_toolkit,
     "cuda-too-old-to-build": toolkit_too_old,

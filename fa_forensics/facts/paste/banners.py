@@ -138,8 +138,10 @@ def _of_packages() -> tuple[Recogniser, ...]:
         ),
         plain(
             "stop-iteration-so",
-            ("could not find lib",),
-            r"AssertionError: Could not find (?P<lib>lib[\w+-]{1,80}\.so)(?![.\w])",
+            ("could not find lib", "shared library with base name", "_py.so not found"),
+            r"AssertionError: Could not find (?P<lib>lib[\w+-]{1,80}\.so)(?![.\w])"
+            r"|Shared library with base name '(?P<base>\w{1,60})' not found"
+            r"|File (?P<own>\w{1,80}_py\.so) not found",
         ),
         by_pattern(("build variant",), r"Cannot find a build variant", _variant),
         plain(
@@ -260,6 +262,14 @@ def _of_others() -> tuple[Recogniser, ...]:
             "windows",
             ("lnk2001", "lnk2019", "lnk1181", "lnk1104", "lnk1120"),
             r"(?:error )?(?P<code>LNK(?:2001|2019|1181|1104|1120))\s?:[^\n]{1,300}",
+        ),
+        plain(
+            "windows",
+            ("microsoft visual studio", "vcvars64", "cl.exe", "microsoft visual c++"),
+            r"(?:Could not set up the environment for |Cannot find )(?:the )?"
+            r"(?:Microsoft Visual Studio|compiler 'cl\.exe')"
+            r"|Microsoft Visual C\+\+ [\d.]{1,6} (?:or greater )?is required",
+            sort="build",
         ),
         plain(
             "windows",

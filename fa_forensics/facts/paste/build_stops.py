@@ -45,6 +45,11 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"(?:: (?:command )?not found|: No such file or directory| is not found)",
         ),
         plain(
+            "compiler-missing",
+            ("failed to find c compiler",),
+            r"Failed to find C compiler",
+        ),
+        plain(
             "jit-build-failed",
             ("failed with exit code", "failed with exit status"),
             r"error: command '(?P<program>[^'\n]{1,300})' failed with exit (?:code|status) "

@@ -219,7 +219,8 @@ _SENTENCES: tuple[Row, ...] = (
     (
         "torch",
         rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?"
-        rf"|\s+(?:version:?\s+)?(?:is\s+)?v?|@|{_VERSION_WORD}|(?=\d\.\d))({VERSION})"
+        rf"|\s+(?:version:?\s+)?(?:is\s+)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
+        rf"|(?=\d\.\d))({VERSION})"
         rf"(?![\w-])",
         "torch",
         PROSE,
