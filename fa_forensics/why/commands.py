@@ -99,7 +99,9 @@ def commands_by_history(
         newer = direction == "file-newer" or still
         wanted = f">={releases[0]}" if newer else f"=={releases[-1]}"
         commands.append(install(place, f"torch{wanted}"))
-    remarks = ("Another build of the extension or another torch: one of the two is enough.",)
+    remarks: tuple[str, ...] = (
+        "Another build of the extension or another torch: one of the two is enough.",
+    )
     if releases and not every and newer and direction != "other-flavour":
         remarks = (
             *remarks,
