@@ -32,6 +32,9 @@ def said(answer: Answer) -> str:
         ("my torch is 2.4.1", "2.4.1"),
         ("the torch 2.8 wheel fails; PyTorch: 2.9.1+cu128", "2.9.1+cu128"),
         ("built for torch 2.8, here is torch 2.9.1", "2.9.1"),
+        ("works with torch 2.3.1, but with torch 2.5.1 it fails", "2.5.1"),
+        ("they say upgrade to torch 2.4.0; mine: torch 2.2.2", "2.2.2"),
+        ("it works fine with torch 2.3.1", "2.3.1"),
     ],
 )
 def test_a_sentence_names_the_torch_that_is_there(text: str, torch: str) -> None:
@@ -271,3 +274,7 @@ def test_a_package_that_says_which_library_it_lacks() -> None:
     assert first("FileNotFoundError: Shared library with base name 'llama' not found").code == (
         "FA880"
     )
+
+
+def test_a_name_in_a_list_below_its_words() -> None:
+    assert first("undefined symbol:", f"- {SET_DEVICE}").symbol == SET_DEVICE

@@ -95,7 +95,7 @@ def _spaced(body: str, start: int) -> bool:
 
 def _on_next_line(line: Line) -> Symbol | None:
     for below in line.below(2):
-        token = below.body.strip("'\"` ")
+        token = re.sub(r"^[*•-] ", "", below.body.strip("'\"` ")).strip("'\"` ")
         if token:
             mangled = _MANGLED.match(token)
             if mangled is not None:

@@ -87,7 +87,10 @@ def _in_prose(
             text = text.rstrip(")")
         if text and not _REQUIRED.match(words, match.end()):
             whole = rule.key != "torch" or text.count(".") > 1
-            offer(rule.key, PROSE if whole else LOOSE, line.number, text.removesuffix("+cuda"))
+            sort = PROSE if whole else LOOSE
+            if _ANOTHER.search(words[max(0, match.start() - 40) : match.start()]):
+                sort = LOOSE + 1
+            offer(rule.key, sort, line.number, text.removesuffix("+cuda"))
 
 
 #: "PyTorch (12.1)" is the CUDA that a torch was built with.
@@ -95,6 +98,13 @@ _TORCH = re.compile(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
 _REQUIRED = re.compile(
     r"\s(?:wheels?|binar(?:y|ies))\b|\s?\+(?![\w.])|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
+    re.IGNORECASE,
+)
+#: What stands before a version that is spoken of, and is not the one that fails.
+_ANOTHER = re.compile(
+    r"(?:\bwork(?:s|ed|ing)?(?: fine| well)? (?:with|on|in|under|for)"
+    r"|\b(?:up|down)grad(?:e|ed|ing) to|\binstead of|\banother environment with"
+    r"|\b(?:built|compiled|made) (?:for|with|against))\s{1,3}$",
     re.IGNORECASE,
 )
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
