@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.extension_use import other_build, why_unused
+from fa_forensics.facts.nvml import read_machine
 from fa_forensics.facts.package import Distribution
 from fa_forensics.facts.targets import Target, Targets
+from fa_forensics.forked import map_forked
 from fa_forensics.pipeline import Options, inspect_found
 from fa_forensics.report import (
     FAILS,
@@ -36,35 +39,69 @@ _STATES = {
 TORCH_ITSELF = "FA603"
 
 
+#: Fewer files than this are not worth another process (it opens torch's libraries anew).
+MIN_SHARED = 6
+
+Group = tuple[str, "Distribution | None", Sequence[str]]
+
+
 def artefact_lines(
-    packages: Iterable[tuple[str, Distribution | None, Sequence[str]]],
+    packages: Iterable[Group],
     environment: Environment,
     environ: Mapping[str, str],
+    jobs: int = 1,
 ) -> tuple[Line, ...]:
     """One line for each extension file: its verdict and headline.
 
     ``packages`` are (name, distribution, paths of its extension files). Nothing is loaded.
+    ``jobs`` processes share the work; more than one only where this one has no threads.
     """
     groups = [(name, distribution, paths) for name, distribution, paths in packages if paths]
-    report = inspect_found(
-        (
-            (name, Targets([Target(path, None, path) for path in paths], package=distribution))
-            for name, distribution, paths in groups
-        ),
-        environment,
-        Options(confirm=False),
-    )
+    targets = _inspected(groups, environment, jobs)
     package_of = {path: (name, paths) for name, _, paths in groups for path in paths}
-    loading = [t.path for t in report.targets if t.verdict in (LOADS, LINKS)]
+    loading = [t.path for t in targets if t.verdict in (LOADS, LINKS)]
     cuda = environment.torch.cuda if environment.torch else None
     lines = []
-    for target in report.targets:
+    for target in targets:
         name, paths = package_of.get(target.path, ("", ()))
         spared = why_unused(name, target.path, paths, cuda, environ)
         if spared is None and (other := other_build(target.path, loading)) is not None:
             spared = f"{other} beside it, a build for another version, is used"
         lines.append(_line(name, target, environment, spared))
     return tuple(lines)
+
+
+def _inspected(
+    groups: Sequence[Group], environment: Environment, jobs: int
+) -> Sequence[TargetReport]:
+    """The reports on all files, in their order."""
+    # Without a GPU here there is none to judge for; which GPUs a file serves, inspect tells.
+    options = Options(confirm=False, gpu=() if read_machine().gpus else None)
+
+    def inspect(numbers: Sequence[int]) -> tuple[TargetReport, ...]:
+        report = inspect_found(map(_named, [groups[n] for n in numbers]), environment, options)
+        # The names of all symbols are of no use for a line, and are most of a report.
+        return tuple(replace(target, undefined=()) for target in report.targets)
+
+    shares = _shares([len(paths) for _, _, paths in groups], jobs)
+    found = {target.path: target for reports in map_forked(inspect, shares) for target in reports}
+    return [found[path] for _, _, paths in groups for path in paths if path in found]
+
+
+def _named(group: Group) -> tuple[str, Targets]:
+    name, distribution, paths = group
+    return name, Targets([Target(path, None, path) for path in paths], package=distribution)
+
+
+def _shares(sizes: Sequence[int], jobs: int) -> list[list[int]]:
+    """Numbers of groups in shares of like size, the larger groups given out first."""
+    if sum(sizes) < MIN_SHARED:
+        jobs = 1
+    shares: list[list[int]] = [[] for _ in range(max(1, min(jobs, len(sizes))))]
+    for number in sorted(range(len(sizes)), key=lambda n: -sizes[n]):
+        smallest = min(shares, key=lambda share: sum(sizes[n] for n in share))
+        smallest.append(number)
+    return shares
 
 
 def _line(package: str, target: TargetReport, environment: Environment, spared: str | None) -> Line:

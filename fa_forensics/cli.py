@@ -197,8 +197,12 @@ def exit_code(report: Report, fail_on: str) -> int:
 
 def entry() -> None:
     """Run the command line as a program: its exit code, its signals, its last words."""
+    import gc
     import signal
 
+    # Facts are plain values without cycles: at Python's own threshold (700 objects) a twelfth of
+    # a run over many files goes into looking for cycles that are not there.
+    gc.set_threshold(100_000)
     # As an exception, so that children are ended and temporary files removed on the way out.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

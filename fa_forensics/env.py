@@ -19,18 +19,20 @@ def inspect_environment(
     python: str | None = None,
     environ: Mapping[str, str] | None = None,
     hashes: bool = False,
+    jobs: int = 1,
 ) -> EnvReport:
     """Look at the packages, the extension files, the runtime and the library copies.
 
     ``python`` is as for ``inspect``; ``hashes`` reads every file that a RECORD lists, which
-    takes seconds for each gigabyte. Raises ``EnvironmentNotFound``.
+    takes seconds for each gigabyte. ``jobs`` processes share the work on the extension files;
+    more than one only where this process has no threads. Raises ``EnvironmentNotFound``.
     """
     variables = os.environ if environ is None else environ
     environment = find_environment(python, None, variables)
     seen = look_at_packages(environment, variables, hashes)
     lines = (
         *seen.lines,
-        *artefact_lines(seen.extensions, environment, variables),
+        *artefact_lines(seen.extensions, environment, variables, jobs),
         *runtime_lines(environment, variables),
         *copies_lines(environment, variables),
     )

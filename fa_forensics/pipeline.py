@@ -150,9 +150,9 @@ class _Run:
         """Read the files of one argument."""
         for target in found:
             try:
-                witness, as_package = self.options.cuobjdump, found.package is not None
+                witness, package = self.options.cuobjdump, found.package
                 claim = claim_of_wheel(found.wheel)
-                file = read_file(target, self.environment, witness, as_package, self._gpus, claim)
+                file = read_file(target, self.environment, witness, package, self._gpus, claim)
             except ForensicsError as error:
                 self.add_unread(target, error)
                 continue

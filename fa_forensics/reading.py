@@ -76,20 +76,21 @@ def read_file(
     target: Target,
     environment: Environment,
     cuobjdump: str | None,
-    as_package: bool,
+    package: Distribution | None,
     gpus: GpuQuestion | None = None,
     claim: Claim | None = None,
 ) -> FileFacts:
     """Read everything that the file itself says.
 
     ``cuobjdump`` is the witness to ask: None for none, "" for the one that is found, or a
-    path. ``gpus`` is what is asked of its GPU code; None: nothing. ``claim`` are the tags of
-    the wheel it lies in; None: those that its installed package recorded. Raises
+    path. ``package`` is the installed package that the file was named by, None otherwise.
+    ``gpus`` is what is asked of its GPU code; None: nothing. ``claim`` are the tags of the
+    wheel it lies in; None: those that its installed package recorded. Raises
     ``ForensicsError`` when the file cannot be read or is no ELF file.
     """
     dynamic = DynamicObject.open(target.path)
     try:
-        return _read_open(target, dynamic, environment, cuobjdump, as_package, gpus, claim)
+        return _read_open(target, dynamic, environment, cuobjdump, package, gpus, claim)
     finally:
         dynamic.close()
 
@@ -99,7 +100,7 @@ def _read_open(
     dynamic: DynamicObject,
     environment: Environment,
     cuobjdump: str | None,
-    as_package: bool,
+    package: Distribution | None,
     gpus: GpuQuestion | None,
     claim: Claim | None,
 ) -> FileFacts:
@@ -109,7 +110,7 @@ def _read_open(
     toolkits = read_toolkits(dynamic.image, code)
     owners = _owners(elf)
     witness = run.finish(code, toolkits) if run is not None else None
-    distribution = find_distribution(target.path, environment.site_dirs)
+    distribution = package or find_distribution(target.path, environment.site_dirs)
     name = os.path.basename(target.member or target.path)
     fitting = GpuAnswer()
     if gpus is not None:
@@ -126,7 +127,7 @@ def _read_open(
         flavour=flavour_of(names),
         stable_abi=_stable_abi([owner for _, owner in owners.values()]),
         distribution=distribution,
-        as_package=as_package,
+        as_package=package is not None,
         traces=read_traces(dynamic, elf),
         gpu=_gpu_facts(code, witness, fitting.problems) if dynamic.image.supported else None,
         gpu_code=tuple(GpuCode(*row) for row in summary(code.images)),

@@ -94,7 +94,7 @@ def names_used(targets: Sequence[str], machine: str, python: str | None = None) 
     for argument in targets:
         with find_targets(argument, environment.site_dirs) as found:
             for target in found:
-                file = read_file(target, environment, None, found.package is not None)
+                file = read_file(target, environment, None, found.package)
                 if file.elf.machine != machine:
                     continue
                 files.append(target.member or target.path)

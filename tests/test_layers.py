@@ -17,6 +17,7 @@ PACKAGE = ROOT / "fa_forensics"
 #: Each part of the package and the parts it may import beside itself. There is no cycle in it.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "forked": set(),
     "report": set(),
     "facts": {"errors", "report"},
     "resolve": {"facts", "errors", "report"},
@@ -65,7 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report_wheels": {"report"},
     "report_lock": {"report"},
     "lock": {"views", "facts", "errors", "report", "report_lock"},
-    "artefacts": {"pipeline", "facts", "errors", "report", "report_env"},
+    "artefacts": {"forked", "pipeline", "facts", "errors", "report", "report_env"},
     "packages": {"pipeline", "rules", "facts", "errors", "report", "report_env"},
     "env": {
         "artefacts",
@@ -115,6 +116,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report_compare",
     },
     "commands": {
+        "forked",
         "compare",
         "report_compare",
         "explained",
@@ -187,6 +189,7 @@ MAY_START = {
     "confirm/process.py",  # the confirmation's child
     "facts/fatbin/cuobjdump.py",  # the second witness, when asked for
     "facts/demangle.py",  # a fork of this process, to demangle a hostile name under limits
+    "forked.py",  # copies of this process, on the other cores
 }
 
 #: Of os.path, what works on the text alone.

@@ -22,6 +22,9 @@ from fa_forensics.errors import EXIT_FINDINGS, EXIT_INCONCLUSIVE, EXIT_OK, Foren
 if TYPE_CHECKING:
     from fa_forensics.report_env import EnvReport
 
+#: No more processes than this share the work: each opens torch's libraries anew.
+MAX_JOBS = 4
+
 _LEVELS = {"error": 1, "warning": 2, "note": 3, "never": 0}
 
 
@@ -83,9 +86,10 @@ def env(
     if part is not None:
         _lock(python, form, part, lock_index)
     from fa_forensics.env import inspect_environment
+    from fa_forensics.forked import cores
 
     try:
-        report = inspect_environment(python, hashes=hashes)
+        report = inspect_environment(python, hashes=hashes, jobs=min(cores(), MAX_JOBS))
     except ForensicsError as error:
         fail(error, form, "env")
     if form == "json":
