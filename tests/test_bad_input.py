@@ -351,9 +351,7 @@ def test_a_text_that_is_no_symbol_is_called_unrecognised_or_cut_off(text: str) -
         assert "paste" in answer["cause"].lower()
 
 
-@pytest.mark.parametrize(
-    "arguments", [("inspect",), ("inspect", "--nonsense", "x"), ("x",)]
-)
+@pytest.mark.parametrize("arguments", [("inspect",), ("inspect", "--nonsense", "x"), ("x",)])
 def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
     result = invoke(*arguments)
     assert result.code == 2
