@@ -103,7 +103,7 @@ def test_every_sentence_of_the_sources_is_in_the_table(room: str) -> None:
     table = words()
     missing = [
         f"{path.name}: {text}"
-        for path in sorted((PACKAGE / room).glob("*.py"))
+        for path in sorted((PACKAGE / room).rglob("*.py"))
         for text in sentences_in(path)
         if text.isascii() and text not in EXCEPTIONS and not is_said(dummies(text), table)
     ]

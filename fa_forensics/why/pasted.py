@@ -25,7 +25,7 @@ _ONCE = ("FA202", "FA402")
 
 def answerers() -> Mapping[str, Answerer]:
     """Who answers what: a module's table for each of its words in ``Mention.what``."""
-    from fa_forensics.why import (
+    from fa_forensics.why.texts import (
         api_change,
         banner_text,
         build_text,
@@ -86,7 +86,7 @@ def _from_listings(
     listed: Sequence[Mention], paste: Paste, place: Place, tables: Tables, elsewhere: bool
 ) -> list[Answer]:
     """What the lines of ldd, nm and readelf tell, where the text has no error of its own."""
-    from fa_forensics.why.tool_text import LINES
+    from fa_forensics.why.texts.tool_text import LINES
 
     found: list[Answer] = []
     for mention in listed[:MOST_LINES]:

@@ -19,9 +19,9 @@ from fa_forensics.facts.flash_names import (
     renamed,
 )
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import package_in, pip_name, version_of
-from fa_forensics.why.python_text import looks_compiled, missing_module
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import package_in, pip_name, version_of
+from fa_forensics.why.texts.python_text import looks_compiled, missing_module
 
 KIND, CODE, MIXED = "api-change", "FA881", "FA882"
 FLASH = "flash-attn"
@@ -127,7 +127,7 @@ def missing_attribute(seen: Seen) -> Answer:
     name = detail.get("name", "") or detail.get("attribute", "") or detail.get("function", "")
     module = detail.get("module", "")
     if detail.get("sort") == "operator":
-        from fa_forensics.why.call_text import operator_missing
+        from fa_forensics.why.texts.call_text import operator_missing
 
         return operator_missing(seen)
     if detail.get("partly") or "unknown location" in seen.mention.line:

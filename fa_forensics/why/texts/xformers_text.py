@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import inspect_package
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import inspect_package
 
 BANNER = "FA886"
 

@@ -6,8 +6,8 @@ import re
 
 from fa_forensics.facts.flash_limits import parameters
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 
 
 def flash_limit(seen: Seen) -> Answer:
@@ -35,7 +35,7 @@ def flash_limit(seen: Seen) -> Answer:
         )
     gpus = gpus_of(seen)[:1]
     if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
-        from fa_forensics.why.gpu_refusals import ampere_only
+        from fa_forensics.why.texts.gpu_refusals import ampere_only
 
         return ampere_only(seen)
     return seen.answer(

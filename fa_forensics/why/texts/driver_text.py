@@ -11,7 +11,8 @@ from fa_forensics.facts.drivers import (
 )
 from fa_forensics.facts.gpus import capability_text
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import (
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import (
     called,
     cuda_version,
     driver_of,
@@ -21,8 +22,7 @@ from fa_forensics.why.clues import (
     serves,
     version_of,
 )
-from fa_forensics.why.code_here import code_here
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.code_here import code_here
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 

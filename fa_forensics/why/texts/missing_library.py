@@ -12,9 +12,9 @@ from fa_forensics.facts.system_names import debian_package
 from fa_forensics.report import Answer
 from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.history import order_key
-from fa_forensics.why.import_first import not_whole, torch_library
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen, package_of
+from fa_forensics.why.texts.import_first import not_whole, torch_library
 
 KIND, CODE = "missing-library", "FA202"
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report import Answer
-from fa_forensics.why.banner_text import nameless
 from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
 from fa_forensics.why.symbol import symbol_answer
+from fa_forensics.why.texts.banner_text import nameless
 
 _MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
 #: Libraries that packages load where they find no GPU: ``libbitsandbytes_cpu.so``.

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import (
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import (
     distribution_of,
     installed,
     jobs_of,
@@ -17,7 +18,6 @@ from fa_forensics.why.clues import (
     raw_python,
     version_of,
 )
-from fa_forensics.why.seen import Answerer, Seen
 
 ABSENT, OTHER_PYTHON = "FA880", "FA401"
 
@@ -33,13 +33,13 @@ def no_module(seen: Seen) -> Answer:
     """``No module named 'flash_attn_2_cuda'``: a compiled module that Python does not find."""
     module = seen.mention.detail.get("module") or seen.mention.symbol or ""
     if module.startswith("flash_attn."):
-        from fa_forensics.why.api_change import missing_submodule
+        from fa_forensics.why.texts.api_change import missing_submodule
 
         answer = missing_submodule(seen, module)
         if answer is not None:
             return answer
     if seen.mention.detail.get("build"):
-        from fa_forensics.why.toolchain_text import BUILD_TOOLS, build_tool
+        from fa_forensics.why.texts.toolchain_text import BUILD_TOOLS, build_tool
 
         if module in BUILD_TOOLS:
             return build_tool(seen, module)

@@ -9,8 +9,8 @@ from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import base, package_in, pip_name, version_of
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import base, package_in, pip_name, version_of
 
 DAMAGED, MACHINE, LOADER = "damaged-file", "wrong-machine", "elf-loader"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import inspect_package, package_in, version_of
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
 
@@ -147,7 +147,7 @@ def crash(seen: Seen) -> Answer:
     package = package_in(seen)
     torch = seen.torch
     if seen.mention.detail.get("pybind11"):
-        from fa_forensics.why.python_text import pybind_crash
+        from fa_forensics.why.texts.python_text import pybind_crash
 
         return pybind_crash(seen)
     aborted = re.search(r"abort|terminate|free|malloc|corrupt", seen.mention.line, re.IGNORECASE)

@@ -13,8 +13,8 @@ from fa_forensics.facts.fatbin.provenance import Toolkit, read_toolkits
 from fa_forensics.facts.fatbin.reader import read_device_code
 from fa_forensics.facts.gpus import Gpu
 from fa_forensics.rules.coverage import CodeGroup, GpuFit, gpu_fit, group_images
-from fa_forensics.why.clues import installed
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import installed
 
 #: Files of one package that are looked into.
 _MOST = 12

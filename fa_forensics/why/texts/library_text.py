@@ -8,13 +8,13 @@ from dataclasses import replace
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.system_releases import brings, family_of, gcc_of
 from fa_forensics.report import Answer
-from fa_forensics.why import import_first
 from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN
 from fa_forensics.why.known import libstdcxx_commands
-from fa_forensics.why.missing_library import missing_library, wheel_of
-from fa_forensics.why.own_file import missing_own_file
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.symbol_text import undefined_symbol
+from fa_forensics.why.texts import import_first
+from fa_forensics.why.texts.missing_library import missing_library, wheel_of
+from fa_forensics.why.texts.own_file import missing_own_file
+from fa_forensics.why.texts.symbol_text import undefined_symbol
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
 
@@ -67,7 +67,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
 
 def _built_here(seen: Seen) -> tuple[str, ...]:
     from fa_forensics.rules.remedy import rebuild_command, row_of
-    from fa_forensics.why.clues import package_in
+    from fa_forensics.why.texts.clues import package_in
 
     name = package_in(seen) or _named(seen)
     if name is None:

@@ -10,8 +10,8 @@ import re
 
 from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import jobs_of, package_in
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import jobs_of, package_in
 
 ENVIRONMENT = "wrong-torch"
 COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from fa_forensics.report import Answer
-from fa_forensics.why.clues import flash_rows, package_in
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import flash_rows, package_in
 
 KIND, CODE = "wrong-torch", "FA883"
 

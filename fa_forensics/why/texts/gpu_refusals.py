@@ -8,7 +8,8 @@ from fa_forensics.facts.flash_limits import Limits, all_limits
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.report import Answer
 from fa_forensics.rules.gpu_remedy import Build, rebuild
-from fa_forensics.why.clues import (
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import (
     called,
     distribution_of,
     flash_rows,
@@ -18,7 +19,6 @@ from fa_forensics.why.clues import (
     raw_python,
     version_of,
 )
-from fa_forensics.why.seen import Answerer, Seen
 
 KIND = "gpu-arch"
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import OWN, PYTHON, is_torch, libraries_of, owner_of_library, title_of
 from fa_forensics.report import Answer
-from fa_forensics.why.import_first import import_order
 from fa_forensics.why.judgement import NONE, UNKNOWN
-from fa_forensics.why.missing_library import missing_library
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.symbol_text import undefined_symbol
+from fa_forensics.why.texts.import_first import import_order
+from fa_forensics.why.texts.missing_library import missing_library
+from fa_forensics.why.texts.symbol_text import undefined_symbol
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")
 #: Every distribution that torch runs on has this glibc (manylinux2014's).

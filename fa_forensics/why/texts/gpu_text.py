@@ -13,7 +13,8 @@ from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_min
 from fa_forensics.report import Answer
 from fa_forensics.rules.coverage import NONE, CodeGroup, fit, parse_arch, what_would_run
 from fa_forensics.rules.gpu_remedy import rebuild
-from fa_forensics.why.clues import (
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import (
     base,
     called,
     driver_of,
@@ -24,9 +25,8 @@ from fa_forensics.why.clues import (
     serves,
     version_of,
 )
-from fa_forensics.why.code_here import CodeHere, code_here, torch_code_here
-from fa_forensics.why.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.code_here import CodeHere, code_here, torch_code_here
+from fa_forensics.why.texts.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
 
 _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
