@@ -9,8 +9,9 @@ from fa_forensics import __version__
 from fa_forensics.artefacts import artefact_lines
 from fa_forensics.copies import copies_lines
 from fa_forensics.facts.environment import find_environment
-from fa_forensics.packages.look import look_at_packages
-from fa_forensics.report_env import EnvReport
+from fa_forensics.forked import map_forked
+from fa_forensics.packages.look import Seen, look_at_packages
+from fa_forensics.report_env import EnvReport, Line
 from fa_forensics.runtime import runtime_lines
 from fa_forensics.views import environment_view
 
@@ -29,11 +30,19 @@ def inspect_environment(
     """
     variables = os.environ if environ is None else environ
     environment = find_environment(python, None, variables)
-    seen = look_at_packages(environment, variables, hashes)
+
+    def look(part: str) -> Seen | tuple[Line, ...]:
+        if part == "packages":
+            return look_at_packages(environment, variables, hashes)
+        return (*runtime_lines(environment, variables), *copies_lines(environment, variables))
+
+    # The second part depends on nothing of the first: another core does it meanwhile.
+    parts = ("packages", "below")
+    seen, below = map_forked(look, parts) if jobs > 1 else map(look, parts)
+    assert isinstance(seen, Seen) and isinstance(below, tuple)
     lines = (
         *seen.lines,
         *artefact_lines(seen.extensions, environment, variables, jobs),
-        *runtime_lines(environment, variables),
-        *copies_lines(environment, variables),
+        *below,
     )
     return EnvReport(__version__, environment_view(environment), lines)

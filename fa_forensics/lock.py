@@ -23,6 +23,7 @@ from fa_forensics.facts.package import Distribution, normalized
 from fa_forensics.facts.pip_cache import CachedWheels, cache_directory, read_cache, sha256_of
 from fa_forensics.facts.remote import ServerRefused
 from fa_forensics.facts.simple_index import NoIndexPage, project_files, wheel_of
+from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.wheel_matrix import PACKAGE, PRE_CXX11, Wanted, candidates
 from fa_forensics.report_lock import (
     ADDRESS,
@@ -36,8 +37,6 @@ from fa_forensics.report_lock import (
     Pin,
 )
 from fa_forensics.views import environment_view
-
-_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "base_images.json")
 
 #: PEP 508 and PEP 440, loosely: nothing else goes into a line that pip reads.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
@@ -250,8 +249,7 @@ def _image(environment: Environment) -> str | None:
         return None
     if environment.abiflags or environment.version.count(".") < 2:
         return None
-    with open(_DATA, encoding="utf-8") as file:
-        rows = json.load(file)["rows"]
+    rows = read_table("base_images.json")["rows"]
     for row in rows:
         if tuple(map(int, row["glibc"].split("."))) >= (int(here[1]), int(here[2])):
             return str(row["image"]).format(python=environment.version)

@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "packages": {"pipeline", "rules", "facts", "errors", "report", "report_env"},
     "env": {
         "artefacts",
+        "forked",
         "packages",
         "runtime",
         "copies",

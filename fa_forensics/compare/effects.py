@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-_TABLE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "numerics.json"
-)
+from fa_forensics.facts.tables import read_table
+
+_TABLE = "numerics.json"
 
 
 class Effect(NamedTuple):
@@ -33,8 +31,7 @@ class EffectRow(NamedTuple):
 @lru_cache(maxsize=1)
 def effect_rows() -> tuple[EffectRow, ...]:
     """The table, in its order."""
-    with open(_TABLE, encoding="utf-8") as file:
-        rows = json.load(file)["rows"]
+    rows = read_table(_TABLE)["rows"]
     return tuple(
         EffectRow(
             row["group"],

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 
-_TABLE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "codes.json"
-)
+from fa_forensics.facts.tables import read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +26,7 @@ class Code:
 @lru_cache(maxsize=1)
 def read_codes() -> dict[str, Code]:
     """Every code, in order."""
-    with open(_TABLE, encoding="utf-8") as file:
-        rows = json.load(file)["codes"]
+    rows = read_table("codes.json")["codes"]
     return {
         code: Code(
             code,

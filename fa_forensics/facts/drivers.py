@@ -7,13 +7,12 @@ was written. Tables: ``data/cuda_drivers.json`` and ``data/ptx_isa.json``.
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from fa_forensics.facts.tables import read_table
 
 CudaVersion = tuple[int, int]
-
-_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 
 
 class Driver(NamedTuple):
@@ -60,21 +59,14 @@ def parse_cuda(text: str) -> CudaVersion:
 @lru_cache(maxsize=1)
 def driver_table() -> DriverTable:
     """The tables that this package ships."""
-    drivers = _load("cuda_drivers.json")
-    isa = _load("ptx_isa.json")["isa"]
+    drivers = read_table("cuda_drivers.json")
+    isa = read_table("ptx_isa.json")["isa"]
     return DriverTable(
         releases={parse_cuda(cuda): driver for cuda, driver in drivers["releases"].items()},
         floors={int(major): driver for major, driver in drivers["minor_compatibility"].items()},
         zstd=parse_cuda(drivers["zstd"]),
         isa={version: min(map(parse_cuda, releases)) for version, releases in isa.items()},
     )
-
-
-def _load(name: str) -> Any:
-    import json
-
-    with open(os.path.join(_DATA, name), encoding="utf-8") as file:
-        return json.load(file)
 
 
 def driver_needed(cuda: CudaVersion) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from fa_forensics.facts.package import normalized
-
-_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "extension_use.json")
+from fa_forensics.facts.tables import read_table
 
 BY_CUDA, ON_DEMAND = "by-cuda", "on-demand"
 
@@ -21,8 +19,7 @@ _NUMBER = re.compile(r"(?<=[A-Za-z])(\d{1,4})(?=\.|_|$)")
 
 @lru_cache(maxsize=1)
 def _rows() -> tuple[dict[str, str], ...]:
-    with open(_DATA, encoding="utf-8") as file:
-        return tuple(json.load(file)["packages"])
+    return tuple(read_table("extension_use.json")["packages"])
 
 
 def why_unused(

@@ -6,14 +6,13 @@ GPU code that would run is of no use where the package refuses the GPU. The tabl
 
 from __future__ import annotations
 
-import os
 import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fa_forensics.facts.gpus import Capability, parse_capability
+from fa_forensics.facts.tables import read_table
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 _RELEASE = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.?(?:a|b|rc)(\d{1,9}))?")
 
 ReleaseKey = tuple[tuple[int, ...], tuple[int, int]]
@@ -82,7 +81,7 @@ def release_key(text: str) -> ReleaseKey | None:
 @lru_cache(maxsize=1)
 def all_limits() -> tuple[Limits, ...]:
     """Every row of the table, older releases of a package first."""
-    rows = _load("flash_attn_limits.json")["rows"]
+    rows = read_table("flash_attn_limits.json")["rows"]
     return tuple(_row(row) for row in rows)
 
 
@@ -97,7 +96,7 @@ def _row(row: dict[str, Any]) -> Limits:
 @lru_cache(maxsize=1)
 def build_costs() -> tuple[int, int]:
     """(memory in bytes, cores) that one job of a source build takes."""
-    jobs = _load("flash_attn_limits.json")["jobs"]
+    jobs = read_table("flash_attn_limits.json")["jobs"]
     return int(jobs["memory_per_job_gb"]) << 30, int(jobs["cores_per_job"])
 
 
@@ -163,12 +162,5 @@ def parameter_since(function: str, parameter: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _api() -> list[dict[str, Any]]:
-    changes: list[dict[str, Any]] = _load("flash_attn_api.json")["changes"]
+    changes: list[dict[str, Any]] = read_table("flash_attn_api.json")["changes"]
     return changes
-
-
-def _load(name: str) -> Any:
-    import json
-
-    with open(os.path.join(_DATA, name), encoding="utf-8") as file:
-        return json.load(file)

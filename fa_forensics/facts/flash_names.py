@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fa_forensics.facts.flash_limits import release_key
-
-_TABLE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "flash_attn_names.json"
-)
+from fa_forensics.facts.tables import read_table
 
 
 class Span(NamedTuple):
@@ -22,10 +18,7 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    import json
-
-    with open(_TABLE, encoding="utf-8") as file:
-        table: dict[str, Any] = json.load(file)
+    table: dict[str, Any] = read_table("flash_attn_names.json")
     return table
 
 

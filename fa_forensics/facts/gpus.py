@@ -6,18 +6,15 @@ their source.
 
 from __future__ import annotations
 
-import os
 import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from fa_forensics.errors import UsageError
+from fa_forensics.facts.tables import read_table
 
 Capability = tuple[int, int]
 
-_TABLE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "gpus.json"
-)
 _CAPABILITY = re.compile(r"(?:sm_?|compute_?|cc ?)?(\d{1,2})[._]?(\d)[af]?$")
 
 
@@ -89,10 +86,7 @@ def parse_capability(text: str) -> Capability:
 @lru_cache(maxsize=1)
 def gpu_table() -> GpuTable:
     """The table of GPUs that this package ships."""
-    import json
-
-    with open(_TABLE, encoding="utf-8") as file:
-        data = json.load(file)
+    data = read_table("gpus.json")
     makers = frozenset(word.lower() for word in data["makers"])
     families = []
     names: dict[str, Capability] = {}

@@ -8,7 +8,6 @@ from the bytes of the code. Table: ``data/library_families.json``.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import struct
@@ -20,8 +19,7 @@ from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import DynamicObject, gnu_hash
 from fa_forensics.facts.elf.image import EM_X86_64, PF_X, PT_LOAD
 from fa_forensics.facts.package import find_distribution
-
-_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+from fa_forensics.facts.tables import read_table
 
 #: No more code than this (bytes) is searched: a libcudart has half a megabyte of it, a
 #: version function a few hundred bytes.
@@ -81,8 +79,7 @@ class LibraryVersion(NamedTuple):
 @lru_cache(maxsize=1)
 def families() -> dict[str, Family]:
     """The table, by name."""
-    with open(os.path.join(_DATA, "library_families.json"), encoding="utf-8") as file:
-        rows: list[dict[str, Any]] = json.load(file)["families"]
+    rows: list[dict[str, Any]] = read_table("library_families.json")["families"]
     return {
         row["name"]: Family(
             row["name"], row["title"], row.get("distribution"), row.get("torch", False), row

@@ -5,14 +5,11 @@ The table is ``data/manylinux.json``, made from auditwheel's policies (PEP 600).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-_DATA = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "manylinux.json"
-)
+from fa_forensics.facts.tables import read_table
 
 Versions = dict[str, frozenset[str]]
 
@@ -55,10 +52,7 @@ class Satisfied:
 @lru_cache(maxsize=1)
 def policies() -> tuple[Policy, ...]:
     """All policies, oldest first."""
-    import json
-
-    with open(_DATA, encoding="utf-8") as file:
-        table = json.load(file)
+    table = read_table("manylinux.json")
     versions: dict[str, Versions] = {}
     libraries: frozenset[str] = frozenset()
     forbids = {soname: frozenset(names) for soname, names in table["forbids"].items()}

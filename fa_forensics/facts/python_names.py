@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-_TABLE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "python_names.json"
-)
+from fa_forensics.facts.tables import read_table
 
 
 class PythonSpan(NamedTuple):
@@ -20,10 +17,7 @@ class PythonSpan(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    import json
-
-    with open(_TABLE, encoding="utf-8") as file:
-        table: dict[str, Any] = json.load(file)
+    table: dict[str, Any] = read_table("python_names.json")
     return table
 
 

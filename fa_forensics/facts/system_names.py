@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
+from fa_forensics.facts.tables import read_table
 
 
 def driver_since(name: str) -> str | None:
@@ -30,8 +28,7 @@ def libstdcxx_since(name: str) -> str | None:
 
 @lru_cache(maxsize=2)
 def _table(file: str) -> Mapping[str, str]:
-    with open(os.path.join(_DATA, file), encoding="utf-8") as opened:
-        since: dict[str, list[str]] = json.load(opened)["since"]
+    since: dict[str, list[str]] = read_table(file)["since"]
     return {name: version for version, names in since.items() for name in names}
 
 
@@ -42,6 +39,5 @@ def debian_package(soname: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _packages() -> Mapping[str, str]:
-    with open(os.path.join(_DATA, "system_packages.json"), encoding="utf-8") as opened:
-        rows: dict[str, str] = json.load(opened)["debian"]
+    rows: dict[str, str] = read_table("system_packages.json")["debian"]
     return rows

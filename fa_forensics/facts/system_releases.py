@@ -5,13 +5,12 @@ Tables: ``data/glibc_releases.json``, ``data/gcc_releases.json`` and ``data/dist
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+from fa_forensics.facts.tables import read_table
 
 #: The families of symbol versions that the system's libraries define.
 GLIBC, GLIBCXX, CXXABI, GCC = "GLIBC", "GLIBCXX", "CXXABI", "GCC"
@@ -153,26 +152,19 @@ def asks_for_executable_stack(flagged: bool | None, machine: str) -> bool:
     return flagged
 
 
-def _load(name: str) -> Any:
-    import json
-
-    with open(os.path.join(_DATA, name), encoding="utf-8") as file:
-        return json.load(file)
-
-
 @lru_cache(maxsize=1)
 def _glibc() -> Any:
-    return _load("glibc_releases.json")
+    return read_table("glibc_releases.json")
 
 
 @lru_cache(maxsize=1)
 def _gcc() -> Any:
-    return _load("gcc_releases.json")
+    return read_table("gcc_releases.json")
 
 
 @lru_cache(maxsize=1)
 def _distributions() -> tuple[SystemRelease, ...]:
-    rows = _load("distributions.json")["distributions"]
+    rows = read_table("distributions.json")["distributions"]
     return tuple(
         SystemRelease(
             row["family"], row["release"], row["glibc"], {f: row[f] for f in FAMILIES[1:]}

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from typing import Any
 
-_TABLE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "torch_archs.json"
-)
+from fa_forensics.facts.tables import read_table
 
 
 @lru_cache(maxsize=1)
 def _rows() -> list[dict[str, Any]]:
-    import json
-
-    with open(_TABLE, encoding="utf-8") as file:
-        rows: list[dict[str, Any]] = json.load(file)["rows"]
+    rows: list[dict[str, Any]] = read_table("torch_archs.json")["rows"]
     return rows
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+from fa_forensics.facts.tables import read_table
 
 #: More of a value than this is not taken apart.
 _MAX_VALUE = 4_096
@@ -35,8 +33,7 @@ class Arch(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, Any]:
-    with open(os.path.join(_DATA, "variables.json"), encoding="utf-8") as file:
-        table: Mapping[str, Any] = json.load(file)
+    table: Mapping[str, Any] = read_table("variables.json")
     return table
 
 

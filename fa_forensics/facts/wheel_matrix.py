@@ -6,13 +6,12 @@ was to be built; that a file was uploaded is known only once it is asked for.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+from fa_forensics.facts.tables import read_table
 
 PACKAGE = "flash-attn"
 CXX11, PRE_CXX11 = "cxx11", "pre-cxx11"
@@ -188,18 +187,11 @@ def as_of() -> str:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    return _load("flash_attn_wheels.json")
+    table: dict[str, Any] = read_table("flash_attn_wheels.json")
+    return table
 
 
 @lru_cache(maxsize=1)
 def _torch_cuda() -> dict[str, list[str]]:
-    cuda: dict[str, list[str]] = _load("torch_cuda.json")["cuda"]
+    cuda: dict[str, list[str]] = read_table("torch_cuda.json")["cuda"]
     return cuda
-
-
-def _load(name: str) -> dict[str, Any]:
-    import json
-
-    with open(os.path.join(_DATA, name), encoding="utf-8") as file:
-        data: dict[str, Any] = json.load(file)
-    return data

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +10,8 @@ from functools import cache, lru_cache
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.unescape import plainly
+from fa_forensics.facts.tables import read_table
 
-_LANGUAGES = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "loader_languages.json"
-)
 #: No more failures than this are read from one line.
 PER_LINE = 8
 _FIELDS = ("symbol", "version", "library", "file")
@@ -103,8 +99,7 @@ def by_words(phrases: Iterable[str], rest: str, build: Build) -> Recogniser:
 
 @lru_cache(maxsize=1)
 def _languages() -> Mapping[str, Mapping[str, str]]:
-    with open(_LANGUAGES, encoding="utf-8") as file:
-        texts: Mapping[str, Mapping[str, str]] = json.load(file)["texts"]
+    texts: Mapping[str, Mapping[str, str]] = read_table("loader_languages.json")["texts"]
     return texts
 
 
