@@ -15,11 +15,11 @@ from fa_forensics.facts.toolkit import find_toolkits, toolkit_roots
 from fa_forensics.report import Finding
 from fa_forensics.report_env import COPIES, COULD_NOT_LOOK, NOTE, OK, WRONG, Line
 from fa_forensics.resolve.copies import Copies, Copy, Group, find_copies
+from fa_forensics.resolve.environment_process import open_linker, torch_of_another_machine
 from fa_forensics.resolve.lacking import find_lacking
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.resolution import Library
 from fa_forensics.resolve.search import split_path
-from fa_forensics.resolve.target import open_linker, torch_of_another_machine
 from fa_forensics.rules.copies import copy_findings, described
 from fa_forensics.rules.copy_remedy import CopyFacts
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING
 
-from fa_forensics.facts.elf.facts import ElfFacts
-from fa_forensics.facts.environment import Environment
-from fa_forensics.facts.torch_install import Torch
-from fa_forensics.resolve.resolution import Library, Resolution
-
 if TYPE_CHECKING:
+    from fa_forensics.facts.elf.facts import ElfFacts
+    from fa_forensics.facts.environment import Environment
+    from fa_forensics.facts.torch_install import Torch
     from fa_forensics.reading import FileFacts
+    from fa_forensics.resolve.resolution import Library, Resolution
 
 
 def environment_view(environment: Environment) -> dict[str, object]:

@@ -11,20 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fa_forensics.report import (
-    Answer,
     BoundSymbol,
     Confirm,
     Evidence,
     Finding,
     GpuCode,
-    Overload,
     ReleaseFacts,
     Report,
     Skipped,
     TargetReport,
-    WhyReport,
     Witness,
 )
+from fa_forensics.report_why import Answer, Overload, WhyReport
 
 PREFIX = "/home/ada/env"
 PACKAGES = f"{PREFIX}/lib/python3.11/site-packages"

@@ -23,7 +23,7 @@ from fa_forensics.render.lang import columns, plain, speaker
 from fa_forensics.render.lang.translate import Words, is_prose, parse_template, words_of
 from fa_forensics.render.style import painter
 from fa_forensics.render.terminal import inspect_text
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
 PACKAGE = Path(fa_forensics.__file__).parent

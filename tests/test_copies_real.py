@@ -24,7 +24,7 @@ from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.variables import parse_arch_list
-from fa_forensics.resolve.target import open_linker
+from fa_forensics.resolve.environment_process import open_linker
 
 pytestmark = pytest.mark.real
 

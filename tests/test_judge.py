@@ -13,8 +13,8 @@ from fa_forensics.confirm.model import Confirmation
 from fa_forensics.facts.environment import find_environment
 from fa_forensics.report import Finding
 from fa_forensics.resolve import search
+from fa_forensics.resolve.environment_process import open_linker
 from fa_forensics.resolve.resolution import Library
-from fa_forensics.resolve.target import open_linker
 from fa_forensics.rules import ALL_RULES
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 

@@ -13,9 +13,9 @@ from support.material import require
 
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.environment import find_environment
+from fa_forensics.resolve.environment_process import open_linker
 from fa_forensics.resolve.mapped import compare_mapped
 from fa_forensics.resolve.resolution import Resolution
-from fa_forensics.resolve.target import open_linker
 
 
 def build(directory: Path, name: str, source: str, *flags: str) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fa_forensics.facts.python_names import exports, known_pythons, python_spans
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
 

@@ -14,17 +14,10 @@ import pytest
 import render_samples as samples
 
 from fa_forensics.render.style import pieces
-from fa_forensics.render.terminal import inspect_text, why_text
-from fa_forensics.report import (
-    Confirm,
-    Evidence,
-    Finding,
-    GpuCode,
-    Report,
-    Skipped,
-    TargetReport,
-    WhyReport,
-)
+from fa_forensics.render.terminal import inspect_text
+from fa_forensics.render.why import why_text
+from fa_forensics.report import Confirm, Evidence, Finding, GpuCode, Report, Skipped, TargetReport
+from fa_forensics.report_why import WhyReport
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

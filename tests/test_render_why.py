@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import render_samples as samples
 
-from fa_forensics.render.terminal import why_text
-from fa_forensics.report import Answer, WhyReport
+from fa_forensics.render.why import why_text
+from fa_forensics.report_why import Answer, WhyReport
 
 ALL_ANSWERS = (samples.DRIFT_ANSWER, samples.LIBRARY_ANSWER)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fa_forensics.facts.flash_limits import parameter_since
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
 KEYWORD = "TypeError: {}() got an unexpected keyword argument '{}'"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trees import make_distribution, make_prefix, make_venv
 
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 from fixtures import husk
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fa_forensics.facts.paste import read_paste
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
 SET_DEVICE = "_ZN3c104cuda9SetDeviceEa"

@@ -11,7 +11,7 @@ import pytest
 from trees import make_prefix, make_venv
 
 from fa_forensics.render.json import dumps, why_document
-from fa_forensics.render.terminal import why_text
+from fa_forensics.render.why import why_text
 from fa_forensics.why import explain
 
 DATA = Path(__file__).parent / "data"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
 NO_KERNEL = "RuntimeError: CUDA error: no kernel image is available for execution on the device"

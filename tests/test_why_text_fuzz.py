@@ -11,7 +11,7 @@ from support.inspecting import validator
 
 from fa_forensics.errors import UsageError
 from fa_forensics.render.json import dumps, why_document
-from fa_forensics.render.terminal import why_text
+from fa_forensics.render.why import why_text
 from fa_forensics.why import explain
 
 TEXTS = [

@@ -75,7 +75,7 @@ def why(
         print_result(dumps(why_document(report)))
     else:
         from fa_forensics.render.lang import speaker
-        from fa_forensics.render.terminal import why_text
+        from fa_forensics.render.why import why_text
 
         say = speaker(language(lang))
         print_result(why_text(report, wants_color(color), width(), say))

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import DynamicObject
+from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import (
+    MAX_METADATA,
     Distribution,
     info_directories,
     normalized,
@@ -15,14 +17,18 @@ from fa_forensics.facts.package import (
     recorded_files,
     torch_requirement,
 )
-from fa_forensics.facts.targets import find_targets, uses_torch_or_cuda
 from fa_forensics.facts.torch_install import Torch
+
+#: The files of a metadata directory that can hold requirements.
+_REQUIRING = ("METADATA", "PKG-INFO", "requires.txt")
 
 
 def torch_dependents(site_dirs: Sequence[str]) -> Iterator[Distribution]:
     """Every installed distribution, torch itself aside, that requires torch."""
     for site in site_dirs:
         for info in info_directories(site):
+            if not _names_torch(info):
+                continue  # the cheap look: environments hold hundreds of packages
             found = read_distribution(info)
             if (
                 found is not None
@@ -30,6 +36,17 @@ def torch_dependents(site_dirs: Sequence[str]) -> Iterator[Distribution]:
                 and torch_requirement(found.requires) is not None
             ):
                 yield found
+
+
+def _names_torch(info: str) -> bool:
+    """Whether metadata holds the name at all: where it does not, it need not be read as such."""
+    for file in (*(os.path.join(info, part) for part in _REQUIRING), info):
+        try:
+            if b"torch" in read_bounded(file, MAX_METADATA).lower():
+                return True
+        except OSError:
+            continue  # a directory has some of these files, an .egg-info file is one itself
+    return False
 
 
 def extensions_of(distribution: Distribution) -> list[str]:
@@ -92,6 +109,9 @@ def cuda_extensions(distribution: Distribution, site_dirs: Sequence[str]) -> lis
     Without a RECORD of any, the source tree of an editable install is looked at, where
     the metadata asks for torch. A damaged file counts with a package that asks for torch.
     """
+    # Imported here: a symbol's answer needs nothing of it.
+    from fa_forensics.facts.targets import find_targets, uses_torch_or_cuda
+
     asks = torch_requirement(distribution.requires) is not None
     files = [path for path in recorded_files(distribution, ".so") if path.endswith(".so")]
     if not files and asks and (distribution.editable or distribution.record_path is None):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fa_forensics.render.lang import Say, columns, padded, plain
-from fa_forensics.render.releases import release_parts
-from fa_forensics.render.style import Paint, escape, flow, pieces, short_path
-from fa_forensics.report import Answer
+from fa_forensics.render.style import Paint, escape, flow, pieces, release_parts, short_path
+from fa_forensics.report_why import Answer
 
 #: The kinds of the JSON contract in words.
 KIND_WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fa_forensics.render.facts import environment_line
+from fa_forensics.render.environment import environment_line
 from fa_forensics.render.lang import Say, columns, padded, plain
 from fa_forensics.render.style import (
     MIN_WIDTH,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fa_forensics.render.env import STATE_WORDS, TITLES, home_of, text_of
-from fa_forensics.render.facts import environment_line
+from fa_forensics.render.environment import environment_line
 from fa_forensics.render.markdown import code, finding_lines, prose
 from fa_forensics.report_env import LAYERS, EnvReport
 

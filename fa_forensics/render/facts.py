@@ -1,4 +1,4 @@
-"""The compact table of facts under a verdict, and the line that names the environment.
+"""The compact table of facts under a verdict.
 
 A row is a label and the parts of its text; a part is never cut. Rows keep one order.
 """
@@ -18,6 +18,8 @@ from fa_forensics.render.style import (
     pieces,
     short_path,
     size_text,
+    strings_of,
+    text_of,
 )
 from fa_forensics.report import BoundSymbol, TargetReport, Witness
 
@@ -33,52 +35,6 @@ _STRINGS = {
 _OWNERS = {"extension": "own or sibling library", "toolchain": "optional hooks"}
 #: Findings that say all that the row about cuobjdump would say again.
 _WITNESS_CODES = ("FA502", "FA503")
-
-
-def environment_notes(environment: Mapping[str, object] | None) -> list[str]:
-    """What was left aside while the environment was chosen, and other torches that lie in it."""
-    if environment is None:
-        return []
-    others = [f"another torch lies in {path}" for path in _strings(environment, "other_torches")]
-    return _strings(environment, "notes") + others
-
-
-def environment_line(environment: Mapping[str, object] | None) -> str:
-    """One sentence: interpreter, torch, its CUDA and flavour, where, and how it was found."""
-    if environment is None:
-        return "environment: none looked at"
-    version = _text(environment, "python_version")
-    parts = [f"Python {escape(version)}" if version else "Python of unknown version"]
-    torch = environment.get("torch")
-    if isinstance(torch, Mapping):
-        parts.append(_torch(torch))
-    else:
-        problem = _text(environment, "torch_problem")
-        # "no torch in PREFIX" would repeat this line; another problem is news.
-        plain = problem is None or problem.startswith("no torch")
-        parts.append("no torch" if plain else f"no torch ({escape(problem or '')})")
-    place = _text(environment, "prefix") or _text(environment, "python")
-    found_by = _text(environment, "found_by")
-    if place:
-        parts.append(escape(place) + (f" ({escape(found_by)})" if found_by else ""))
-    return "environment: " + ", ".join(parts)
-
-
-def _torch(torch: Mapping[str, object]) -> str:
-    version = _text(torch, "version") or _text(torch, "release") or "of unknown version"
-    details = []
-    cuda = _text(torch, "cuda")
-    hip = _text(torch, "hip")
-    if hip:
-        details.append(f"ROCm {escape(hip)}")
-    else:
-        details.append(f"CUDA {escape(cuda)}" if cuda else "no CUDA")
-    flavour = torch.get("cxx11_abi")
-    if isinstance(flavour, bool):
-        flavour = "cxx11" if flavour else "pre-cxx11"
-    if isinstance(flavour, str) and flavour:
-        details.append(escape(flavour))
-    return f"torch {escape(version)} ({', '.join(details)})"
 
 
 def fact_rows(target: TargetReport, verbose: bool) -> list[Row]:
@@ -143,19 +99,19 @@ def _file_parts(elf: Mapping[str, object]) -> list[str]:
     size = elf.get("size_bytes")
     if isinstance(size, int):
         groups.append([size_text(size)])
-    machine = _text(elf, "machine")
+    machine = text_of(elf, "machine")
     if machine:
         groups.append([escape(machine)])
-    tag = _text(elf, "python_tag")
+    tag = text_of(elf, "python_tag")
     groups.append([f"Python tag {escape(tag)}" if tag else "no Python tag"])
-    module = _text(elf, "module_name")
+    module = text_of(elf, "module_name")
     if module:
         groups.append(["module", escape(module)])
     return _joined(groups)
 
 
 def _built_parts(target: TargetReport, elf: Mapping[str, object]) -> list[str]:
-    parts = [compiler_text(text) for text in _strings(elf, "compilers")]
+    parts = [compiler_text(text) for text in strings_of(elf, "compilers")]
     for kit in sorted(target.toolkits, key=natural_key):
         # "CUDA 12.1 (sm_80; where that is written)": the release is enough here.
         release = escape(kit.partition(" (")[0])
@@ -181,22 +137,22 @@ def _library_groups(elf: Mapping[str, object], quiet: bool) -> list[list[str]]:
 
     When all are found, ``quiet`` says how many are in each folder, in one group.
     """
-    direct = _strings(elf, "needed")
+    direct = strings_of(elf, "needed")
     known: dict[str, Mapping[str, object]] = {}
     for entry in mappings(elf, "libraries"):
-        known.setdefault(_text(entry, "soname") or "?", entry)
+        known.setdefault(text_of(entry, "soname") or "?", entry)
     if not known:
         return [_comma([escape(name) for name in direct] or ["no library"])]
     parts = []
     for name, entry in known.items():
-        problem = _text(entry, "problem")
+        problem = text_of(entry, "problem")
         if entry.get("path") is None:
             parts.append(f"{escape(name)}: not found")
         elif problem:
             parts.append(f"{escape(name)}: {escape(problem)}")
     folders: dict[str, list[str]] = {}
     for name in direct:
-        path = _text(known[name], "path") if name in known else None
+        path = text_of(known[name], "path") if name in known else None
         if path is not None:
             folder = short_path(path).rpartition("/")[0] or "/"
             folders.setdefault(folder, []).append(escape(name))
@@ -230,17 +186,17 @@ def _undefined_parts(target: TargetReport) -> list[str]:
 
 
 def _verbose_rows(target: TargetReport, elf: Mapping[str, object]) -> list[Row]:
-    rows: list[Row] = [("compiler", pieces(escape(c))) for c in _strings(elf, "compilers")]
+    rows: list[Row] = [("compiler", pieces(escape(c))) for c in strings_of(elf, "compilers")]
     rows += [("toolkit", pieces(escape(kit))) for kit in target.toolkits]
     for key, label in (("soname", "soname"), ("build_id", "build id")):
-        value = _text(elf, key)
+        value = text_of(elf, key)
         rows.append((label, [escape(value) if value else "none"]))
     for key in ("rpath", "runpath"):
-        rows.append((key, [escape(":".join(_strings(elf, key))) or "none"]))
+        rows.append((key, [escape(":".join(strings_of(elf, key))) or "none"]))
     versions: dict[str, list[str]] = {}
     for entry in mappings(elf, "versions_needed"):
-        file = escape(_text(entry, "file") or "?")
-        versions.setdefault(file, []).append(escape(_text(entry, "version") or "?"))
+        file = escape(text_of(entry, "file") or "?")
+        versions.setdefault(file, []).append(escape(text_of(entry, "version") or "?"))
     for file in sorted(versions):
         rows.append(("versions", [f"{file}:", *sorted(versions[file], key=natural_key)]))
     for entry in mappings(elf, "libraries"):
@@ -251,12 +207,12 @@ def _verbose_rows(target: TargetReport, elf: Mapping[str, object]) -> list[Row]:
 
 
 def _tried(entry: Mapping[str, object]) -> list[str]:
-    name = escape(_text(entry, "soname") or "?")
-    path = _text(entry, "path")
-    found_by = _text(entry, "found_by")
+    name = escape(text_of(entry, "soname") or "?")
+    path = text_of(entry, "path")
+    found_by = text_of(entry, "found_by")
     if path is not None:
         return [f"{name}:", escape(path), *([f"({escape(found_by)})"] if found_by else [])]
-    tried = [escape(place) for place in _strings(entry, "tried")]
+    tried = [escape(place) for place in strings_of(entry, "tried")]
     return [f"{name}:", "not found;", "tried", *_comma(tried or ["no place"])]
 
 
@@ -284,15 +240,3 @@ def _joined(groups: Iterable[Sequence[str]]) -> list[str]:
     groups = [group for group in groups if group]
     ends = _comma([group[-1] for group in groups])
     return [part for group, end in zip(groups, ends, strict=True) for part in (*group[:-1], end)]
-
-
-def _text(mapping: Mapping[str, object], key: str) -> str | None:
-    value = mapping.get(key)
-    return value if isinstance(value, str) and value else None
-
-
-def _strings(mapping: Mapping[str, object], key: str) -> list[str]:
-    value = mapping.get(key)
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [item for item in value if isinstance(item, str)]

@@ -14,7 +14,6 @@ from fa_forensics import __version__
 from fa_forensics.render.style import natural_key
 from fa_forensics.report import (
     SCHEMA_VERSION,
-    Answer,
     BoundSymbol,
     Evidence,
     Finding,
@@ -24,8 +23,8 @@ from fa_forensics.report import (
     ReleaseFacts,
     Report,
     TargetReport,
-    WhyReport,
 )
+from fa_forensics.report_why import Answer, WhyReport
 
 TOOL_NAME = "fa-forensics"
 

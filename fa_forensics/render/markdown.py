@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from fa_forensics.render.coverage import coverage_markdown, gpu_sentences
-from fa_forensics.render.facts import environment_line, fact_rows
+from fa_forensics.render.environment import environment_line
+from fa_forensics.render.facts import fact_rows
 from fa_forensics.render.floors import floor_sentences
 from fa_forensics.render.kernels import kernel_lines
 from fa_forensics.render.several import VERDICTS, told

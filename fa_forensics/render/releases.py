@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from fa_forensics.render.style import (
     Paint,
@@ -10,6 +10,7 @@ from fa_forensics.render.style import (
     escape,
     natural_key,
     pieces,
+    release_parts,
     without_arguments,
 )
 from fa_forensics.report import FAILS, LOADS, JudgedTorch, ReleaseFacts, TargetReport
@@ -54,14 +55,6 @@ def judged_parts(torch: JudgedTorch) -> list[str]:
     how = "the table of its exports" if torch.judged_by == "table" else "its own libraries here"
     text = f"against torch {escape(torch.version)} ({cuda}, {escape(torch.cxx11_abi)}), by {how}"
     return pieces(f"{text}: {escape(torch.note)}")
-
-
-def release_parts(releases: Iterable[str]) -> list[str]:
-    """Releases in order; more than six become the first, the last and their number."""
-    names = sorted((escape(name) for name in releases), key=natural_key)
-    if len(names) > 6:
-        return [names[0], "...", names[-1], f"({len(names)} releases)"]
-    return names
 
 
 def _links_parts(target: TargetReport, facts: ReleaseFacts) -> list[str]:

@@ -240,3 +240,25 @@ def mappings(mapping: Mapping[str, object], key: str) -> list[Mapping[str, objec
     if not isinstance(value, (list, tuple)):
         return []
     return [item for item in value if isinstance(item, Mapping)]
+
+
+def text_of(mapping: Mapping[str, object], key: str) -> str | None:
+    """A field that holds text; None where it is absent or empty."""
+    value = mapping.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def strings_of(mapping: Mapping[str, object], key: str) -> list[str]:
+    """The texts in a list-valued field; an absent field is an empty list."""
+    value = mapping.get(key)
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [item for item in value if isinstance(item, str)]
+
+
+def release_parts(releases: Iterable[str]) -> list[str]:
+    """Releases in order; more than six become the first, the last and their number."""
+    names = sorted((escape(name) for name in releases), key=natural_key)
+    if len(names) > 6:
+        return [names[0], "...", names[-1], f"({len(names)} releases)"]
+    return names

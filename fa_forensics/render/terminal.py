@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fa_forensics.render.answers import answer_lines
-from fa_forensics.render.facts import environment_line, environment_notes, fact_rows
+from fa_forensics.render.environment import environment_line, environment_notes
+from fa_forensics.render.facts import fact_rows
 from fa_forensics.render.gpu import gpu_tables
 from fa_forensics.render.lang import Say, columns, padded, plain
 from fa_forensics.render.releases import (
@@ -42,13 +42,7 @@ from fa_forensics.render.style import (
     short_path,
     without_arguments,
 )
-from fa_forensics.report import (
-    Evidence,
-    Finding,
-    Report,
-    TargetReport,
-    WhyReport,
-)
+from fa_forensics.report import Evidence, Finding, Report, TargetReport
 
 #: How many pieces of evidence, and how many findings of one code, are shown unless verbose.
 SHOWN = 10
@@ -94,28 +88,6 @@ def inspect_text(
         for target in report.targets:
             lines += ["", *_target_lines(target, paint, say, verbose, width)]
             lines += gpu_tables(target, paint, width, table=verbose or coverage)
-    return "\n".join(lines) + "\n"
-
-
-def why_text(report: WhyReport, color: bool, width: int, say: Say = plain) -> str:
-    """The answers of ``why``, ending in one newline; ``width`` is in columns."""
-    paint = painter(color)
-    width = max(width, MIN_WIDTH)
-    place = environment_line(report.environment)
-    where = None if report.environment is None else "here"
-    if report.torch is not None:
-        where = "there"
-        place = (
-            f"torch {escape(report.torch.version)} as it was released ({escape(report.torch.note)})"
-            "; nothing here was looked at"
-        )
-    if report.note is not None:
-        place = report.note
-    lines = flow(pieces(say(place)), width, "", "  ")
-    lines = [paint(line, "dim") for line in lines]
-    for answer in report.answers:
-        lines.append("")
-        lines += answer_lines(answer, where, paint, width, say)
     return "\n".join(lines) + "\n"
 
 

@@ -16,9 +16,9 @@ from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.floors import Floors, versions_by_library
 from fa_forensics.facts.system_releases import FAMILIES, GLIBC, GLIBCXX, newest, version_number
+from fa_forensics.resolve.environment_process import open_linker
 from fa_forensics.resolve.opened import Opened
 from fa_forensics.resolve.resolution import Resolution, VersionMiss
-from fa_forensics.resolve.target import open_linker
 
 LIBC, LIBSTDCXX = "libc.so.6", "libstdc++.so.6"
 

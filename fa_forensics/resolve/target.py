@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.facts import ElfFacts
-from fa_forensics.facts.elf.image import EM_AARCH64, EM_X86_64
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.owner import is_cuda_library, is_torch, libraries_of, owner_of_library
 from fa_forensics.report import Skipped
 from fa_forensics.resolve.bind import find_provider
+from fa_forensics.resolve.environment_process import (
+    foreign_loader,
+    open_linker,
+    torch_names,
+)
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.nearest import NameIndex, Near
@@ -23,8 +27,6 @@ from fa_forensics.resolve.resolution import Binding, Resolution
 
 if TYPE_CHECKING:
     from fa_forensics.resolve.stand_in import StandIn
-
-_MACHINES = {"x86_64": EM_X86_64, "aarch64": EM_AARCH64}
 
 #: Neighbours are looked for in this many missing symbols, in the loader's order: each
 #: costs 5 to 10 ms, and a file of another release can miss hundreds.
@@ -104,7 +106,7 @@ def link_target(
         is_torch(owner_of_library(soname) or "") for soname in elf.needed
     )
     reason = _cannot_resolve(elf, environment, uses_torch and stand_in is None)
-    if stand_in is not None and (elf.machine != environment.machine or _foreign(environment)):
+    if stand_in is not None and (elf.machine != environment.machine or foreign_loader(environment)):
         return _by_table(path, elf, environment, owners, stand_in, uses_torch)
     if reason is not None:
         return Linked(None, (), (), (Skipped("link", reason),), uses_torch)
@@ -160,66 +162,13 @@ def loads_after_torch(elf: ElfFacts, uses_torch: bool) -> bool:
     return uses_torch or any(is_cuda_library(soname) for soname in elf.needed)
 
 
-def open_linker(
-    environment: Environment, with_torch: bool = True, stand_in: StandIn | None = None
-) -> Linker:
-    """The process of an environment, after ``import torch`` as far as it has a torch.
-
-    With ``stand_in`` that torch is the one imported; the installed one is out of sight.
-
-    Raises ``ForensicsError`` when the interpreter cannot be read or its loader's rules are
-    not known.
-    """
-    reason = _foreign(environment)
-    if reason is not None:
-        raise ForensicsError(reason)
-    return Linker(
-        environment.python_real,
-        environment.interpreter_loader,
-        _MACHINES[environment.machine],
-        environment.torch.path if environment.torch and with_torch and not stand_in else None,
-        environment.site_dirs,
-        environment.variables,
-        stand_in,
-        () if stand_in is None else _installed_with_torch(environment),
-    )
-
-
-def _installed_with_torch(environment: Environment) -> list[str]:
-    """The directories of torch's libraries and of the CUDA wheels, each ending in a slash."""
-    places = [os.path.join(site, "nvidia") for site in environment.site_dirs]
-    if environment.torch is not None:
-        places.append(environment.torch.lib_dir)
-    return [os.path.realpath(place) + os.sep for place in places]
-
-
-def torch_of_another_machine(environment: Environment, linker: Linker) -> str | None:
-    """One sentence where torch's own libraries are for another machine than the Python."""
-    names = {number: name for name, number in _MACHINES.items()}
-    for loaded in linker.torch_objects:
-        machine = loaded.dynamic.image.machine
-        if machine != _MACHINES[environment.machine]:
-            built = names.get(machine, "another machine")
-            return f"torch's libraries are for {built}, this Python is for {environment.machine}"
-    return None
-
-
-def _foreign(environment: Environment) -> str | None:
-    """Why the loader of an environment cannot be modelled, or None."""
-    if environment.machine not in _MACHINES:
-        return f"the loader's rules for {environment.machine} are not known to this tool"
-    if environment.libc != "glibc":
-        return f"the loader of {environment.libc} searches by other rules, which are not modelled"
-    return None
-
-
 def _cannot_resolve(elf: ElfFacts, environment: Environment, uses_torch: bool) -> str | None:
     if elf.machine != environment.machine:
         return (
             f"the file is for {elf.machine}, the Python at {environment.python} is for "
             f"{environment.machine}: nothing of it can be looked up here"
         )
-    foreign = _foreign(environment)
+    foreign = foreign_loader(environment)
     if foreign is not None:
         return foreign
     unreadable = _cannot_read(elf)
@@ -266,7 +215,7 @@ def _by_table(
             near = tuple(Near(*entry) for entry in stand_in.nearest(binding.symbol))
             row = Missing(binding, demangled, owner, None, near, nearest_sought=True)
         rows.append(row)
-    foreign = _foreign(environment) or f"the Python here is for {environment.machine}"
+    foreign = foreign_loader(environment) or f"the Python here is for {environment.machine}"
     skip = Skipped(
         "link",
         f"only torch's and CUDA's part was judged, nothing of the system: {foreign}",
@@ -320,19 +269,6 @@ def _exported_elsewhere(linker: Linker, binding: Binding) -> str | None:
     name = binding.symbol.encode("utf-8", "surrogateescape")
     provider = find_provider(name, binding.version, linker.process.objects)
     return None if provider is None else provider.path
-
-
-def torch_names(linker: Linker, torch_dir: str) -> NameIndex:
-    """The exported names of torch's own libraries in a linker's process."""
-    lib_dir = os.path.join(torch_dir, "lib") + os.sep
-    return NameIndex(
-        [
-            loaded
-            for loaded in linker.torch_objects
-            if loaded.path.startswith(lib_dir)
-            and is_torch(owner_of_library(os.path.basename(loaded.path)) or "")
-        ]
-    )
 
 
 def _absent_library(binding: Binding, owner: str, absent: set[str]) -> str | None:

@@ -19,8 +19,8 @@ from fa_forensics.facts.package import info_directories, read_distribution
 from fa_forensics.facts.system_releases import brings
 from fa_forensics.facts.torch_archs import torch_archs
 from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, RUNTIME, WRONG, Line
+from fa_forensics.resolve.environment_process import open_linker, torch_of_another_machine
 from fa_forensics.resolve.link import Linker
-from fa_forensics.resolve.target import open_linker, torch_of_another_machine
 from fa_forensics.rules import runtime as rules
 from fa_forensics.runtime.builds import toolkit_lines, variable_lines
 from fa_forensics.runtime.driver import driver_lines, gpu_lines, read_driver, why_no_gpu

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fa_forensics import __version__
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
-from fa_forensics.report import Answer, JudgedTorch, WhyReport
+from fa_forensics.report_why import Answer, WhyReport
 from fa_forensics.views import environment_view
 from fa_forensics.why.place import Place, named_place, open_place
 from fa_forensics.why.symbol import symbol_answer
@@ -17,6 +17,7 @@ from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
+    from fa_forensics.report import JudgedTorch
 
 #: What is longer than this is no symbol (characters).
 _LONGEST = 1 << 16
@@ -108,6 +109,8 @@ def _parsed(text: str, single: bool) -> SymbolText | None:
 def _judged(place: Place) -> JudgedTorch | None:
     if place.requested is None:
         return None
+    from fa_forensics.report import JudgedTorch
+
     torch = place.requested
     return JudgedTorch(
         torch.request.text,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.owner import is_torch, libraries_of
 from fa_forensics.facts.symbol_text import parse_symbol
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
 

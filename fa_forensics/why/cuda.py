@@ -11,7 +11,7 @@ from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import LibraryRelease
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.commands import (
     inspect_command,

@@ -6,7 +6,7 @@ import re
 
 from fa_forensics.facts.demangle import demangle, qualified_name, readable
 from fa_forensics.facts.owner import is_torch, owner_of
-from fa_forensics.report import Answer, Overload
+from fa_forensics.report_why import Answer, Overload
 from fa_forensics.why.seen import Seen
 
 #: Fewer characters say nothing.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import OWN, PYTHON, is_cuda, is_rocm, title_of
 from fa_forensics.facts.symbol_text import SymbolText
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.context import with_context
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import Answerer, Seen

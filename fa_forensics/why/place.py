@@ -12,10 +12,10 @@ from fa_forensics.facts.elf.dynamic import gnu_hash
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.owner import is_torch, libraries_of, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText, mangled_scope
+from fa_forensics.resolve.environment_process import open_linker, torch_names
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.nearest import NameIndex, Near
 from fa_forensics.resolve.process import LoadedObject
-from fa_forensics.resolve.target import open_linker, torch_names
 from fa_forensics.why.history import Present
 from fa_forensics.why.tables import Tables
 

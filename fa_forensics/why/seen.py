@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables

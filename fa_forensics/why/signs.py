@@ -7,7 +7,7 @@ import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fa_forensics.facts.dependents import files_that_need
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText, mangled_special
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.resolve.nearest import Near
 from fa_forensics.why.other import other_answer
 from fa_forensics.why.place import Place

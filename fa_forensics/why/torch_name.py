@@ -8,7 +8,7 @@ from dataclasses import replace
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
-from fa_forensics.report import Answer, Overload
+from fa_forensics.report_why import Answer, Overload
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
 from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (

@@ -11,7 +11,7 @@ from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.paste import Paste
 from fa_forensics.facts.torch_install import release_of
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.history import Present, is_published, order_key
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, Told

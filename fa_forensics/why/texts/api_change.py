@@ -18,7 +18,7 @@ from fa_forensics.facts.flash_names import (
     name_spans,
     renamed,
 )
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in, pip_name, version_of
 from fa_forensics.why.texts.python_text import looks_compiled, missing_module

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.wheel_tags import TagHost, misfit
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import jobs_of, package_in
 

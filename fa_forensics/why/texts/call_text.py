@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.flash_limits import parameters
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 

@@ -10,7 +10,7 @@ from fa_forensics.facts.drivers import (
     driver_table,
 )
 from fa_forensics.facts.gpus import capability_text
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import (
     called,

@@ -8,7 +8,7 @@ import re
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.owner import owner_of_library
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in, pip_name, version_of
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fa_forensics.facts.flash_limits import Limits, all_limits
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import Build, rebuild
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import (

@@ -10,7 +10,7 @@ from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import NONE, CodeGroup, fit, parse_arch, what_would_run
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Answerer, Seen

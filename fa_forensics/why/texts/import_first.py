@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.owner import owner_of_library
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.system_releases import brings, family_of, gcc_of
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN
 from fa_forensics.why.known import libstdcxx_commands
 from fa_forensics.why.seen import Answerer, Seen

@@ -9,7 +9,7 @@ from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.owner import is_rocm, is_torch, owner_of_library, title_of
 from fa_forensics.facts.system_names import debian_package
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN

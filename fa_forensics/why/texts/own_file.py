@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen

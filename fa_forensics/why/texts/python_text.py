@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fa_forensics.facts.flash_names import extra_folder
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import (
     distribution_of,

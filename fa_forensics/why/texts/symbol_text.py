@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from fa_forensics.facts.owner import OWN, PYTHON, is_torch, libraries_of, owner_of_library, title_of
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.import_first import import_order

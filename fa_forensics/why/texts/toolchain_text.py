@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.report import Answer
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import flash_rows, package_in
 
