@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -274,18 +275,28 @@ def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
     if torch is not None and not_installed(ctx) and names_its_torch(ctx):
         return (pip(ctx, f'install "torch=={torch.release}" {name}'),)
     version = ctx.distribution.version if ctx.distribution else ""
-    return (rebuild_command(ctx.python_command, name, version, package_row(ctx)),)
+    jobs = ctx.fit.jobs if ctx.fit else None
+    return (rebuild_command(ctx.python_command, name, version, package_row(ctx), jobs),)
 
 
-def rebuild_command(python: str, name: str, version: str, row: dict[str, object] | None) -> str:
+def rebuild_command(
+    python: str,
+    name: str,
+    version: str,
+    row: Mapping[str, object] | None,
+    jobs: int | None = None,
+) -> str:
     """Get a build of one distribution for the torch of an interpreter.
 
-    ``row`` is what is known of the package: where its source can be built, it is.
+    ``row`` is what is known of the package: where its source can be built, it is. ``jobs``
+    is how many compilations at once the machine bears, where that is known.
     """
     quoted = shlex.quote(python)
     if row is None or not row["source_build"]:
         return f"{quoted} -m pip install --upgrade --no-cache-dir {name}"
     environment = f"{row['environment']} " if row.get("environment") else ""
+    if jobs is not None:
+        environment = re.sub(r"\bMAX_JOBS=\d+", f"MAX_JOBS={jobs}", environment)
     if row.get("requirement"):
         return (
             f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "

@@ -60,6 +60,7 @@ def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
         return _rebuild_there(place, needed_by[0])
     if not needed_by or place.environment is None or place.present is None:
         return None
+    from fa_forensics.facts.build_machine import jobs, read_build_machine
     from fa_forensics.facts.package import find_distribution
     from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
 
@@ -67,7 +68,9 @@ def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
     if found is None:
         return None
     row = row_of(found.name)
-    command = rebuild_command(place.environment.python, found.name, found.version, row)
+    bearable = jobs(read_build_machine())
+    python = place.environment.python
+    command = rebuild_command(python, found.name, found.version, row, bearable)
     return command, rebuild_does(found.name, row, f"torch {place.present.release}")
 
 

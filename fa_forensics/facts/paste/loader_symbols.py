@@ -23,7 +23,8 @@ _PROSE_WORDS = frozenset(
     ("error", "errors", "in", "when", "while", "problem", "issue", "at", "on", "for", "and", "is",
      "after", "with", "from", "hidden", "caused", "about", "or", "during", "that", "the", "name",
      "names", "of", "to", "not", "was", "lookup", "related", "by", "again", "due", "if", "message",
-     "messages", "because", "but", "like", "as", "this", "these", "it", "can", "found")
+     "undefined", "symbol", "symbols", "messages", "because", "but", "like", "as", "this", "these",
+     "it", "can", "found")
 )  # fmt: skip
 
 

@@ -300,14 +300,8 @@ def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
     if package == "torch":
         return f"{seen.pip} install --force-reinstall --no-cache-dir torch"
     known = distribution_of(seen, package)
-    values = dict(row) if row is not None else None
-    if values is not None and (jobs := jobs_of(seen)) is not None and values.get("environment"):
-        words = str(values["environment"]).split()
-        values["environment"] = " ".join(
-            f"MAX_JOBS={jobs}" if word.startswith("MAX_JOBS=") else word for word in words
-        )
     version = known.version if known else ""
-    return rebuild_command(raw_python(seen), package, version, values)
+    return rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
 
 
 def _quoted(path: str) -> str:
