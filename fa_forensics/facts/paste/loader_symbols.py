@@ -47,7 +47,7 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
         return None  # a linker's, see there
     file = path_before(body, match.start())
     symbol = symbol_at(line, match.end())
-    if symbol is not None and not exact and symbol.name.lower() in _PROSE_WORDS:
+    if symbol is not None and symbol.name.lower() in (("undefined",) if exact else _PROSE_WORDS):
         symbol = None
     if symbol is None and not exact:
         before = _NAME_BEFORE.search(body[max(0, match.start() - 300) : match.start()])
