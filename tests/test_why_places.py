@@ -106,19 +106,19 @@ def test_a_cpu_build_of_another_release_is_told_both(tmp_path: Path) -> None:
     assert answer_of(stub("2.13.0+cpu").python, DEVICE + "ab")["help"][0].endswith('2.13.0"')
 
 
-def test_the_package_that_needs_the_name_is_rebuilt_first(tmp_path: Path) -> None:
+def test_the_package_that_needs_the_name_is_replaced_first(tmp_path: Path) -> None:
     python = called(T24, T24, tmp_path)
     (site,) = tmp_path.glob("env/lib/python*/site-packages")
     module = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
     (site / module).write_bytes(shared_object((), (DEVICE + "i",)))
     make_distribution(site, "flash-attn", "2.5.7", [module], requires=["torch"])
     answer = answer_of(python, DEVICE + "i")
-    rebuild, torch, look = answer["help"]
-    assert rebuild.startswith("FLASH_ATTENTION_FORCE_BUILD=TRUE ")
-    assert rebuild.endswith("--no-binary flash-attn flash-attn==2.5.7")
+    wheel, torch, look = answer["help"]
+    assert wheel.startswith(f"{python} -m pip install --no-cache-dir --force-reinstall --no-deps ")
+    assert wheel.endswith("+cu12torch2.4cxx11abiFALSE-cp311-cp311-linux_x86_64.whl\"")
     assert torch == f'{python} -m pip install "torch==2.2.2"'
     assert look == f"fa-forensics inspect --python {python} {site / module}"
-    assert any("compiles flash-attn for torch 2.4.0" in note for note in answer["notes"])
+    assert any("flash-attn's own wheel for torch 2.4.0" in note for note in answer["notes"])
     assert f"Needed by {site / module}." in answer["notes"]
 
 

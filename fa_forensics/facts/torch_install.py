@@ -126,6 +126,18 @@ def read_torch(path: str, site_dirs: Sequence[str] = ()) -> tuple[Torch | None, 
     return torch, problem
 
 
+def is_published(version: str) -> bool:
+    """Whether a version text is that of a published release.
+
+    "2.4.0+cu121" is; "2.6.0a0+ecf3bae40a.nv25.01" (NGC), "2.9.0.dev20250801" (nightly)
+    and "2.5.1+gita8d6afb" (built from source) are not.
+    """
+    number, _, local = version.partition("+")
+    return re.fullmatch(r"\d+(\.\d+)*(\.post\d+)?", number) is not None and (
+        re.match(r"git|[0-9a-f]{7,}", local) is None
+    )
+
+
 def release_of(version: str) -> str:
     """The leading N.N.N of a version: "2.6.0a0+git" gives "2.6.0", "2.4" gives "2.4.0"."""
     found = re.match(r"\d+\.\d+(?:\.\d+)?", version)

@@ -17,7 +17,9 @@ from fa_forensics.facts.package import (
     torch_requirement,
 )
 from fa_forensics.facts.torch_install import release_of
+from fa_forensics.facts.wheel_matrix import WheelBuild
 from fa_forensics.rules.base import Context
+from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command, wheel_does
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "packages.json")
 
@@ -202,7 +204,11 @@ def remedy_notes(ctx: Context) -> tuple[str, ...]:
     builds, torches = build_for_this_torch(ctx), torch_for_the_file(ctx)
     name = distribution_name(ctx)
     notes = [*metadata_note(ctx), *wanted_build(ctx)]
-    does = rebuild_does(name or "", package_row(ctx), here)
+    wheel = wheel_for_this_torch(ctx)
+    if wheel is None:
+        does = rebuild_does(name or "", package_row(ctx), here)
+    else:
+        does = wheel_does(wheel, here, ctx.system.glibc if ctx.system else None)
     second = "changes torch, for all other packages too"
     if not_installed(ctx):
         does = f"{does}, once that torch is installed"
@@ -275,8 +281,31 @@ def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
     if torch is not None and not_installed(ctx) and names_its_torch(ctx):
         return (pip(ctx, f'install "torch=={torch.release}" {name}'),)
     version = ctx.distribution.version if ctx.distribution else ""
+    wheel = wheel_for_this_torch(ctx)
+    if wheel is not None:
+        return (wheel_command(ctx.python_command, wheel),)
     jobs = ctx.fit.jobs if ctx.fit else None
     return (rebuild_command(ctx.python_command, name, version, package_row(ctx), jobs),)
+
+
+def wheel_for_this_torch(ctx: Context) -> WheelBuild | None:
+    """The official wheel of the file's package for the environment, where one is sure to fit."""
+    torch = ctx.environment.torch if ctx.environment else None
+    name = distribution_name(ctx)
+    if torch is None or ctx.environment is None or name is None or ctx.environment.abiflags:
+        return None
+    known = ctx.fit is not None and not ctx.fit.overview
+    gpus = tuple(fit.gpu for fit in ctx.fit.fits) if known and ctx.fit else ()
+    home = Home(
+        torch.version,
+        torch.cxx11_abi,
+        torch.cuda,
+        ctx.environment.version_short,
+        ctx.environment.machine,
+        ctx.system.glibc if ctx.system else None,
+        gpus,
+    )
+    return official_wheel(name, ctx.distribution.version if ctx.distribution else "", home)
 
 
 def rebuild_command(

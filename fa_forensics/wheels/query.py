@@ -28,7 +28,7 @@ from fa_forensics.report_wheels import (
 )
 from fa_forensics.rules.gpu_remedy import Build, rebuild
 from fa_forensics.rules.remedy import rebuild_command, row_of
-from fa_forensics.wheels.served import gpu_cautions
+from fa_forensics.rules.wheel_gpus import gpu_cautions
 from fa_forensics.wheels.situation import Situation
 
 #: How many other torch releases are offered.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -67,6 +68,9 @@ def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
     found = find_distribution(needed_by[0], place.environment.site_dirs)
     if found is None:
         return None
+    wheel = _official(place, found.name, found.version, place.environment.version_short)
+    if wheel is not None:
+        return wheel
     row = row_of(found.name)
     bearable = jobs(read_build_machine())
     python = place.environment.python
@@ -82,9 +86,38 @@ def _rebuild_there(place: Place, file: str) -> tuple[str, str] | None:
     name = package_of(file)
     if name is None:
         return None
+    wheel = _official(place, name, "", _python_of(file, place))
+    if wheel is not None:
+        return wheel
     row = row_of(name)
     there = place.present.text if place.present else "the torch that is there"
     return rebuild_command("python", name, "", row), rebuild_does(name, row, there)
+
+
+def _official(place: Place, name: str, version: str, python: str | None) -> tuple[str, str] | None:
+    """(command, what it does) where the package's own releases have a wheel that fits."""
+    from fa_forensics.resolve.link import glibc_of
+    from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command, wheel_does
+
+    if place.present is None:
+        return None
+    torch = place.environment.torch if place.environment else None
+    cuda = place.requested.cuda if place.requested else torch.cuda if torch else None
+    glibc = glibc_of(place.linker.process) if place.linker is not None else None
+    home = Home(place.present.version, place.present.flavour, cuda, python, place.machine, glibc)
+    build = official_wheel(name, version, home)
+    if build is None:
+        return None
+    there = place.present.text
+    return wheel_command(place.python or "python", build), wheel_does(build, there, glibc)
+
+
+def _python_of(file: str, place: Place) -> str | None:
+    """The Python of a text's machine, as it says or as the file's own tag has it."""
+    tag = re.search(r"\.cpython-3(\d{1,2})-", file)
+    if tag is not None:
+        return f"3.{tag[1]}"
+    return place.told.python if place.told else None
 
 
 def commands_by_history(

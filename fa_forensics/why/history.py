@@ -11,6 +11,7 @@ from fa_forensics.atlas.overloads import Named
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import fold_flavour, qualified_name
 from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
+from fa_forensics.facts.torch_install import is_published
 from fa_forensics.why.signature import changes
 from fa_forensics.why.spelling import same_text
 
@@ -47,18 +48,6 @@ class Present:
     def text(self) -> str:
         """The torch in messages: ``torch 2.4.0+cu121``."""
         return f"torch {self.version}"
-
-
-def is_published(version: str) -> bool:
-    """Whether a version text is that of a published release.
-
-    "2.4.0+cu121" is; "2.6.0a0+ecf3bae40a.nv25.01" (NGC), "2.9.0.dev20250801" (nightly)
-    and "2.5.1+gita8d6afb" (built from source) are not.
-    """
-    number, _, local = version.partition("+")
-    return re.fullmatch(r"\d+(\.\d+)*(\.post\d+)?", number) is not None and (
-        re.match(r"git|[0-9a-f]{7,}", local) is None
-    )
 
 
 def order_key(version: str) -> tuple[int, int, int, bool]:

@@ -10,9 +10,9 @@ from fa_forensics.errors import UsageError
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.paste import Paste
-from fa_forensics.facts.torch_install import release_of
+from fa_forensics.facts.torch_install import is_published, release_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import Present, is_published, order_key
+from fa_forensics.why.history import Present, order_key
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, Told
 from fa_forensics.why.tables import Tables

@@ -1,0 +1,84 @@
+"""The official flash-attn wheel that a remedy names: the one that fits, or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa_forensics.facts.gpus import parse_gpu
+from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command
+
+HERE = Home("2.6.0+cu124", "pre-cxx11", "12.4", "3.10", "x86_64", "2.35")
+
+
+def name_of(
+    name: str = "flash-attn", version: str = "2.7.4.post1", home: Home = HERE
+) -> str | None:
+    build = official_wheel(name, version, home)
+    return None if build is None else build.file_name
+
+
+def test_the_release_that_is_installed_comes_first() -> None:
+    wanted = "flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE-cp310-cp310-linux_x86_64.whl"
+    assert name_of() == wanted
+    assert name_of("flash_attn") == wanted
+
+
+def test_a_release_without_such_a_wheel_gives_way_to_the_newest() -> None:
+    found = official_wheel("flash-attn", "2.5.6", HERE)  # 2.5.6 is older than torch 2.6
+    assert found is not None
+    assert found.torch == "2.6" and found.release != "2.5.6"
+
+
+@pytest.mark.parametrize(
+    "home",
+    [
+        HERE._replace(torch="2.6.0a0+ecf3bae40a.nv25.01"),  # NVIDIA's own build
+        HERE._replace(torch="2.6.0.dev20241112+cu121"),  # a nightly
+        HERE._replace(torch="2.99.0+cu124"),
+        HERE._replace(python=None),
+        HERE._replace(python="3.99"),
+        HERE._replace(cuda=None),
+        HERE._replace(cuda="10.2"),
+        HERE._replace(flavour="unknown"),
+        HERE._replace(machine="riscv64"),
+        HERE._replace(machine=None),
+    ],
+)
+def test_what_no_wheel_is_made_for_or_is_not_known_gets_none(home: Home) -> None:
+    assert name_of(home=home) is None
+
+
+def test_a_package_without_a_table_gets_none() -> None:
+    assert name_of("xformers") is None
+
+
+def test_the_flavour_of_torch_decides() -> None:
+    found = name_of(home=HERE._replace(flavour="cxx11"))
+    assert found is not None and "cxx11abiTRUE" in found
+
+
+def test_an_older_glibc_gets_an_older_release_or_none() -> None:
+    """The wheels of 2.8.0 and later were made on a newer system than those before."""
+    old = official_wheel("flash-attn", "2.8.3", HERE._replace(glibc="2.28"))
+    new = official_wheel("flash-attn", "2.8.3", HERE)
+    assert new is not None and new.release == "2.8.3" and new.glibc is not None
+    assert old is None or old.glibc is None or old.glibc <= "2.28"
+
+
+def test_a_gpu_that_a_release_has_no_code_for_rules_it_out() -> None:
+    turing = parse_gpu("sm_75")
+    assert name_of(home=HERE._replace(gpus=tuple(turing))) is None
+
+
+def test_the_very_file_that_does_not_load_is_not_offered_again() -> None:
+    assert name_of(version="2.7.4.post1+cu12torch2.6cxx11abiFALSE") is None
+    assert name_of(version="2.7.4.post1+cu12torch2.6cxx11abiTRUE") is not None
+
+
+def test_the_command_changes_nothing_else() -> None:
+    build = official_wheel("flash-attn", "2.7.4.post1", HERE)
+    assert build is not None
+    command = wheel_command("/opt/my env/bin/python", build)
+    assert command.startswith("'/opt/my env/bin/python' -m pip install ")
+    assert "--no-deps" in command and "--force-reinstall" in command
+    assert command.endswith(f'"{build.url}"')
