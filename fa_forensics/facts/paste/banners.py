@@ -265,24 +265,8 @@ def _of_others() -> tuple[Recogniser, ...]:
         ),
         plain(
             "windows",
-            ("microsoft visual studio", "vcvars64", "cl.exe", "microsoft visual c++"),
-            r"(?:Could not set up the environment for |Cannot find )(?:the )?"
-            r"(?:Microsoft Visual Studio|compiler 'cl\.exe')"
-            r"|Microsoft Visual C\+\+ [\d.]{1,6} (?:or greater )?is required",
-            sort="build",
-        ),
-        plain(
-            "windows",
             ("could not be located in the dynamic link library",),
             r"The procedure entry point (?P<symbol>\S{1,400}) could not be located",
-        ),
-        plain(
-            "hip-error",
-            ("hiperror", "hip error", "amdgpu", "tensilelibrary", "hsa_status_error"),
-            r"hipErrorNoBinaryForGpu|hipError\w{3,40}|HIP error:\s?[^\n]{3,100}"
-            r"|Cannot read \S{1,200}TensileLibrary\S{0,60}(?:[^\n]{0,60}GPU arch\s?:\s?"
-            r"(?P<sm>gfx\w{3,6}))?"
-            r"|HSA_STATUS_ERROR_\w{3,60}",
         ),
         plain(
             "nccl",

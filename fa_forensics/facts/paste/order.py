@@ -11,18 +11,18 @@ from fa_forensics.facts.paste.model import Mention
 _LOADING = frozenset(
     ("undefined-symbol", "symbol-not-found-macho", "missing-library", "version-not-found",
      "invalid-elf", "file-too-short", "wrong-elf-class", "static-tls", "exec-stack", "misaligned",
-     "damaged-elf", "map-refused", "ctypes-attribute", "could-not-load-library", "wrong-machine",
+     "damaged-elf", "map-refused", "loader-inconsistent", "ctypes-attribute", "could-not-load-library", "wrong-machine",
      "import-order", "missing-own-file", "no-init", "python-mismatch", "windows")
 )  # fmt: skip
 _BUILDING = frozenset(
     ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",
      "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build",
-     "torch-missing-in-build")
+     "torch-missing-in-build", "linker-refuses")
 )  # fmt: skip
 #: Say that something is wrong, seldom what: behind all that say more.
 _VAGUE = frozenset(
     ("import-order", "no-module", "missing-attribute", "xformers-banner", "import-wrapper",
-     "segfault", "abort", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
+     "segfault", "abort", "bus-error", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
      "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "torch-without-cuda",
      "hip-error",
      "no-matching-distribution")
@@ -34,10 +34,12 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "missing-own-file": _BUILDING,
     "no-kernel-image": frozenset(("gpu-not-supported-by-torch",)),
     "nccl": _LOADING,
+    "xformers-no-operator": frozenset(("xformers-refusals",)),
+    "lfs-pointer": frozenset(("invalid-elf", "file-too-short")),
     "cuda-home-missing": frozenset(("build-cuda-mismatch",)),
 }
 #: How a process ends, whatever went wrong before.
-_LAST = frozenset(("segfault", "abort"))
+_LAST = frozenset(("segfault", "abort", "bus-error"))
 #: Names of compiled modules.
 _COMPILED = re.compile(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
 #: No more mentions than this are handed on.
@@ -62,7 +64,7 @@ def _tier(mention: Mention) -> int:
     if mention.detail.get("prose") or (mention.what == "undefined-symbol" and not mention.symbol):
         return 1
     if mention.what in _VAGUE:
-        return 2 if mention.what in ("segfault", "abort", "import-wrapper") else 1
+        return 2 if mention.what in {*_LAST, "import-wrapper"} else 1
     return 0
 
 
@@ -91,6 +93,12 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return bool(loading)
     if what == "xformers-banner":
         return any("xformers" in (m.file or "") for m in loading)
+    if what == "jit-build-failed" and mention.detail.get("flag"):
+        flag = mention.detail["flag"]
+        if any(m.what == "linker-refuses" and m.detail.get("flag") == flag for m in all_of_them):
+            return True
+    if what == "linker-undefined" and "reference to symbol" in mention.line:
+        return any(m.detail.get("sort") == "not-named" for m in all_of_them)
     if what == "undefined-symbol" and not mention.symbol:
         return any(m.symbol for m in loading)
     if what == "cuda-home-missing":

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from fa_forensics.facts.paste import banners, build, gpu, loader, pip_log, python_errors, tools
+from fa_forensics.facts.paste import (
+    banners,
+    build,
+    gpu,
+    gpu_limits,
+    link_refusals,
+    loader,
+    pip_log,
+    python_errors,
+    rocm,
+    tools,
+)
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention, Paste
 from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
@@ -61,8 +72,11 @@ def _told_too(
 def _recognisers() -> tuple[Recogniser, ...]:
     """All of them; of two that claim the same words the earlier counts."""
     return (
+        *rocm.recognisers(),
+        *gpu_limits.recognisers(),
         *banners.recognisers(),
         *build.recognisers(),
+        *link_refusals.recognisers(),
         *loader.recognisers(),
         *gpu.recognisers(),
         *python_errors.recognisers(),

@@ -195,12 +195,7 @@ def windows(seen: Seen) -> Answer:
         "This is a Windows message: a .pyd or .dll did not load. This tool reads Linux libraries "
         "(ELF) alone and cannot look into that file."
     )
-    if seen.mention.detail.get("sort") == "build":
-        cause = (
-            "This is a message of a build on Windows: Visual Studio's compiler was not found or "
-            "not set up. This tool knows builds and files of Linux alone."
-        )
-    elif re.search(r"procedure|WinError 127|程序|プロシージャ", line):
+    if re.search(r"procedure|WinError 127|程序|プロシージャ", line):
         cause += (
             ' "The specified procedure could not be found" means that a library is there without a '
             "name that is needed: what is an undefined symbol on Linux, so most often a build for "
@@ -251,29 +246,6 @@ def no_cuda_binary(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def hip_error(seen: Seen) -> Answer:
-    """HIP's errors at run time."""
-    line = seen.mention.line
-    gpu = seen.mention.detail.get("sm")
-    if re.search(r"NoBinaryForGpu|TensileLibrary|invalid device function", line):
-        cause = (
-            f"The ROCm build has no code for this GPU{f' ({gpu})' if gpu else ''}: its list of gfx "
-            "targets does not hold it."
-        )
-        confidence = "high"
-    else:
-        cause = "The HIP runtime (ROCm) reports an error of its own; the text does not say more."
-        confidence = "low"
-    return seen.answer(
-        "rocm", "FA504", cause, owner="hip", direction="none", confidence=confidence,
-        help=(
-            f"{seen.python} -c 'import torch; print(torch.version.hip, "
-            "torch.cuda.get_arch_list())'",
-            "rocminfo | grep gfx",
-        ),
-    )  # fmt: skip
-
-
 def nccl(seen: Seen) -> Answer:
     """NCCL's errors, which only say that something failed on some rank."""
     return seen.answer(
@@ -293,6 +265,5 @@ ANSWERERS: dict[str, Answerer] = {
     "abort": crash,
     "windows": windows,
     "cuda-setup-failed": no_cuda_binary,
-    "hip-error": hip_error,
     "nccl": nccl,
 }

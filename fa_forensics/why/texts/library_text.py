@@ -12,7 +12,8 @@ from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN
 from fa_forensics.why.known import libstdcxx_commands
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts import import_first
-from fa_forensics.why.texts.missing_library import missing_library, wheel_of
+from fa_forensics.why.texts.cuda_missing import wheel_of
+from fa_forensics.why.texts.missing_library import missing_library
 from fa_forensics.why.texts.own_file import missing_own_file
 from fa_forensics.why.texts.symbol_text import undefined_symbol
 
@@ -232,21 +233,6 @@ def nccl(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def hip_error(seen: Seen) -> Answer:
-    """What the HIP runtime says at run time."""
-    cause = (
-        "The HIP runtime of ROCm reports this. Where it says that no binary or function is there "
-        "for the GPU, the file holds no code for this AMD GPU's gfx target: it has to be built "
-        "with PYTORCH_ROCM_ARCH naming it."
-    )
-    return seen.answer(
-        "rocm", "FA504", cause, owner="hip", direction=NONE, confidence="medium",
-        help=("rocminfo | grep -m1 gfx",
-              f"{seen.python} -c 'import torch; print(torch.version.hip, "
-              "torch.cuda.get_arch_list())'"),
-    )  # fmt: skip
-
-
 ANSWERERS: dict[str, Answerer] = {
     **import_first.ANSWERERS,
     "version-not-found": version_not_found,
@@ -257,5 +243,4 @@ ANSWERERS: dict[str, Answerer] = {
     "nvrtc-builtins": nvrtc_builtins,
     "several-cuda-runtimes": several_runtimes,
     "nccl": nccl,
-    "hip-error": hip_error,
 }

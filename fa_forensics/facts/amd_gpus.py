@@ -1,0 +1,51 @@
+"""AMD GPUs by name and by gfx target: ``data/amd_gpus.json``, whose rows name their source."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from fa_forensics.facts.tables import read_table
+
+
+class AmdFamily(NamedTuple):
+    """Targets that share one instruction set.
+
+    runs_as: the one of them that libraries are most often built for; version: the text that
+    HSA_OVERRIDE_GFX_VERSION takes for it.
+    """
+
+    runs_as: str
+    version: str
+    targets: frozenset[str]
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[str, str]:
+    rows = read_table("amd_gpus.json")["targets"]
+    return {_key(name): row["target"] for row in rows for name in row["names"]}
+
+
+@lru_cache(maxsize=1)
+def amd_families() -> tuple[AmdFamily, ...]:
+    """The families of the table."""
+    rows = read_table("amd_gpus.json")["families"]
+    return tuple(
+        AmdFamily(row["runs_as"], row["version"], frozenset(row["targets"])) for row in rows
+    )
+
+
+def amd_family(target: str) -> AmdFamily | None:
+    """The family of a target; None where the table has none."""
+    return next((family for family in amd_families() if target in family.targets), None)
+
+
+def amd_target(name: str) -> str | None:
+    """``AMD Radeon RX 7800 XT`` → gfx1101; None for a name that is not in the table."""
+    return _names().get(_key(name))
+
+
+def _key(name: str) -> str:
+    lower = re.sub(r"\b(?:amd|radeon|graphics|instinct|gpu)\b", "", name.lower())
+    return re.sub(r"[\s_-]+", "", lower)

@@ -1,0 +1,277 @@
+"""What compilers and packages say of a GPU that cannot do what they ask, or that they left out."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+
+#: ``Feature '.bf16'``, ``Modifier '.evict_last' on 'ld'``: what stands before the verdict.
+_FEATURE = re.compile(
+    r"(?:Feature|Instruction|Modifier|Type|Directive|Argument)s?\s+'([^'\n]{1,80})'"
+)
+_TARGET = re.compile(r"(?:gpu-name|gpu-architecture|-arch)[= ](?:sm|compute)_(\d{2,3}[af]?)")
+#: One refusal of xformers' list of operators.
+_OPERATOR = re.compile(r"`([\w@.+-]{2,60})` is not supported because:")
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of ptxas, Triton, xformers, vLLM, CUTLASS and others about a GPU's abilities."""
+    return (*_of_ptxas(), *_of_triton(), *_of_left_out(), *_of_refusals(), *_of_xformers())
+
+
+def _of_ptxas() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("requires .target",),
+            r"requires \.target '?sm_(?P<needs>\d{2,3}[af]?)",
+            _target,
+        ),
+        by_pattern(
+            ("cannot be compiled for architecture", "not supported on .target"),
+            r"(?:cannot be compiled for architecture|not supported on \.target)\s?'?(?:sm|compute)_"
+            r"(?P<sm>\d{2,3}[af]?)",
+            _target,
+        ),
+        by_pattern(
+            ("unsupported .version",),
+            r"Unsupported \.version (?P<ptx>\d{1,2}\.\d)\s?;? current version is '?(?P<knows>\d{1,2}"
+            r"\.\d)",
+            _ptx_version,
+        ),
+        # A line of its own below those that say what is wrong.
+        by_pattern(
+            ("ptx assembly aborted",),
+            r"ptxas fatal\s{0,6}:\s{1,4}Ptx assembly aborted due to errors",
+            lambda line, match: None,
+        ),
+    )
+
+
+def _target(line: Line, match: re.Match[str]) -> Mention:
+    feature = None
+    for feature in _FEATURE.finditer(line.body[max(0, match.start() - 240) : match.start()]):
+        pass
+    groups = {key: text for key, text in match.groupdict().items() if text}
+    if "sm" in groups:
+        groups["sm"] = f"sm_{groups['sm']}"
+    for near in (line, *line.above(8), *line.below(12)):
+        found = _TARGET.search(near.body)
+        if found and "sm" not in groups:
+            groups["sm"] = f"sm_{found[1]}"
+            break
+    detail = {**groups, "feature": feature[1] if feature else ""}
+    return line.mention("gpu-feature", match.start(), detail=detail)
+
+
+def _ptx_version(line: Line, match: re.Match[str]) -> Mention:
+    """A ptxas program says ``ptxas FILE, line 9; fatal``; the driver's own has no file."""
+    own = re.search(r"ptxas (?!application)\S{1,200}, line", line.body[: match.start()])
+    what = "ptxas-too-old" if own else "unsupported-toolchain"
+    return line.mention(what, match.start(), detail={"ptx": match["ptx"], "knows": match["knows"]})
+
+
+def _of_triton() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "gpu-feature",
+            ("too old to be supported by the triton",),
+            r"Found (?P<gpu>[^\n]{3,60}?) which is too old to be supported by the triton GPU "
+            r"compiler[^\n]{0,300}",
+            needs="70",
+            feature="triton",
+        ),
+        plain(
+            "gpu-feature",
+            ("not supported in this architecture",),
+            r"(?P<feature>fp8\w{2,12}|float8_\w{2,12})['\")]{0,3} (?:is )?not supported in this "
+            r"architecture",
+            needs="89",
+        ),
+        plain(
+            "shared-memory",
+            ("out of resource: shared memory",),
+            r"out of resource: shared memory(?:, Required: (?P<required>\d{3,9}))?"
+            r"(?:, Hardware limit: (?P<limit>\d{3,9}))?",
+        ),
+        plain(
+            "gpu-feature",
+            ("cannot select: intrinsic", "unexpected mma -> mma"),
+            r"LLVM ERROR: Cannot select: intrinsic %llvm\.nvvm\.[\w.]{1,60}"
+            r"|Unexpected mma -> mma layout conversion",
+            feature="triton",
+            needs="80",
+        ),
+    )
+
+
+def _of_left_out() -> tuple[Recogniser, ...]:
+    """A build holds kernels for some GPUs; its own code looks for the one of this GPU."""
+    return (
+        plain(
+            "kernel-left-out",
+            ("no compiled ",),
+            r"No compiled (?P<kernel>[\w.]{2,60})[^\n]{0,80}? (?:compute capability less than )?"
+            r"CUDA device capability: (?P<sm>\d{2,3})"
+            r"(?:\.\s{1,4}Required capability: (?P<built>\d[\w ,]{1,40}))?",
+        ),
+        plain(
+            "kernel-left-out",
+            ("could not find compatible tinycudann",),
+            r"Could not find compatible (?P<package>tinycudann) extension for compute capability "
+            r"(?P<sm>\d{2,3})",
+        ),
+        plain(
+            "kernel-left-out",
+            ("but was built for sm",),
+            r"is for sm(?P<range>\d{2,3}-sm\d{2,3}), but was built for sm(?P<built>\d{2,3})",
+        ),
+        plain(
+            "kernel-left-out",
+            ("without targeting",),
+            r"Arch conditional MMA instruction used without targeting (?:sm(?P<target>\d{2,3}[af]?)|"
+            r"appropriate) compute capability",
+        ),
+        plain(
+            "kernel-left-out",
+            ("has no device code compatible",),
+            r"(?:kernel (?P<kernel>\w{2,60}) )?has no device code compatible with CUDA arch "
+            r"(?P<ggml>\d{3,4})(?:[^\n]{0,80}?compiled for: (?P<built>[\d, ]{2,120}))?",
+        ),
+        plain(
+            "kernel-left-out",
+            ("arch_mismatch",),
+            r"(?P<library>CU(?:BLAS|DNN))_STATUS_(?:NOT_SUPPORTED_)?ARCH_MISMATCH",
+        ),
+        plain(
+            "kernel-left-out",
+            ("kernel is not available",),
+            r"(?:SM|sm_?)(?P<sm>\d{2,3}) kernel is not available",
+        ),
+        plain(
+            "no-gpu-at-build",
+            ("arch_list[-1]",),
+            r"arch_list\[-1\] ?\+= ?['\"]\+PTX",
+        ),
+    )
+
+
+#: Words between a requirement and its number.
+_OF = r"(?:CUDA )?(?:compute )?capabilit(?:y|ies)(?: of)?"
+_NUMBER = r"\(?(?P<needs{0}>\d{{1,2}}[.,] ?\d)(?![\d.]\d)"
+_LEAST = (
+    rf"(?:requires?|needs?|only supports?|supported on)[^\n.]{{0,80}}? {_OF}(?: (?:of )?at least"
+    r"|\s?>=?| greater than(?: or equal to)?| ≥)?\s?"
+    + _NUMBER.format("")
+    + rf"|{_OF}(?: (?:of )?at least|\s?>=?)?\s?"
+    + _NUMBER.format("2")
+    + r"(?: or (?:higher|newer|above|greater|later)|\+)? (?:is |are )?(?:required|needed)"
+)
+_HAVE = re.compile(
+    r"(?:current capability:?|(?:your|this|current|but|got|has|detected|found)[^\n]{0,60}?"
+    r"capability:?(?: of| is)?|\bgot|\bis)\s?\(?(\d{1,2})[., ]{0,2}(\d)\b",
+    re.IGNORECASE,
+)
+
+
+def _refusal(line: Line, match: re.Match[str]) -> Mention | None:
+    """A check of a package, with what it asks for and what it found."""
+    if any(_OPERATOR.search(near.body) for near in (line, *line.above(12))):
+        return None  # one of many reasons in the list of xformers
+    groups = {key.rstrip("2"): text.strip() for key, text in match.groupdict().items() if text}
+    needs = re.sub(r"\D", "", groups.pop("needs", ""))
+    path, function, code = frame(line)
+    detail = {**groups, "frame": path, "function": function, "code": code, "needs": needs}
+    for text in (line.body[match.end() :], *(below.body for below in line.below(2))):
+        have = _HAVE.search(text[:400])
+        if have and "sm" not in detail:
+            detail["sm"] = f"sm_{have[1]}{have[2]}"
+    return line.mention("capability-refused", match.start(), detail=detail)
+
+
+def _of_refusals() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("only supported on gpus with compute capability",),
+            r"(?P<feature>bfloat16) is only supported on GPUs with compute capability of at least "
+            r"(?P<needs>8\.0)(?:\. Your (?P<gpu>[^\n]{2,60}?) GPU has compute capability)?",
+            _refusal,
+        ),
+        by_pattern(
+            ("not supported for the current gpu",),
+            r"The quantization method (?P<feature>[\w-]{2,30}) is not supported for the current "
+            r"GPU\. Minimum capability: (?P<needs>\d{2,3})",
+            _refusal,
+        ),
+        by_pattern(
+            ("bf16 is only supported on", "bf16 not supported on", "doesn't support bf16/gpu",
+             "bfloat16 is not supported on your"),
+            r"(?P<feature>bf16) is only supported on A100\+ GPUs"
+            r"|Your setup doesn't support (?P<feature2>bf16)/gpu"
+            r"|bf(?:16|loat16) (?:is )?not supported on (?:your|this) GPU",
+            _bf16,
+        ),
+        by_pattern(
+            ("_scaled_mm is only supported",),
+            r"(?P<feature>torch\._scaled_mm) is only supported on CUDA devices with compute "
+            r"capability >= (?P<needs>\d{1,2}\.\d)",
+            _refusal,
+        ),
+        by_pattern(
+            ("required for fp8", "flash attention only supports gpu architectures"),
+            r"Device compute capability (?P<needs>8\.9) or (?:higher|newer) required for "
+            r"(?P<feature>FP8)",
+            _refusal,
+        ),
+        by_pattern(
+            ("attempting to run on a sm",),
+            r"(?P<feature>Flash attention|Mem Efficient attention|cuDNN SDPA)[^\n]{0,40}? "
+            r"only supports gpu architectures in the range \[sm_?(?P<needs>\d{2,3}), sm_?"
+            r"(?P<most>\d{2,3})\]\. Attempting to run on a sm (?P<sm>\d{1,2}\.\d)",
+            _refusal,
+        ),
+        by_pattern(
+            ("capability", ),
+            _LEAST,
+            _refusal,
+        ),
+    )  # fmt: skip
+
+
+def _bf16(line: Line, match: re.Match[str]) -> Mention | None:
+    """torch and xformers on a GPU before Ampere; in xformers' list the list says it."""
+    mention = _refusal(line, match)
+    return mention and line.mention(
+        "capability-refused",
+        match.start(),
+        detail={**mention.detail, "feature": "bf16", "needs": "80"},
+    )
+
+
+def _operators(line: Line, match: re.Match[str]) -> Mention:
+    """The refusals of one operator, and of those below it."""
+    names: list[str] = [match[1]]
+    reasons: list[str] = []
+    for below in line.below(40):
+        found = _OPERATOR.search(below.body)
+        if found:
+            names.append(found[1])
+            continue
+        text = below.body.strip()
+        if not text or len(text) > 200:
+            break
+        reasons.append(f"{names[-1]}: {text}")
+    have = re.search(r"your GPU has capability \((\d{1,2}), (\d)\)", "\n".join(reasons))
+    detail = {
+        "operators": ", ".join(dict.fromkeys(names)),
+        "reasons": "; ".join(reasons)[:4000],
+        "capability": f"{have[1]}.{have[2]}" if have else "",
+    }
+    return line.mention("xformers-refusals", match.start(), detail=detail)
+
+
+def _of_xformers() -> tuple[Recogniser, ...]:
+    return (by_pattern(("` is not supported because",), _OPERATOR.pattern, _operators),)

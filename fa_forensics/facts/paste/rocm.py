@@ -1,0 +1,100 @@
+"""What HIP, HSA and ROCm's libraries say of an AMD GPU, or of its driver."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of ROCm's run time."""
+    return (*_of_code(), *_of_device(), *_of_rest())
+
+
+def _of_code() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "hip-error",
+            ("tensilelibrary", "tensile library"),
+            r"Cannot read \S{1,200}TensileLibrary(?:_lazy)?_?(?P<lazy>gfx\w{3,6})?\S{0,40}"
+            r"(?:[^\n]{0,60}GPU arch\s?:\s?(?P<target>gfx\w{3,6}))?",
+            sort="code",
+            library_of="rocblas",
+        ),
+        plain(
+            "hip-error",
+            ("hipblaslt on a", "hipblaslt on unsupported", "unsupported architecture!"),
+            r"Attempting to use hipBLASLt on an? (?:un)?supported architecture",
+            sort="code",
+            library_of="hipblaslt",
+        ),
+        by_pattern(
+            ("invalid device function", "nobinaryforgpu", "no kernel image", "code object",
+             "invalidimage", "invaliddevicefunction", "kernel image is invalid",
+             "invalidkernelfile", "sharedobjectinitfailed"),
+            r"HIP error(?: |: ?|\()(?:invalid device function|no kernel image|device kernel image "
+            r"is invalid|shared object initialization failed|209|98)"
+            r"|hipError(?:NoBinaryForGpu|InvalidDeviceFunction|InvalidImage"
+            r"|SharedObjectInitFailed|InvalidKernelFile)(?:[^\n]{0,100}Unable to find code object)?"
+            r"|Unable to find code object for all current devices"
+            r"|No compatible code objects found for:? ?(?P<target>gfx\w{3,6})",
+            _no_code,
+        ),
+        plain(
+            "hip-error",
+            ("incompatible_arguments", "invalid_isa"),
+            r"HSA_STATUS_ERROR_(?:INVALID_ISA\w{0,10}|INVALID_CODE_OBJECT\w{0,30})",
+            sort="code",
+        ),
+        plain(
+            "rocm-unknown-target",
+            ("unknown target", "invalid target id", "unsupported hip gpu architecture",
+             "is not a recognized processor"),
+            r"(?:unknown target (?:processor|CPU)|[Ii]nvalid target ID|[Uu]nsupported HIP gpu "
+            r"architecture:?)\s?'?(?P<target>gfx\w{3,6})"
+            r"|'(?P<target2>gfx\w{3,6})' is not a recognized processor",
+        ),
+    )  # fmt: skip
+
+
+def _no_code(line: Line, match: re.Match[str]) -> Mention:
+    path, function, code = frame(line)
+    detail = {
+        "sort": "code", "target": match["target"] or "", "frame": path, "function": function, "code": code
+    }  # fmt: skip
+    return line.mention("hip-error", match.start(), detail=detail)
+
+
+def _of_device() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "rocm-no-device",
+            ("no hip gpus", "no rocm-capable device", "hiperrornodevice", "/dev/kfd",
+             "rock module is not loaded", "hsa_status_error_out_of_resources"),
+            r"No HIP GPUs are available|no ROCm-capable device is detected|hipErrorNoDevice"
+            r"|(?:Unable to open|Failed to open|failing to open|open)\s?(?P<kfd>/dev/kfd)[^\n]{0,60}"
+            r"|/dev/kfd[^\n]{0,30}(?:Permission denied|No such file)"
+            r"|ROCk module is NOT loaded"
+            r"|HSA_STATUS_ERROR_OUT_OF_RESOURCES",
+        ),
+    )  # fmt: skip
+
+
+def _of_rest() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "rocm-fault",
+            ("memory access fault by gpu",),
+            r"Memory access fault by GPU node-\d{1,3}[^\n]{0,200}",
+        ),
+        plain(
+            "hip-error",
+            ("hiperror", "hip error", "hsa_status_error", "miopen error", "miopenstatus"),
+            r"hipError\w{3,40}|HIP error:\s?[^\n]{3,100}|HSA_STATUS_ERROR_\w{3,60}"
+            r"|MIOpen Error:[^\n]{3,160}|miopenStatus(?!Success)\w{3,40}",
+        ),
+    )

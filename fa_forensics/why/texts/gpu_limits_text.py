@@ -1,0 +1,396 @@
+"""Answers about what a GPU cannot do, and about kernels that a build left out for it."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.drivers import cuda_text, driver_table
+from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.gpu_remedy import rebuild
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import called, gpus_of, inspect_for, named_gpu, package_in
+from fa_forensics.why.texts.gpu_refusals import TORCH_ARCHS, build_of
+
+KIND = "gpu-arch"
+
+_FP8 = re.compile(r"fp8|e4m3|e5m2|float8", re.IGNORECASE)
+_BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
+_HALF = (
+    "float16 in place of bfloat16 is the way out on such a GPU: --dtype half, fp16=True, "
+    "torch_dtype=torch.float16, as the program calls it."
+)
+_NO_FP8 = (
+    "Another type is the way out on such a GPU: a checkpoint or a setting without FP8 "
+    "(float16, int8)."
+)
+_OTHER_PATH = (
+    "What is left is a release of Triton, or of the package whose kernel this is, that still "
+    "serves this GPU, or the package's path without Triton and torch.compile."
+)
+
+
+def _dotted(number: str) -> str:
+    """``80`` or ``8.0`` or ``sm_90a`` → 8.0, 9.0a."""
+    found = re.search(r"(\d{1,2})\.?(\d)([af]?)$", number.replace(" ", "").replace(",", "."))
+    return f"{found[1]}.{found[2]}{found[3]}" if found else number
+
+
+def _older(gpu: Gpu, needs: str) -> bool:
+    return gpu.capability < parse_capability(_dotted(needs).rstrip("af"))
+
+
+def feature(seen: Seen) -> Answer:
+    """``Feature '.bf16' requires .target sm_80 or higher``, and what Triton says of old GPUs."""
+    detail = seen.mention.detail
+    needs, name = detail.get("needs", ""), detail.get("feature", "")
+    if not needs or needs[-1] in "af":
+        return _own_set(seen, needs, name)
+    gpu = next((gpu for gpu in gpus_of(seen)[:1] if _older(gpu, needs)), None)
+    which = f"{called(gpu)}" if gpu else "one that is older than that"
+    least = _dotted(needs)
+    if name == "triton":
+        cause = (
+            f"Triton's compiler does not serve this GPU: torch.compile asks for compute capability "
+            f"7.0 or newer, newer releases of Triton for {_dotted('80')}, and the code is compiled "
+            f"for {called(gpu) if gpu else 'an older one'}."
+        )
+    else:
+        quoted = f'"{name}"' if name else "an instruction"
+        cause = (
+            f"The code that is compiled uses {quoted}, which GPUs have from compute capability "
+            f"{least} on, and it is compiled for {which}."
+        )
+    cause += (
+        " The GPU cannot do it: no newer ptxas, CUDA or driver and no architecture list "
+        "changes that."
+    )
+    note = _HALF if _BF16.search(name) else _NO_FP8 if _FP8.search(name) else _OTHER_PATH
+    return seen.answer(
+        KIND, "FA509", cause, owner=None, direction="none",
+        confidence="high" if name != "triton" or needs == "70" else "medium",
+        help=(f"{seen.python} {TORCH_ARCHS}",), notes=(note,),
+    )  # fmt: skip
+
+
+def _own_set(seen: Seen, needs: str, name: str) -> Answer:
+    """Instructions of one architecture alone, which a plain target (sm_90) does not have."""
+    detail = seen.mention.detail
+    quoted = f'"{name}"' if name else "an instruction"
+    have = _dotted(detail["sm"]) if detail.get("sm") else ""
+    cause = f"The code that is compiled uses {quoted}, which belongs to one architecture's own set"
+    cause += f" (here {_dotted(needs)})" if needs else ""
+    cause += f", and it is compiled for {have}" if have else ""
+    cause += (
+        '. Such code takes a target with an "a" or "f" (9.0a, 10.0a, 12.0a) and a GPU of that '
+        "very architecture; on another one it cannot run, whatever the toolkit is."
+    )
+    return seen.answer(
+        KIND, "FA509", cause, owner=None, direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", "nvcc --version"),
+        notes=(
+            'Where the GPU is of that architecture, the build names it without the letter: '
+            'TORCH_CUDA_ARCH_LIST="9.0a" and the like.',
+        ),
+    )  # fmt: skip
+
+
+def shared_memory(seen: Seen) -> Answer:
+    """Triton's ``out of resource: shared memory, Required: 106496, Hardware limit: 101376``."""
+    required, limit = seen.mention.detail.get("required"), seen.mention.detail.get("limit")
+    numbers = f" ({required} bytes, this GPU gives {limit})" if required and limit else ""
+    cause = (
+        f"A Triton kernel asks for more shared memory than a block may have on this GPU{numbers}: "
+        "its block sizes or stages were chosen for a GPU with more. It is not the GPU's main "
+        "memory, and no driver, CUDA or rebuild changes it."
+    )
+    return seen.answer(
+        KIND, "FA509", cause, owner="triton", direction="none", confidence="high",
+        help=(f"{seen.python} {TORCH_ARCHS}",),
+        notes=(
+            "The way out is in the kernel or its settings: smaller block sizes, fewer num_stages, "
+            "a smaller head dimension, or a release of the package that is tuned for this GPU.",
+        ),
+    )  # fmt: skip
+
+
+def ptxas_too_old(seen: Seen) -> Answer:
+    """``Unsupported .version 8.4; current version is '8.2'``, of a ptxas program."""
+    isa = driver_table().isa
+    wrote, knows = seen.mention.detail.get("ptx", ""), seen.mention.detail.get("knows", "")
+
+    def cuda(version: str) -> str:
+        return f" (CUDA {cuda_text(isa[version])})" if version in isa else ""
+
+    cause = (
+        f"The PTX is of version {wrote}{cuda(wrote)}, and the ptxas that was started knows PTX up "
+        f"to {knows}{cuda(knows)}: two toolkits are mixed."
+    )
+    return seen.answer(
+        KIND, "FA883", cause, owner="ptxas", direction="none", confidence="high",
+        help=("command -v ptxas; ptxas --version; echo $TRITON_PTXAS_PATH",),
+        notes=(
+            "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
+            "them brings a newer one, and TRITON_PTXAS_PATH names another.",
+        ),
+    )  # fmt: skip
+
+
+def left_out(seen: Seen) -> Answer:
+    """A package's own words for: this build has no kernel for this GPU."""
+    detail = seen.mention.detail
+    if "library" in detail:
+        return _arch_mismatch(seen, detail["library"])
+    if "target" in detail or "Arch conditional" in seen.mention.line:
+        return _without_target(seen, detail.get("target", ""))
+    if "range" in detail:
+        return _cutlass_range(seen)
+    gpus = gpus_of(seen)[:1]
+    package = _package(seen)
+    version = detail.get("ggml")
+    if version:  # llama.cpp counts 860 for 8.6
+        gpus = tuple(
+            g for g in [named_gpu(f"{int(version) // 100}.{int(version) % 100 // 10}")] if g
+        )
+    kernel, built = detail.get("kernel"), detail.get("built")
+    what = f"{package or 'the package'}" + (f"'s {kernel}" if kernel else "")
+    which = called(gpus[0]) if gpus else "this GPU"
+    cause = f"The build of {what} that is installed holds no kernel for {which}"
+    cause += f"; it has those for {built.strip(' ,')}" if built else ""
+    cause += (
+        ". Its release or its architecture list left that GPU out; torch, its C++ ABI and the "
+        "driver play no part."
+    )
+    advice = rebuild(build_of(seen, package), (), gpus) if gpus and package else None
+    helps = list(advice.help) if advice else []
+    notes = [*_rebuilds(package, gpus)]
+    if package == "tinycudann" and gpus:
+        number = capability_text(gpus[0].capability).replace(".", "")
+        helps = [
+            f"TCNN_CUDA_ARCHITECTURES={number} {seen.pip} install --no-cache-dir "
+            "--no-build-isolation --force-reinstall --no-deps "
+            '"git+https://github.com/NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch"'
+        ]
+    return seen.answer(
+        KIND, "FA504", cause, owner=package, direction="none", confidence="high",
+        help=(*helps, f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, gpus, package)),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _rebuilds(package: str | None, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+    if package == "tinycudann":
+        return (
+            "tiny-cuda-nn makes one module for each compute capability that it is built for, and "
+            "takes those of the GPUs that it sees; code for another major version never runs.",
+        )
+    if package is None:
+        return ()
+    number = capability_text(gpus[0].capability) if gpus else "X.Y"
+    return (
+        f"Another release may still have it or have it again; a build from source with "
+        f'TORCH_CUDA_ARCH_LIST="{number}" has it where the kernel itself supports the GPU.',
+    )
+
+
+def _package(seen: Seen) -> str | None:
+    detail = seen.mention.detail
+    if detail.get("package"):
+        return detail["package"]
+    if "ggml" in detail:
+        return "llama.cpp"
+    kernel = detail.get("kernel", "")
+    if re.search(r"cutlass|scaled|moe|nvfp4|marlin", kernel):
+        # vLLM's words; sgl-kernel has them from there.
+        return (
+            "sgl-kernel"
+            if "sgl" in seen.mention.line or "pkg:sgl-kernel" in seen.versions
+            else "vllm"
+        )
+    return package_in(seen)
+
+
+def _cutlass_range(seen: Seen) -> Answer:
+    """``FATAL: kernel `fmha_cutlassF_bf16_aligned` is for sm80-sm100, but was built for sm50``."""
+    detail = seen.mention.detail
+    built = _dotted(detail.get("built", ""))
+    low, _, high = detail["range"].replace("sm", "").partition("-")
+    cause = (
+        f"The kernel is for compute capability {_dotted(low)} up to below {_dotted(high)}, and "
+        f"what the GPU took is the code that was compiled for {built}: the build has none of a "
+        "fitting architecture for this GPU. It belongs to torch or to xformers, whichever called "
+        "it."
+    )
+    notes = [
+        "Either the build's architecture list is too short for a GPU that could run it (code for "
+        f"{built} runs as PTX then), or the GPU is outside that range and the kernel not for it.",
+    ]
+    if "bf16" in seen.mention.line:
+        notes.append(_HALF)
+    return seen.answer(
+        KIND, "FA504", cause, owner=package_in(seen), direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", f"{seen.python} -m xformers.info"),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _without_target(seen: Seen, target: str) -> Answer:
+    """CUTLASS: the kernel was compiled for sm_90 where it takes sm_90a."""
+    named = _dotted(target) if target else "the one of the GPU with an a (9.0a, 10.0a, 12.0a)"
+    cause = (
+        "A CUTLASS kernel runs that was compiled without the instructions it is made of: the build "
+        f"lacks the target {named}, or the GPU runs a kernel that was made for another one."
+    )
+    gpus = gpus_of(seen)[:1]
+    return seen.answer(
+        KIND, "FA504", cause, owner=package_in(seen), direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, gpus, package_in(seen))),
+        notes=("The driver and torch's own release play no part; a build with that target, or a "
+               "release of the package that has kernels for this GPU, does.",),
+    )  # fmt: skip
+
+
+def _arch_mismatch(seen: Seen, library: str) -> Answer:
+    """``CUBLAS_STATUS_ARCH_MISMATCH``: the library has no kernel for this GPU and type."""
+    name = {"CUBLAS": "cuBLAS", "CUDNN": "cuDNN"}[library.upper()]
+    gpus = gpus_of(seen)[:1]
+    which = called(gpus[0]) if gpus else "this GPU"
+    cause = (
+        f"{name} has nothing for {which}: its release does not serve that GPU, or not with the "
+        "type that was asked for (bfloat16 takes 8.0, FP8 takes 8.9)."
+    )
+    return seen.answer(
+        KIND, "FA509", cause, owner=name.lower(), direction="none", confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.version.cuda, "
+              "torch.backends.cudnn.version(), torch.cuda.get_device_capability())'",),
+        notes=(f"{name} comes with torch's wheels: another type, or a torch whose CUDA version "
+               "serves the GPU, is the way out.",),
+    )  # fmt: skip
+
+
+def capability_refused(seen: Seen) -> Answer:
+    """A package's own check of the compute capability."""
+    detail = seen.mention.detail
+    needs, name = detail.get("needs", ""), detail.get("feature", "")
+    least = _dotted(needs)
+    package = package_in(seen)
+    gpu = next((gpu for gpu in gpus_of(seen)[:1]), None)
+    older = gpu is not None and bool(needs) and _older(gpu, needs)
+    newer = gpu is not None and not older and bool(detail.get("most"))
+    which = "the GPU at hand" if gpu is None or not (older or newer) else called(gpu)
+    if detail.get("most"):
+        asks = f"serves compute capability {least} to {_dotted(detail['most'])}"
+    else:
+        asks = f"asks for compute capability {least} or newer"
+    what = {"bf16": "bfloat16"}.get(name.lower(), name) or package or "The package"
+    cause = f"A check refuses {which} before any kernel runs: {what} {asks}."
+    if newer:
+        cause += " A newer release may serve it."
+    else:
+        cause += " No driver, CUDA toolkit or rebuild changes that."
+    notes = []
+    if _BF16.search(name):
+        notes.append(_HALF)
+    elif _FP8.search(name):
+        notes.append(_NO_FP8)
+    elif "_scaled_mm" in name:
+        notes.append(_NO_FP8)
+    elif "attention" in name.lower():
+        notes.append(
+            "torch then takes another of its attention kernels, unless the program allows this one "
+            "alone."
+        )
+    if gpu is not None and not older and not newer:
+        notes.append(
+            f"The GPU named, {called(gpu)}, would be accepted: the tensors were on another one."
+        )
+    return seen.answer(
+        KIND, "FA507", cause, owner=package, direction="none",
+        confidence="high" if older or newer else "medium",
+        help=(f"{seen.python} {TORCH_ARCHS}",), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def xformers_refusals(seen: Seen) -> Answer:
+    """xformers' list of its operators, each with what keeps it from running."""
+    reasons = [part.strip() for part in seen.mention.detail.get("reasons", "").split(";")]
+    gpu = next(iter(gpus_of(seen)[:1]), None)
+    helps = (f"{seen.python} -m xformers.info", f"{seen.python} {TORCH_ARCHS}")
+    text = "\n".join(reasons)
+    if re.search(r"wasn't build|wasn't built|Operator wasn|device=cpu", text) and not re.search(
+        r"capability|bf16 is only|dtype=", text
+    ):
+        from fa_forensics.why.texts.xformers_text import no_operator
+
+        return no_operator(seen)
+    by_operator: dict[str, list[str]] = {}
+    for reason in reasons:
+        name, _, why = reason.partition(": ")
+        by_operator.setdefault(name, []).append(why)
+    by_type = [name for name, whys in by_operator.items() if whys and all(map(_of_type, whys))]
+    which = called(gpu) if gpu else "this GPU"
+    cause = (
+        f"xformers is whole and has no kernel for what it was given on {which}: each kernel of the "
+        "list refuses the GPU, the type, the shape or the device."
+    )
+    old = gpu is not None and gpu.capability < (8, 0)
+    notes = []
+    if "bf16 is only" in text and old:
+        cause = (
+            f"bfloat16 is what keeps xformers' kernels away: {which} has none, and float16 has "
+            "kernels in cutlass that serve it."
+        )
+        notes.append(_HALF)
+    elif by_type:
+        cause = (
+            f"The type is what keeps xformers' kernels away: {', '.join(by_type)} would serve "
+            f"{which} with float16 or bfloat16 tensors; the others refuse the GPU."
+        )
+    elif "(too new)" in text:
+        notes.append(
+            "A kernel that says too new is not made for this GPU in this release: a newer "
+            "xformers, or torch's scaled_dot_product_attention, serves it."
+        )
+    if "(too old)" in text:
+        notes.append("FlashAttention's kernels take compute capability 8.0 or newer.")
+    notes.append(
+        "smallkF is for float32 with a head dimension up to 32: that it refuses says nothing."
+        if "smallk" in text
+        else "torch's own scaled_dot_product_attention needs no xformers."
+    )
+    return seen.answer(
+        KIND, "FA507", cause, owner="xformers", direction="none",
+        confidence="high" if by_type or (old and "bf16 is only" in text) else "medium",
+        help=helps, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _of_type(why: str) -> bool:
+    return "dtype=" in why or "bf16 is only" in why
+
+
+def no_gpu_at_build(seen: Seen) -> Answer:
+    """``arch_list[-1] += '+PTX'``, IndexError: torch's build helper looks for GPUs and sees none."""
+    cause = (
+        "torch's build helper takes the architectures of the GPUs that it sees, and the build sees "
+        "none: an image build, a login node, a container without GPUs, or a driver that does not "
+        "start. A build does not need a GPU where the list is given."
+    )
+    gpus = gpus_of(seen)[:1]
+    number = capability_text(gpus[0].capability) if gpus else "8.0;9.0"
+    return seen.answer(
+        KIND, "FA883", cause, owner="torch", direction="none", confidence="high",
+        help=(f'export TORCH_CUDA_ARCH_LIST="{number}"', f"{seen.python} {TORCH_ARCHS}"),
+        notes=("The list names the GPUs that the extension is to run on; build again after that.",),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "gpu-feature": feature,
+    "shared-memory": shared_memory,
+    "ptxas-too-old": ptxas_too_old,
+    "kernel-left-out": left_out,
+    "capability-refused": capability_refused,
+    "xformers-refusals": xformers_refusals,
+    "no-gpu-at-build": no_gpu_at_build,
+}
