@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.contexts import SET_DEVICE, context, distribution
 
 from fa_forensics.facts.gpus import parse_gpu
 from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command
+from fa_forensics.rules.remedy import remedies, remedy_notes
 
 HERE = Home("2.6.0+cu124", "pre-cxx11", "12.4", "3.10", "x86_64", "2.35")
 
@@ -82,3 +84,16 @@ def test_the_command_changes_nothing_else() -> None:
     assert command.startswith("'/opt/my env/bin/python' -m pip install ")
     assert "--no-deps" in command and "--force-reinstall" in command
     assert command.endswith(f'"{build.url}"')
+
+
+def test_inspect_names_the_wheel_before_another_torch() -> None:
+    ctx = context(distribution=distribution("flash-attn", "2.5.6"), missing=(SET_DEVICE,))
+    first = remedies(ctx)[0]
+    assert first.startswith("/env/bin/python -m pip install")
+    assert first.endswith('+cu12torch2.4cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"')
+    assert "flash-attn's own wheel for torch 2.4.0" in " ".join(remedy_notes(ctx))
+
+
+def test_another_package_is_compiled_as_before() -> None:
+    ctx = context(distribution=distribution("mamba-ssm", "2.2.2"), missing=(SET_DEVICE,))
+    assert "--no-binary mamba-ssm mamba-ssm==2.2.2" in remedies(ctx)[0]
