@@ -33,6 +33,7 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
     reason = re.compile(r"\s?:\s{0,3}([^:\n'\"`()]{4,60})").match(body, match.end())
     detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
     detail["frame"] = _own_frame(line)
+    detail["present"] = _shown_elsewhere(line, library)
     if "error while loading shared libraries" in body[: match.start()].lower():
         program = body[: body.lower().find(": error while loading")].split()
         detail["program"] = program[-1] if program else ""
@@ -52,6 +53,26 @@ def _own_frame(line: Line) -> str:
             return found[0]
         if ".py" in above.body and "ctypes" not in above.body:
             break
+    return ""
+
+
+#: Lines that name a library and do not show that it is there.
+_NOT_THERE = ("ln -s", "cannot open", "no such file", "not found", " rm ", "could not load")
+
+
+def _shown_elsewhere(line: Line, library: str | None) -> str:
+    """The path of the missing library in a line nearby: what find or ls showed."""
+    if library is None or "/" in library:
+        return ""
+    for other in (*line.below(30), *line.above(30)):
+        at = other.body.find("/" + library)
+        if at < 0 or any(words in other.lower for words in _NOT_THERE):
+            continue
+        words = other.body[max(0, at - 300) : at].split()
+        head = words[-1].lstrip("'\"`(") if words else ""
+        after = other.body[at + 1 + len(library) :][:1]
+        if head.startswith(("/", "~")) and not (after.isalnum() or after == "."):
+            return f"{head}/{library}"
     return ""
 
 
@@ -136,6 +157,29 @@ def _macho_library(line: Line, match: re.Match[str]) -> Mention:
     )
 
 
+#: What a Git LFS pointer in place of a library is refused as.
+_POINTERS = ("invalid-elf", "file-too-short")
+#: ``Exec format error: '/opt/x/bin/ptxas'``
+_QUOTED_AFTER = re.compile(r":\s['\"]([^'\"\n]{2,400})['\"]")
+#: ``tried: '/opt/x.so' (mach-o file, but is an incompatible architecture``
+_OF_DYLD = re.compile(r"'([^'\n]{2,400})' \((?:mach-o|not a mach-o|fat)")
+
+
+#: The rest of a path that a narrow window broke: ``so: wrong ELF class``.
+_REST = re.compile(r"([\w.+-]{0,200}?so(?:\.\d{1,9}){0,4})\s?:", re.ASCII)
+_START = re.compile(r"/[\w./+~-]{1,500}$", re.ASCII)
+
+
+def _broken_path(line: Line) -> str | None:
+    """A path whose beginning is at the end of the line above."""
+    rest = _REST.match(line.body)
+    for above in line.above(1):
+        start = _START.search(above.body[-600:].rstrip())
+        if rest and start and re.search(r"\.so(?:\.\d+)*$", start[0] + rest[1]):
+            return start[0] + rest[1]
+    return None
+
+
 def _of_file(what: str) -> Build:
     """A complaint about a file whose path stands right before it."""
 
@@ -143,11 +187,27 @@ def _of_file(what: str) -> Build:
         file = path_before(line.body, match.start())
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}
         detail = {**groups, "import": importing(line)}
-        return line.mention(
-            what, match.start(), file=file or path_of_line_above(line), detail=detail
-        )
+        if what in _POINTERS and any("git-lfs" in above.body for above in line.above(15)):
+            detail["pointer"] = "yes"
+        if what == "wrong-machine":
+            quoted = _QUOTED_AFTER.match(line.body, match.end())
+            quoted = quoted or _OF_DYLD.search(line.body, max(0, match.start() - 500), match.end())
+            file = quoted[1] if quoted else file
+        if file is None or "/" not in file:
+            file = _broken_path(line) or file or path_of_line_above(line)
+        return line.mention(what, match.start(), file=file, detail=detail)
 
     return build
+
+
+_SHOWN = re.compile(r"(?:\bcat|\bhead(?: -\w{1,3}(?: \d{1,4})?)?|\bless)\s+(\S{1,400})")
+
+
+def _pointer(line: Line, match: re.Match[str]) -> Mention:
+    """A Git LFS pointer, as somebody printed it."""
+    size = next((s[1] for b in line.below(3) if (s := re.match(r"size (\d{1,15})$", b.body))), "")
+    file = next((s[1] for a in line.above(2) if (s := _SHOWN.search(a.body))), None)
+    return line.mention("lfs-pointer", match.start(), file=file, detail={"size": size})
 
 
 def _phrase(what: str, *phrases: str, rest: str = "") -> Recogniser:
@@ -189,6 +249,22 @@ def _of_libraries() -> tuple[Recogniser, ...]:
 
 def _of_files() -> tuple[Recogniser, ...]:
     return (
+        by_pattern(
+            ("inconsistency detected by ld.so",),
+            r"Inconsistency detected by ld\.so:\s{0,3}(?P<place>[\w./+-]{1,60}):\s?\d{1,6}:\s?"
+            r"(?P<function>\w{1,60}):\s?[Aa]ssertion (?P<said>[^\n]{1,120}?)['\u2019]? failed",
+            _of_file("loader-inconsistent"),
+        ),
+        by_pattern(
+            ("bus error", "sigbus"),
+            r"\bBus error\b|\bSIGBUS\b",
+            _of_file("bus-error"),
+        ),
+        by_pattern(
+            ("git-lfs.github.com/spec",),
+            r"version https://git-lfs\.github\.com/spec",
+            _pointer,
+        ),
         _phrase(
             "static-tls",
             "cannot allocate memory in static TLS block",
@@ -201,7 +277,11 @@ def _of_files() -> tuple[Recogniser, ...]:
         ),
         _phrase("invalid-elf", "invalid ELF header"),
         _phrase("file-too-short", "file too short"),
-        _phrase("file-too-short", "cannot read file data"),
+        _phrase(
+            "file-too-short",
+            "cannot read file data",
+            rest=r"(?:\s?:\s?(?P<reason>[\w/ ]{1,40}))?",
+        ),
         _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS32"),
         _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS64"),
         _phrase(
@@ -209,6 +289,11 @@ def _of_files() -> tuple[Recogniser, ...]:
             "failed to map segment from shared object",
             "cannot make segment writable for relocation",
             "cannot apply additional memory protection after relocation",
+            "cannot restore segment prot after reloc",
+            "cannot change memory protections",
+            "cannot create shared object descriptor",
+            "cannot map zero-fill pages",
+            "cannot allocate memory for program header",
             rest=r"(?:\s?:\s?(?P<reason>[\w ]{1,40}))?",
         ),
         _phrase(
@@ -216,6 +301,7 @@ def _of_files() -> tuple[Recogniser, ...]:
             "ELF load command address/offset not properly aligned",
             "ELF load command address/offset not page-aligned",
             "ELF load command alignment not page-aligned",
+            "Unsupported system page size",
         ),
         _phrase(
             "damaged-elf",
@@ -236,8 +322,8 @@ def _of_files() -> tuple[Recogniser, ...]:
         _phrase("wrong-machine", "cannot execute binary file"),
         _phrase("cpu-level", "CPU ISA level is lower than required"),
         by_pattern(
-            ("incompatible architecture", "not a mach-o file"),
-            r"(?:incompatible architecture|not a mach-o file)"
+            ("incompatible architecture", "not a mach-o file", "but wrong architecture"),
+            r"(?:incompatible architecture|not a mach-o file|mach-o, but wrong architecture)"
             r"(?:\s\(have '(?P<have>[\w,]{1,40})', need '(?P<need>[\w,]{1,40})'\))?",
             _of_file("wrong-machine"),
         ),
