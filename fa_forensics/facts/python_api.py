@@ -1,0 +1,121 @@
+"""Which release of a package has which module, name and parameter: ``data/python_api.json``.
+
+And which release of a package belongs to which torch: ``data/torch_pairs.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from fa_forensics.facts.flash_limits import release_key
+from fa_forensics.facts.flash_names import Span
+from fa_forensics.facts.tables import read_table
+
+
+class Call(NamedTuple):
+    """A function of a compiled module: how many arguments releases take, and callers pass."""
+
+    package: str
+    takes: Mapping[int, Span]
+    callers: Mapping[str, Mapping[int, Span]]
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = read_table("python_api.json")
+    return table
+
+
+@lru_cache(maxsize=1)
+def _pairs() -> Mapping[str, Mapping[str, str]]:
+    pairs: Mapping[str, Mapping[str, str]] = read_table("torch_pairs.json")["packages"]
+    return pairs
+
+
+def distribution_with(module: str) -> str | None:
+    """The distribution on record that a module belongs to: ``mamba-ssm`` for ``mamba_ssm.ops``."""
+    name = module.split(".")[0].replace("_", "-")
+    return name if name in _table()["packages"] else None
+
+
+def releases_on_record(package: str) -> tuple[str, str]:
+    """The first and the last release of the table."""
+    row = _table()["packages"][package]
+    return row["first"], row["last"]
+
+
+def api_spans(package: str, module: str, name: str = "") -> tuple[Span, ...]:
+    """The releases that have a name in a module, or a module; () for what is not on record.
+
+    What all releases have is not on record, nor is a name that is as old as its module.
+    """
+    row = _table()["packages"].get(package)
+    if row is None:
+        return ()
+    if name and (found := _among(row["names"].get(module, {}), name)):
+        return found
+    return _among(row["modules"], f"{module}.{name}" if name else module)
+
+
+def api_parameter(package: str, function: str, parameter: str) -> tuple[Span, ...]:
+    """The releases in which a function has a parameter; () for what is not on record."""
+    row = _table()["packages"].get(package, {})
+    text = row.get("parameters", {}).get(function, {}).get(parameter)
+    return _spans(text) if text else ()
+
+
+def packages_with_function(function: str, parameter: str) -> tuple[str, ...]:
+    """The packages in whose function of that name a parameter came or went."""
+    rows = _table()["packages"].items()
+    return tuple(
+        package
+        for package, row in rows
+        if parameter in row.get("parameters", {}).get(function, {})
+    )
+
+
+def call_of(function: str) -> Call | None:
+    """What is on record of a compiled function."""
+    row = _table()["calls"].get(function)
+    if row is None:
+        return None
+    callers = {package: _by_count(spans) for package, spans in row["callers"].items()}
+    return Call(row["package"], _by_count(row["takes"]), callers)
+
+
+def torch_of(package: str, release: str) -> str | None:
+    """The torch that a release of a package was built for: 2.2.1 for torchvision 0.17.1."""
+    return _pairs().get(package, {}).get(release.partition("+")[0])
+
+
+def partner_of(package: str, torch: str) -> str | None:
+    """The last release of a package that was built for a release of torch; None for none."""
+    wanted = torch.partition("+")[0]
+    found = [release for release, of in _pairs().get(package, {}).items() if of == wanted]
+    return found[-1] if found else None
+
+
+def has_partners(package: str | None) -> bool:
+    """Whether each release of a package is built for one release of torch."""
+    return package in _pairs()
+
+
+def _by_count(spans: Mapping[str, int]) -> dict[int, Span]:
+    return {count: _spans(text)[0] for text, count in spans.items()}
+
+
+def _among(groups: Mapping[str, str], name: str) -> tuple[Span, ...]:
+    return next((_spans(text) for text, names in groups.items() if name in names.split()), ())
+
+
+def _spans(text: str) -> tuple[Span, ...]:
+    parts = [part.partition("-") for part in text.split(", ")]
+    return tuple(Span(since, before or None) for since, _dash, before in parts)
+
+
+def is_older(one: str, other: str) -> bool:
+    """Whether a release is older than another; False for what is no release."""
+    mine, its = release_key(one), release_key(other)
+    return mine is not None and its is not None and mine < its
