@@ -20,12 +20,20 @@ from fa_forensics.why.commands import (
     needed_libraries,
     without_path,
 )
+from fa_forensics.why.cuda_origin import (
+    one_file_for_two,
+    separate_commands,
+    shared_file,
+    short_name,
+    with_origin,
+)
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.other import another_major, provided
 from fa_forensics.why.place import Place, other_soname
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.wheels import (
+    TOLD,
     CudaHistory,
     Wheel,
     cuda_major,
@@ -59,6 +67,13 @@ def cuda_answer(
     wheel = None if history is None else wheel_here(history, place, tables)
     loaded = place.loaded_of(owner)
     judgement = _judge(symbol, owner, provider, place, history, wheel, loaded)
+    shared: tuple[Wheel, ...] = ()
+    if provider is None and history is not None and judgement.code == CODE:
+        shared = one_file_for_two(history, place)
+        if shared:
+            judgement = shared_file(history, shared)
+        elif judgement.direction == NEWER and not loaded and (wheel is None or place.told):
+            judgement = with_origin(judgement, history, needed_by, wheel is None)
     torches = _torches(history, tables, place) if provider is None else ()
     notes = [*judgement.notes]
     if name.startswith("_Z") and provider is None:
@@ -66,7 +81,7 @@ def cuda_answer(
             f"Such inner names are meant for the libraries of one and the same {title_of(owner)}: "
             "two copies of it are mixed, and the one that was added is to be removed."
         )
-    if provider is None and owner == "nvJitLink" and judgement.code == CODE:
+    if provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared:
         notes.append(
             "An older copy comes from a toolkit's directory on LD_LIBRARY_PATH, or from pip: "
             "nothing ties nvidia-cusparse and nvidia-nvjitlink together, so compare their versions."
@@ -91,7 +106,12 @@ def cuda_answer(
             )
         ),
         interval=interval_words(histories),
-        help=_help(judgement, place, history, wheel, loaded, torches, needed_by),
+        help=(
+            *separate_commands(place, shared, history),
+            *_help(judgement, place, history, wheel, loaded, torches, needed_by)[-1:],
+        )
+        if shared and history is not None
+        else _help(judgement, place, history, wheel, loaded, torches, needed_by),
         notes=tuple(notes),
         releases_looked_up=table is not None,
     )
@@ -270,7 +290,9 @@ def _help(
     if wheel is None and "nvJitLink" in history.soname:
         commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse")]
         return (*commands, look)
-    if place.present is not None and torches and not commands:
+    if wheel is not None and wheel.how == TOLD and not commands:
+        commands.append(without_path(place))
+    elif place.present is not None and torches and not commands:
         own = order_key(place.present.release)
         nearest = min(
             torches, key=lambda r: (order_key(r) < own, abs(torches.index(r) - _at(own, torches)))
@@ -278,6 +300,8 @@ def _help(
         commands.append(install(place, f"torch=={nearest}"))
     elif place.present is None:
         commands.append(without_path(place))
+    if wheel is None or place.told is not None:
+        commands.append(list_wheels(place, short_name(history)))
     return (*commands, look)
 
 
@@ -287,7 +311,7 @@ def _wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> t
     nvJitLink serves older callers of its major version too; the other libraries are what
     torch was tested with, and change with it.
     """
-    if wheel is None or place.requested is not None:
+    if wheel is None or (place.requested is not None and wheel.how != TOLD):
         return ()
     pinned = None if wheel.pinned is None else Wheel(wheel.distribution, wheel.pinned, "")
     if pinned is not None and pinned.version != wheel.version and history.has(pinned):

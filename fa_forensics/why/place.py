@@ -35,7 +35,8 @@ class Told:
 
     Its machine ("x86_64"), Python ("3.10") and the CUDA version that its driver supports;
     ``flavour`` tells whether the text names the std::string flavour of torch, and
-    ``python_version`` is the Python as the text has it ("3.10.12").
+    ``python_version`` is the Python as the text has it ("3.10.12"). ``wheels`` are the
+    NVIDIA wheels that it names, as (distribution, version).
     """
 
     machine: str = ""
@@ -43,6 +44,7 @@ class Told:
     flavour: bool = False
     driver_cuda: tuple[int, int] | None = None
     python_version: str | None = None
+    wheels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import CudaLibraries, LibraryRelease
@@ -14,6 +14,9 @@ from fa_forensics.facts.package import info_directories, normalized
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
+
+#: How a wheel is known that the text itself names.
+TOLD = "as the text says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +112,13 @@ def cuda_major(place: Place) -> str | None:
 
 def wheel_here(history: CudaHistory, place: Place, tables: Tables) -> Wheel | None:
     """The wheel that this environment has the library from, or that a named torch pins."""
+    told = told_wheels(history, place)
+    brought = _brought(history, place, tables)
+    if told:
+        one = min(told, key=lambda wheel: (history.has(wheel) is not False, wheel.distribution))
+        same = brought is not None and brought.distribution == one.distribution
+        return replace(one, pinned=brought.version if brought is not None and same else None)
     if place.requested is not None:
-        from fa_forensics.atlas.brought import BroughtLibraries
-
-        if tables.libraries is None:
-            return None
-        requested = place.requested
-        brought = BroughtLibraries(
-            requested.build, requested.cuda or "", tables.libraries, requested.folder
-        ).release_of(history.soname)
         if brought is None:
             return None
         return Wheel(brought.distribution, brought.version, f"brought by {place.here}")
@@ -130,6 +131,54 @@ def wheel_here(history: CudaHistory, place: Place, tables: Tables) -> Wheel | No
             pinned = _pin(distribution, torch.requires if torch is not None else ())
             return Wheel(distribution, installed[distribution], "installed here", pinned)
     return None
+
+
+def _brought(history: CudaHistory, place: Place, tables: Tables) -> LibraryRelease | None:
+    """What the torch that was asked for brings the library with."""
+    from fa_forensics.atlas.brought import BroughtLibraries
+
+    requested = place.requested
+    if requested is None or tables.libraries is None:
+        return None
+    return BroughtLibraries(
+        requested.build, requested.cuda or "", tables.libraries, requested.folder
+    ).release_of(history.soname)
+
+
+def told_wheels(history: CudaHistory, place: Place) -> tuple[Wheel, ...]:
+    """The wheels with this library that the text names itself."""
+    named = dict(place.told.wheels) if place.told is not None else {}
+    lines = dict.fromkeys(row.distribution for row in history.known)
+    return tuple(Wheel(d, named[d], TOLD) for d in lines if d in named)
+
+
+def in_one_file(history: CudaHistory, place: Place) -> tuple[Wheel, ...]:
+    """The wheels, here or in the text, that bring this library to one and the same file.
+
+    Wheels for several CUDA major versions have the directory ``nvidia/NAME/lib`` in common;
+    where the soname does not tell the CUDA version, the one that was installed last counts.
+    """
+    if place.told is not None or place.environment is None:
+        found = told_wheels(history, place)
+    else:
+        installed = _installed(place.environment.site_dirs)
+        lines = dict.fromkeys(row.distribution for row in history.known)
+        found = tuple(Wheel(d, installed[d], "installed here") for d in lines if d in installed)
+    return tuple(wheel for wheel in found if re.search(r"-cu\d\d$", wheel.distribution))
+
+
+def shared_lines(history: CudaHistory) -> tuple[str, ...]:
+    """The distributions that bring this library to one and the same file; none but one: ()."""
+    lines = tuple(dict.fromkeys(row.distribution for row in history.known))
+    shared = tuple(line for line in lines if re.search(r"-cu\d\d$", line))
+    return shared if len(shared) > 1 else ()
+
+
+def installed_version(place: Place, distribution: str) -> str | None:
+    """The version of a wheel that is installed in this environment."""
+    if place.environment is None:
+        return None
+    return _installed(place.environment.site_dirs).get(distribution)
 
 
 def _pin(distribution: str, requires: Sequence[str]) -> str | None:

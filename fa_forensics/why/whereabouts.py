@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import UsageError
@@ -16,6 +17,7 @@ from fa_forensics.why.history import Present, order_key
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, Told
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.wheels import installed_version
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.requested import RequestedTorch
@@ -109,6 +111,9 @@ def _not_from_here(paste: Paste, here: Place, tables: Tables) -> str | None:
         return f"{strange[0][:200]} is not on this machine"
     files = [mention.file for mention in paste.mentions if mention.file]
     if not files:
+        for distribution, told in told_wheels(paste):
+            if here.environment is not None and installed_version(here, distribution) != told:
+                return f"the text names {distribution} {told}, which is not installed here"
         return None
     file = files[0]
     if _is_here(file, here):
@@ -149,6 +154,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         "cxx11_abi" in paste.versions,
         _driver_cuda(paste),
         _python_version(paste),
+        tuple(told_wheels(paste)),
     )
     if version is None:
         return Place(None, None, None, None, told=told)
@@ -166,6 +172,13 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     has_cuda = "+cpu" not in version and _ROCM not in version
     present = Present(version, release_of(version), flavour, has_cuda, installed=False)
     return Place(None, None, present, None, told=told)
+
+
+def told_wheels(paste: Paste) -> Iterator[tuple[str, str]]:
+    """The NVIDIA wheels that a text names, and their versions."""
+    for key, version in paste.versions.items():
+        if key.startswith("pkg:nvidia-"):
+            yield key.removeprefix("pkg:"), version
 
 
 def _driver_cuda(paste: Paste) -> tuple[int, int] | None:

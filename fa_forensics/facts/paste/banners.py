@@ -25,6 +25,14 @@ def _of_libraries() -> tuple[Recogniser, ...]:
             _could_not_load,
         ),
         plain(
+            "torchcodec-banner", ("could not load libtorchcodec",), r"Could not load libtorchcodec"
+        ),
+        by_pattern(
+            ("is not found or cannot be loaded",),
+            r"Library (?P<library>lib[\w.+-]{1,100}) is not found or cannot be loaded",
+            _not_opened,
+        ),
+        plain(
             "could-not-load-library",
             ("cannot load symbol",),
             r"Cannot load symbol (?P<symbol>\w{1,200})",
@@ -35,6 +43,13 @@ def _of_libraries() -> tuple[Recogniser, ...]:
             r"Found duplicate (?P<names>\S{0,3}libcudart[^\n]{1,200})",
         ),
     )
+
+
+def _not_opened(line: Line, match: re.Match[str]) -> Mention:
+    """CTranslate2 opens CUDA's libraries by name."""
+    detail = {"by": "ctranslate2"}
+    library = match["library"].rstrip(".")
+    return line.mention("missing-library", match.start(), library=library, detail=detail)
 
 
 _LINK_TIME = re.compile(LINK_TIME, re.IGNORECASE)

@@ -34,6 +34,10 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
     detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
     detail["frame"] = _own_frame(line)
     detail["present"] = _shown_elsewhere(line, library)
+    if not detail["import"]:
+        detail["by"] = _package_of_frame(line)
+    if any("ctypes" in above.body for above in line.above(4)):
+        detail["ctypes"] = "yes"
     if "error while loading shared libraries" in body[: match.start()].lower():
         program = body[: body.lower().find(": error while loading")].split()
         detail["program"] = program[-1] if program else ""
@@ -53,6 +57,26 @@ def _own_frame(line: Line) -> str:
             return found[0]
         if ".py" in above.body and "ctypes" not in above.body:
             break
+    return ""
+
+
+_FRAME_PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
+#: Packages that look for libraries themselves, and are named where no frame shows them.
+_LOOKS_ITSELF = ("torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper")
+
+
+def _package_of_frame(line: Line) -> str:
+    """The package of the traceback's last step that is not torch's or Python's own."""
+    for above in line.above(12):
+        if above.body.startswith("Traceback "):
+            break
+        found = _FRAME_PACKAGE.search(above.body)
+        if found is not None and found["name"] != "torch":
+            return found["name"]
+    for near in (line, *line.above(12), *line.below(4)):
+        for name in _LOOKS_ITSELF:
+            if name in near.lower:
+                return name
     return ""
 
 

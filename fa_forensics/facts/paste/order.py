@@ -16,17 +16,27 @@ _LOADING = frozenset(
 )  # fmt: skip
 _BUILDING = frozenset(
     ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",
-     "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build",
-     "torch-missing-in-build", "linker-refuses")
+     "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build", "gpu-feature", "ptxas-too-old", "no-gpu-at-build",
+     "torch-missing-in-build", "linker-refuses", "torch-name-missing", "cxx-standard",
+     "host-headers", "source-error", "feature-needs-target", "no-target", "cmake-stopped",
+     "windows-build", "wheel-moved", "setup-tool", "torch-cpu-in-build", "compiler-missing",
+     "python-refused")
 )  # fmt: skip
 #: Say that something is wrong, seldom what: behind all that say more.
 _VAGUE = frozenset(
-    ("import-order", "no-module", "missing-attribute", "xformers-banner", "import-wrapper",
+    ("import-order", "torchcodec-banner", "no-module", "missing-attribute", "xformers-banner", "import-wrapper",
+     "caught-import", "torch-sees-no-gpu", "class-missing",
      "segfault", "abort", "bus-error", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
-     "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "torch-without-cuda",
+     "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "struct-size", "module-init", "torch-without-cuda",
      "hip-error",
-     "no-matching-distribution")
+     "no-matching-distribution", "compiler-warned", "no-prebuilt", "wheel-not-there", "run-time")
 )  # fmt: skip
+#: Errors of compilers that only the first of counts, behind all that name a cause.
+_ANY_SOURCE = frozenset(("source-error", "host-headers"))
+#: Said by the way, with what stopped the build elsewhere.
+_BY_THE_WAY = frozenset(("compiler-warned", "no-prebuilt", "wheel-not-there"))
+#: Say that an import failed, and neither of what nor why.
+_WRAPPERS = ("import-wrapper", "caught-import")
 #: What a tool printed about a file: it backs a failure up, or stands alone.
 LISTINGS = frozenset(("nm-line", "ldd-line", "readelf-line", "bare-symbol"))
 #: What only follows where one of these was said too.
@@ -37,11 +47,15 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "xformers-no-operator": frozenset(("xformers-refusals",)),
     "lfs-pointer": frozenset(("invalid-elf", "file-too-short")),
     "cuda-home-missing": frozenset(("build-cuda-mismatch",)),
+    "torch-lacks-wheels": frozenset(("missing-library",)),
+    "no-prebuilt": frozenset(("wheel-moved", "wheel-not-there", "wheel-damaged")),
 }
 #: How a process ends, whatever went wrong before.
 _LAST = frozenset(("segfault", "abort", "bus-error"))
 #: Names of compiled modules.
 _COMPILED = re.compile(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
+#: An entry of a list of tries, as packages print that load their compiled part themselves.
+_COMPILED_LISTED = re.compile(r"^\s{0,8}[-*]\s{0,3}(?:ModuleNotFound|Import)Error")
 #: No more mentions than this are handed on.
 MOST_MENTIONS = 400
 
@@ -51,9 +65,11 @@ def first_cause_first(found: Iterable[Mention]) -> tuple[Mention, ...]:
     folded = _folded(found)
     real = [mention for mention in folded if not _is_consequence(mention, folded)]
     real = [_with_own_file(mention, folded) for mention in real]
-    wrappers = [m for m in real if m.what == "import-wrapper"]
-    if any(m.what != "import-wrapper" and m.what not in LISTINGS for m in real):
-        real = [_with_wrapper(m, wrappers) for m in real if m.what != "import-wrapper"]
+    wrappers = [m for m in real if m.what in _WRAPPERS]
+    if any(m.what not in _WRAPPERS and m.what not in LISTINGS for m in real):
+        real = [_with_wrapper(m, wrappers) for m in real if m.what not in _WRAPPERS]
+    caught = [m for m in real if m.what == "caught-import"]
+    real = [m for m in real if m not in caught[1:]]  # the first names the package
     real.sort(key=lambda mention: (_tier(mention), mention.number))
     return tuple(real[:MOST_MENTIONS])
 
@@ -64,7 +80,7 @@ def _tier(mention: Mention) -> int:
     if mention.detail.get("prose") or (mention.what == "undefined-symbol" and not mention.symbol):
         return 1
     if mention.what in _VAGUE:
-        return 2 if mention.what in {*_LAST, "import-wrapper"} else 1
+        return 2 if mention.what in {*_LAST, *_WRAPPERS} else 1
     return 0
 
 
@@ -73,6 +89,10 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     others = {m.what for m in all_of_them if m is not mention}
     if _FOLLOWS.get(what, frozenset()) & others:
         return True
+    if what in _ANY_SOURCE or what in _BY_THE_WAY or mention.detail.get("warning"):
+        return _is_explained(mention, all_of_them)
+    if what == "run-time" and mention.detail.get("sort") != "disk":
+        return any(_tier(m) == 0 for m in all_of_them if m is not mention)
     if what in _LAST or mention.detail.get("sort") == "object":
         return bool(others - LISTINGS - _LAST - {"missing-attribute"})
     if what in ("jit-build-failed", "out-of-memory-build") and _says_little(mention):
@@ -88,7 +108,7 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         module = mention.detail.get("module", "")
         if any(_tier(m) == 0 for m in all_of_them) and not _COMPILED.search(module):
             return True  # an optional module: many packages look for some
-        return any(_same_module(module, m) for m in loading)
+        return any(_same_module(module, m) or _right_below(mention, m) for m in loading)
     if what == "missing-attribute" and mention.detail.get("sort") == "operator":
         return bool(loading)
     if what == "xformers-banner":
@@ -99,6 +119,12 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
             return True
     if what == "linker-undefined" and "reference to symbol" in mention.line:
         return any(m.detail.get("sort") == "not-named" for m in all_of_them)
+    if what == "torchcodec-banner":
+        return bool(loading)
+    if what == "could-not-load-library" and not mention.library:
+        return any(m.what == what and m.library for m in all_of_them)
+    if what == "missing-library" and _FFMPEG.match(mention.library or ""):
+        return _another_try(mention, all_of_them)
     if what == "undefined-symbol" and not mention.symbol:
         return any(m.symbol for m in loading)
     if what == "cuda-home-missing":
@@ -106,9 +132,43 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     return False
 
 
+def _is_explained(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
+    """Whether another mention says why the build ended, or is the first error of a source."""
+    for other in all_of_them:
+        if other is mention or other.what not in _BUILDING or other.detail.get("warning"):
+            continue
+        if other.what not in _ANY_SOURCE and not _says_little(other):
+            return True
+        if mention.what not in _ANY_SOURCE:
+            return True
+        if other.what in _ANY_SOURCE and other.number < mention.number:
+            return True
+    return False
+
+
+#: Packages that come in parts for several FFmpeg releases try them all: one miss a release.
+_FFMPEG = re.compile(r"lib(?:av(?:util|codec|format|device|filter)|sw(?:scale|resample))\.so\.")
+_TRIES_FFMPEG = ("torchcodec", "torchaudio")
+
+
+def _another_try(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
+    """One of several tries for FFmpeg: an earlier one, or what stopped another part, says more."""
+    for other in all_of_them:
+        if other is mention or other.what not in _LOADING:
+            continue
+        if other.what == mention.what and _FFMPEG.match(other.library or ""):
+            if other.number < mention.number:
+                return True
+        elif any(name in f"{other.file} {other.line}" for name in _TRIES_FFMPEG):
+            return True
+    return False
+
+
 def _says_little(mention: Mention) -> bool:
     if mention.what == "out-of-memory-build":
         return not mention.detail.get("program") and "killed" not in mention.line.lower()
+    if "Ptx assembly aborted" in mention.detail.get("said", ""):
+        return True
     return mention.what == "jit-build-failed" and (
         mention.detail.get("reason") in (None, "wheel", "command", "Ninja is required")
         and not mention.library
@@ -119,6 +179,13 @@ def _same_module(module: str, failure: Mention) -> bool:
     file = (failure.file or failure.detail.get("import", "")).replace("\\", "/")
     stem = file.rsplit("/", 1)[-1].split(".")[0]
     return bool(stem) and module.rsplit(".", 1)[-1] == stem
+
+
+def _right_below(missing: Mention, failure: Mention) -> bool:
+    """In a list of tries: a module that nobody else has, right below why its file did not load."""
+    module = missing.detail.get("module", "")
+    near = 0 < missing.number - failure.number <= 2
+    return near and "." not in module and _COMPILED_LISTED.search(missing.line) is not None
 
 
 def _with_own_file(mention: Mention, all_of_them: Sequence[Mention]) -> Mention:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from fa_forensics.atlas.builds import interval_text
+from fa_forensics.facts.library_names import only_in_builds, torch_library_life
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
-from fa_forensics.why.judgement import NONE, OLDER, UNKNOWN
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.needing import rebuild_commands
+from fa_forensics.why.texts.rocm_text import about_rocm, cuda_build_on_rocm
 
 _CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
+_CORE = ("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_python.so")
 
 
 def import_order(seen: Seen) -> Answer:
@@ -22,6 +28,12 @@ def torch_library(seen: Seen, path: str, soname: str) -> Answer:
     """Judge a missing library of torch: by its name's life, by torch's build, else by order."""
     if "_hip" in soname:
         return _rocm(seen, soname)
+    if soname.startswith(_CUDA_PARTS) and about_rocm(seen):
+        return cuda_build_on_rocm(seen, soname, owner_of_library(soname))
+    life = torch_library_life(soname)
+    own = seen.torch
+    if life is not None and own and order_key(own)[:3] < order_key(life[0])[:3]:
+        return _not_yet(seen, soname, life[0])
     having, interval = _life(seen, soname)
     if not having:
         return _before_the_table(seen, soname)
@@ -74,9 +86,29 @@ def _although_first(seen: Seen, soname: str) -> Answer:
     )  # fmt: skip
 
 
+def _by_ctypes(seen: Seen, soname: str) -> Answer:
+    """A file that is loaded by its path: most often torch itself does that for an extension."""
+    cause = (
+        f"{soname} is a library of torch's CUDA builds, and a file that needs it is loaded with "
+        "ctypes, as torch.ops.load_library does when torch is already there. Then this torch is a "
+        "build without CUDA, or one for ROCm, and the extension is one for NVIDIA GPUs: it has to "
+        "be a build for this torch. Where torch is not imported before, that comes first."
+    )
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.version.hip)'",),
+    )  # fmt: skip
+
+
 def _first(seen: Seen, soname: str) -> Answer:
     if seen.mention.detail.get("torch_imported"):
         return _although_first(seen, soname)
+    if seen.mention.detail.get("ctypes") and soname.startswith(_CUDA_PARTS):
+        return _by_ctypes(seen, soname)
+    if soname.startswith(_CUDA_PARTS) and not _core_is_missing(seen):
+        return _torch_without_it(seen, soname)
     module = seen.mention.detail.get("import") or seen.module or "MODULE"
     cause = (
         f"{soname} is torch's own library. Extensions of torch find it because torch is loaded "
@@ -99,6 +131,34 @@ def _first(seen: Seen, soname: str) -> Answer:
     )  # fmt: skip
 
 
+def _core_is_missing(seen: Seen) -> bool:
+    """Whether the text misses torch's other libraries too, as where no torch was imported."""
+    lines = (m.library or "" for m in seen.paste.mentions if m.what in ("import-order", "ldd-line"))
+    return any(os.path.basename(name) in _CORE for name in lines)
+
+
+def _torch_without_it(seen: Seen, soname: str) -> Answer:
+    """The loader names the first library that it misses, and files list libc10.so before it."""
+    cause = (
+        f"Only CUDA builds of torch have {soname}. An extension lists libc10.so before it and the "
+        "loader names the first that it misses, so torch's other libraries were found: most likely "
+        "this torch is a build without CUDA, and the extension is for one with it. Where torch was "
+        "not imported at all, and the file lists this library first, importing torch helps. The "
+        "first command tells them apart: None is a build without CUDA."
+    )
+    release = (seen.torch or "").partition("+")[0]
+    pinned = f'"torch=={release}"' if release else "torch"
+    return seen.answer(
+        "wrong-torch", "FA601", cause, owner=owner_of_library(soname), direction=NONE,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.__path__)'",
+              f"{seen.pip} install --force-reinstall --no-cache-dir {pinned}"),
+        notes=("No toolkit, driver or path brings that library: it is a part of torch's CUDA "
+               "wheel. Where another package pins torch, take the release that it asks for.",),
+    )  # fmt: skip
+
+
 def _cpu_torch(seen: Seen, soname: str) -> Answer:
     release = (seen.torch or "").partition("+")[0]
     cause = (
@@ -112,33 +172,83 @@ def _cpu_torch(seen: Seen, soname: str) -> Answer:
     )  # fmt: skip
 
 
+def _not_yet(seen: Seen, soname: str, since: str) -> Answer:
+    """The torch that is there is older than the library."""
+    cause = (
+        f"{soname} came with torch {since}, and torch {seen.torch} has none: the extension was "
+        f"built for torch {since} or newer. A build of it for torch {seen.torch} has to replace "
+        "it, or torch has to be one of those."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=NEWER,
+        confidence="high", help=(*rebuild_commands(seen), seen.inspect_command()),
+        notes=("pip builds in an environment of its own, with the newest torch that fits, where "
+               "it is not told --no-build-isolation.",),
+    )  # fmt: skip
+
+
 def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> Answer:
     present = seen.place.present
     torch = present.text if present is not None else "the torch that is loaded"
-    inside = present is not None and present.release in having
-    cause = f"Of torch's wheels on record only {interval} have {soname}"
+    life = torch_library_life(soname)
+    since = life[0] if life is not None else having[0]
+    if order_key(since) < order_key(having[0]):
+        interval = f"{since} \u2013 {having[-1]}"
+    inside = present is not None and (
+        order_key(since) <= order_key(present.release) <= order_key(having[-1])
+    )
+    builds = only_in_builds(soname)
+    if inside and builds is not None:
+        return _other_build(seen, soname, builds)
     if inside:
         return _first(seen, soname)
+    cause = f"Of torch's wheels on record only {interval} have {soname}"
     newer = present is None or order_key(present.version) > order_key(having[-1])
+    helps = [seen.inspect_command()]
+    if since in having:
+        helps.append(f'{seen.pip} install "torch=={having[-1]}"')
     cause += f": the file was built for one of them, and {torch} is "
     cause += "newer." if newer else "older."
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
         direction=OLDER if newer else UNKNOWN, confidence="high" if present else "medium",
-        exported_by=(), help=(seen.inspect_command(), f'{seen.pip} install "torch=={having[-1]}"'),
+        exported_by=(), help=(*rebuild_commands(seen), *helps),
+    )  # fmt: skip
+
+
+def _other_build(seen: Seen, soname: str, builds: str) -> Answer:
+    """Builds of one torch release for several CUDA are divided into other libraries."""
+    cause = (
+        f"Of this torch release only the builds for {builds} have {soname}; its other builds have "
+        "the same code in libtorch_cuda.so. The extension was built for another build than the "
+        "one that is there, or torch was not imported first. The first command tells them apart."
+    )
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__); import {module}'",
+              *rebuild_commands(seen), seen.inspect_command()),
     )  # fmt: skip
 
 
 def _before_the_table(seen: Seen, soname: str) -> Answer:
     atlas = seen.tables.atlas
     known = atlas.releases(seen.place.machine) if atlas is not None else ("1.12.0",)
-    cause = (
-        f"No torch from {known[0]} on has {soname}: the file was built for an older torch, or for "
-        "a C++ libtorch of that time."
-    )
+    life = torch_library_life(soname)
+    if life is not None:
+        cause = (
+            f"Only torch {life[0]} to {life[1]} had {soname}: the file was built for one of those, "
+            "and the torch that is loaded is newer."
+        )
+    else:
+        cause = (
+            f"No torch from {known[0]} on has {soname}: the file was built for an older torch, or "
+            "for a C++ libtorch of that time."
+        )
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=OLDER,
-        confidence="medium", help=(seen.inspect_command(),),
+        confidence="medium", help=(*rebuild_commands(seen), seen.inspect_command()),
     )  # fmt: skip
 
 

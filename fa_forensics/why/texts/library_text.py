@@ -118,6 +118,8 @@ def _libstdcxx(seen: Seen, version: str) -> Answer:
 
 def could_not_load(seen: Seen) -> Answer:
     """``Could not load library libcudnn_cnn_infer.so.8. Error: ...``."""
+    if seen.mention.symbol and not seen.mention.library:
+        return _no_handle(seen)
     if seen.mention.symbol:
         return cudnn_mix(seen)
     sought = seen.mention.detail.get("sought") or seen.mention.library or ""
@@ -126,17 +128,71 @@ def could_not_load(seen: Seen) -> Answer:
     return missing_library(replace(seen, mention=replace(seen.mention, library=sought)))
 
 
+#: The cuDNN that a soname is a part of: ``libcudnn_ops.so.9.1.0`` is one of cuDNN 9.
+_CUDNN_MAJOR = re.compile(r"libcudnn\w{0,30}\.so\.(?P<major>\d{1,2})")
+
+_WHEELS_ON_PATH = (
+    "export LD_LIBRARY_PATH=$({python} -c 'import nvidia.cublas.lib as a, nvidia.cudnn.lib as b; "
+    'print(a.__path__[0] + ":" + b.__path__[0])\')'
+)
+
+
 def _cudnn_part(seen: Seen, soname: str) -> Answer:
+    found = _CUDNN_MAJOR.match(soname)
+    major = found["major"] if found else ""
     cause = (
         f"cuDNN loads its parts at run time, by name, and {soname} is not on the loader's path: "
         "cuDNN is installed in part, or in another place than the one that was loaded first."
     )
+    if major:
+        cause += (
+            f" It has to be cuDNN {major}: the parts of another major version have other contents "
+            "and do not count, under whatever name."
+        )
+    notes = ["pip's torch brings a whole cuDNN along; a copy of the system is not needed."]
+    helps = [
+        f"{seen.pip} list | grep -iE 'cudnn|ctranslate2|onnxruntime|^torch '",
+        f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; "
+        "print(torch.backends.cudnn.version())'",
+    ]
+    if major in ("8", "9"):
+        helps.append(f'{seen.pip} install "nvidia-cudnn-cu12=={major}.*"')
+        helps.append(_WHEELS_ON_PATH.format(python=seen.python))
+        notes.append(
+            "ctranslate2 (faster-whisper, WhisperX) brings the head of cuDNN and no parts of it: "
+            "from 4.5.0 on it needs those of cuDNN 9, before those of cuDNN 8. In a process with "
+            "torch both have to need the same: torch has cuDNN 9 since 2.4.0."
+        )
     return seen.answer(
         "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
-        help=(f"{seen.pip} list | grep -i cudnn",
-              f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; "
-              "print(torch.backends.cudnn.version())'"),
-        notes=("pip's torch brings a whole cuDNN along; a copy of the system is not needed.",),
+        help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _no_handle(seen: Seen) -> Answer:
+    """``Cannot load symbol cudnnCreate``: what cuDNN says after it did not find a part."""
+    cause = (
+        f"cuDNN looked for {seen.mention.symbol} in a part of its own that it could not open "
+        "before: the line above names that part. The symbol itself is not missing from anything."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
+        help=(f"{seen.pip} list | grep -i cudnn", _WHEELS_ON_PATH.format(python=seen.python)),
+    )  # fmt: skip
+
+
+def torchcodec(seen: Seen) -> Answer:
+    """``Could not load libtorchcodec``, without the exceptions that follow in the whole text."""
+    cause = (
+        "torchcodec comes in parts for several FFmpeg releases, and none of them loads. Two causes "
+        "are common: no FFmpeg with shared libraries is where the loader looks, or torchcodec was "
+        "built for another torch than the one that is there. The exceptions below that line, one "
+        "a part, tell them apart: paste them too."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="torchcodec", direction=UNKNOWN, confidence="low",
+        help=(f"{seen.pip} list | grep -iE '^torch'", "ldconfig -p | grep -E 'libav(util|codec)'",
+              f"{seen.python} -c 'import torchcodec'"),
     )  # fmt: skip
 
 
@@ -240,6 +296,7 @@ ANSWERERS: dict[str, Answerer] = {
     "missing-own-file": missing_own_file,
     "could-not-load-library": could_not_load,
     "cudnn-mix": cudnn_mix,
+    "torchcodec-banner": torchcodec,
     "nvrtc-builtins": nvrtc_builtins,
     "several-cuda-runtimes": several_runtimes,
     "nccl": nccl,
