@@ -47,5 +47,5 @@ def amd_target(name: str) -> str | None:
 
 
 def _key(name: str) -> str:
-    lower = re.sub(r"\b(?:amd|radeon|graphics|instinct|gpu)\b", "", name.lower())
+    lower = re.sub(r"\b(?:amd|radeon|graphics|instinct|gpu|rx|pro)\b", "", name.lower())
     return re.sub(r"[\s_-]+", "", lower)

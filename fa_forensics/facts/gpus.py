@@ -51,13 +51,17 @@ class Family(NamedTuple):
 
 
 class GpuTable(NamedTuple):
-    """The table of GPUs: families in rising order of capability, and how names are read."""
+    """The table of GPUs: families in rising order of capability, and how names are read.
+
+    gone: capabilities older than all families, with the last CUDA release that compiles for them.
+    """
 
     families: tuple[Family, ...]
     feature_families: tuple[frozenset[Capability], ...]
     names: dict[str, Capability]
     variants: frozenset[str]
     makers: frozenset[str]
+    gone: dict[Capability, str]
 
     def family(self, capability: Capability) -> Family | None:
         """The row of a capability; None for one that NVIDIA does not list."""
@@ -116,6 +120,7 @@ def gpu_table() -> GpuTable:
         names=names,
         variants=frozenset(word.lower() for word in data["variants"]),
         makers=makers,
+        gone={parse_capability(text): last for text, last in data["gone"].items()},
     )
 
 

@@ -118,15 +118,21 @@ def _of_capability() -> tuple[Recogniser, ...]:
         ),
         by_pattern(
             ("which is of cuda capability", "no longer supports this gpu"),
-            r"which is of (?:cuda )?(?:compute )?capability (?P<capability>\d{1,2}\.\d)\b",
+            r"which is of (?:cuda )?(?:compute )?capability\s{1,4}(?P<capability>\d{1,2}\.\d)\b",
             _too_old_for_torch,
         ),
         by_pattern(
-            ("too old", "minimum cuda capability"),
+            ("minimum cuda capability",),
             r"cuda capability supported by this library is (?P<least>\d{1,2}\.\d)",
             lambda line, match: None,
         ),
     )
+
+
+#: ``The minimum cuda capability supported by this library is 3.7.``, "that we support is 3.5".
+_LEAST = re.compile(r"(?:supported by this library is|that we support is) (\d{1,2}\.\d)")
+#: ``Minimum and Maximum cuda capability supported by this version of PyTorch is (7.5) - (12.0)``.
+_RANGE = re.compile(r"\((\d{1,2}\.\d)\) - \((\d{1,2}\.\d)\)")
 
 
 def _limit(line: Line, match: re.Match[str]) -> Mention:
@@ -152,9 +158,13 @@ def _too_old_for_torch(line: Line, match: re.Match[str]) -> Mention:
     gpu = re.search(r"Found GPU\s?\d+\s(.{1,60}?)\s?$", line.body[: match.start()])
     least = ""
     for text in (line.body[match.end() :], *(below.body for below in line.below(4))):
-        found = re.search(r"supported by this library is (\d{1,2}\.\d)", text)
+        found = _LEAST.search(text)
         if found:
             least = found[1]
+        range_ = _RANGE.search(text)
+        if range_ and float(match["capability"]) < float(range_[1]):
+            least = range_[1]
+        if least:
             break
     detail = {
         "gpu": gpu[1] if gpu else "",
@@ -176,6 +186,52 @@ def _of_driver() -> tuple[Recogniser, ...]:
             ("driver on your system is too old",),
             r"NVIDIA driver on your system is too old(?:\s?\(found version (?P<found>\d{3,6})\))?",
             _called("driver-too-old"),
+        ),
+        by_pattern(
+            ("driver is a stub library", "cudaerrorstublibrary"),
+            r"CUDA driver is a stub library|cudaErrorStubLibrary",
+            _called("driver-stub"),
+        ),
+        by_pattern(
+            ("not supported in the installed cuda driver", "cudaerrorcallrequiresnewerdriver"),
+            r"API call is not supported in the installed CUDA driver"
+            r"|cudaErrorCallRequiresNewerDriver",
+            _called("driver-too-old"),
+        ),
+        by_pattern(
+            ("unsatisfied condition: cuda",),
+            r"requirement error: unsatisfied condition: cuda\s?>=\s?(?P<image>\d{1,2}\.\d)",
+            _called("driver-too-old-for-image"),
+        ),
+        by_pattern(
+            (
+                "communicate with the nvidia driver",
+                "failed to initialize nvml",
+                "could not select device driver",
+                "nvml error: driver not loaded",
+            ),
+            r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver"
+            r"|Failed to initialize NVML: (?!Driver/library)(?P<nvml>[A-Za-z ]{3,40})"
+            r"|could not select device driver[^\n]{0,40}(?P<runtime>gpu)"
+            r"|nvml error: driver not loaded",
+            _called("driver-not-there"),
+        ),
+        by_pattern(
+            (
+                "unknown error - this may be due to",
+                "all cuda-capable devices are busy",
+                "cuda driver initialization failed",
+                "cudaerrordevicesunavailable",
+                "jit compiler library not found",
+                "os call failed or operation not supported",
+            ),
+            r"CUDA unknown error - this may be due to an incorrectly set up environment"
+            r"|(?P<busy>all CUDA-capable devices are busy or unavailable"
+            r"|cudaErrorDevicesUnavailable)"
+            r"|CUDA driver initialization failed"
+            r"|(?P<jit>PTX JIT compiler library not found)"
+            r"|OS call failed or operation not supported on this OS",
+            _called("driver-ill"),
         ),
         by_pattern(
             ("system not yet initialized", "cudaerrorsystemnotready"),

@@ -64,8 +64,12 @@ def _of_code() -> tuple[Recogniser, ...]:
 def _no_code(line: Line, match: re.Match[str]) -> Mention:
     path, function, code = frame(line)
     detail = {
-        "sort": "code", "target": match["target"] or "", "frame": path, "function": function, "code": code
-    }  # fmt: skip
+        "sort": "code",
+        "target": match["target"] or "",
+        "frame": path,
+        "function": function,
+        "code": code,
+    }
     return line.mention("hip-error", match.start(), detail=detail)
 
 
@@ -76,7 +80,7 @@ def _of_device() -> tuple[Recogniser, ...]:
             ("no hip gpus", "no rocm-capable device", "hiperrornodevice", "/dev/kfd",
              "rock module is not loaded", "hsa_status_error_out_of_resources"),
             r"No HIP GPUs are available|no ROCm-capable device is detected|hipErrorNoDevice"
-            r"|(?:Unable to open|Failed to open|failing to open|open)\s?(?P<kfd>/dev/kfd)[^\n]{0,60}"
+            r"|(?:Unable to open|Failed to open|failing to open)\s?(?P<kfd>/dev/kfd)[^\n]{0,60}"
             r"|/dev/kfd[^\n]{0,30}(?:Permission denied|No such file)"
             r"|ROCk module is NOT loaded"
             r"|HSA_STATUS_ERROR_OUT_OF_RESOURCES",

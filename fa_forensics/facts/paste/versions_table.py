@@ -29,7 +29,7 @@ PACKAGES = (
     "nvidia-nccl-cu13", "nvidia-cudnn-cu11", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
     "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
-    "libstdcxx-ng", "pytorch-cuda", "cudatoolkit",
+    "libstdcxx-ng", "pytorch-cuda", "cudatoolkit", "ninja",
 )  # fmt: skip
 
 
@@ -252,12 +252,33 @@ _SENTENCES: tuple[Row, ...] = (
         "gcc",
         PROSE,
     ),
-    ("driver", r"\bdriver(?: version)?[\s:=]{1,3}(\d{3}\.\d{1,3}(?:\.\d{1,2})?)", "driver", PROSE),
+    (
+        "driver",
+        r"\bdrivers?(?: version)?(?: is| 版本)?[\s:=(]{1,3}v?([3-6]\d\d(?:\.\d{1,3}(?:\.\d{1,2})?)?)"
+        r"(?![\w.]*\d|\+)",
+        "driver",
+        PROSE,
+    ),
+    ("驱动", r"驱动(?:版本)?[\s:：=]{0,3}([3-6]\d\d(?:\.\d{1,3}){0,2})", "driver", PROSE),
+    ("nvcc ", r"\bnvcc (?:version |is )?v?(\d{1,2}\.\d)(?!\d)", "cuda", PROSE),
+    ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
+    (
+        "rx ",
+        r"(?<!\w)((?:AMD )?(?:Radeon )?RX \d{3,4}(?: ?(?:XTX|XT|GRE))?[MS]?)(?!\w)",
+        "amd_gpu",
+        PROSE,
+    ),
+    ("radeon ", r"\bRadeon (?:Pro )?(\d{3,4}[MS]|VII|W\d{4})\b", "amd_gpu", PROSE),
+    ("00 xt", r"(?<![\w.])([5-9]\d00 ?XTX?)(?!\w)", "amd_gpu", PROSE),
+    *(
+        (sign, rf"(?<!\w)({sign}\d{{0,1}}[AX]?)(?!\w)", "amd_gpu", PROSE)
+        for sign in ("mi50", "mi60", "mi100", "mi210", "mi250", "mi300", "mi325", "mi350")
+    ),
     ("ubuntu", r"\b(Ubuntu[ -]?\d\d\.\d\d)", "os", PROSE),
     ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
     (
         "rtx",
-        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX (?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
+        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX ?(?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
         r"|Ada))?)\b",
         "gpu",
         PROSE,
@@ -265,7 +286,7 @@ _SENTENCES: tuple[Row, ...] = (
     ("tesla", r"\b(Tesla [A-Z]\d{1,3})\b", "gpu", PROSE),
     (
         "gtx",
-        r"\b((?:NVIDIA )?(?:GeForce )?GTX \d{3,4}(?: ?(?:Ti|SUPER))?)\b",
+        r"\b((?:NVIDIA )?(?:GeForce )?GTX ?\d{3,4}(?: ?(?:Ti|SUPER))?)\b",
         "gpu",
         PROSE,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fa_forensics.facts.drivers import (
     CudaVersion,
     Driver,
+    cuda_of_driver,
     cuda_text,
     driver_needed,
     driver_table,
@@ -77,15 +78,19 @@ def _older_torch(seen: Seen, driver: Driver | None) -> tuple[str, ...]:
 
 def unsupported_toolchain(seen: Seen) -> Answer:
     """``the provided PTX was compiled with an unsupported toolchain``."""
-    driver, gpus = driver_of(seen), gpus_of(seen)[:1]
-    made = cuda_version(seen.mention.detail.get("cuda") or seen.versions.get("cuda"))
+    driver, gpus, detail = driver_of(seen), gpus_of(seen)[:1], seen.mention.detail
+    knows = driver_table().isa.get(detail.get("knows", ""))
+    if driver is None and knows is not None:
+        driver = Driver(None, knows)
+    made = driver_table().isa.get(detail.get("ptx", "")) or cuda_version(seen.versions.get("cuda"))
     made = made or cuda_version(seen.torch_cuda)
     cause = (
         "The code has no machine code for this GPU, only PTX, and that was made by a newer CUDA "
         "than the driver can compile"
     )
     if driver is not None and driver.cuda is not None:
-        cause += f": the driver supports CUDA {cuda_text(driver.cuda)}"
+        which = f"driver {driver.version}" if driver.version else "the driver"
+        cause += f": {which} supports CUDA {cuda_text(driver.cuda)}"
         if made is not None and made > driver.cuda:
             cause += f", CUDA {cuda_text(made)} takes {driver_needed(made)}"
     cause += "."
@@ -180,10 +185,15 @@ def mismatch(seen: Seen) -> Answer:
             "own libcuda.so.1, and this GPU is none that they are made for: they serve data-centre "
             "GPUs alone."
         )
+        cause += _host_driver(seen)
         helps: tuple[str, ...] = ("ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH", _SMI)
-        notes = (
-            "Take the directory with compat in its name off LD_LIBRARY_PATH, or use an image for "
-            "the CUDA version that the driver supports.",
+        notes: tuple[str, ...] = (
+            "Three ways out: a newer driver on the host, for the CUDA version of the image; an "
+            "image for the CUDA version that the driver supports; or the directory with compat in "
+            "its name taken off LD_LIBRARY_PATH and out of the cache of ldconfig, which is enough "
+            "where the driver is of the same CUDA major version.",
+            "With these libraries loaded, nvidia-smi in the container shows their CUDA version, "
+            "not the driver's own.",
         )
     elif "not yet initialized" in line or "systemnotready" in line:
         cause = (
@@ -197,12 +207,33 @@ def mismatch(seen: Seen) -> Answer:
             "The driver's library and its kernel module are of two versions: the driver was "
             "updated while the old module was loaded, or a container brings a libcuda of its own."
         )
-        helps = ("cat /proc/driver/nvidia/version; ls -l /usr/lib/x86_64-linux-gnu/libcuda.so*",)
-        notes = ("After an update of the driver the machine must be restarted.",)
+        helps = (
+            "cat /proc/driver/nvidia/version; ls -l /usr/lib/x86_64-linux-gnu/libcuda.so*",
+            "ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH",
+        )
+        notes = (
+            "After an update of the driver the machine must be restarted.",
+            "In a container: take the directory with compat in its name (/usr/local/cuda/compat) "
+            "off LD_LIBRARY_PATH, so that the host's own library is loaded; torch and the GPU play "
+            "no part.",
+        )
     return seen.answer(
         KIND, CODE, cause, owner=OWNER, direction="none", confidence="high", help=helps,
         notes=notes,
     )  # fmt: skip
+
+
+def _host_driver(seen: Seen) -> str:
+    """What the text tells of the host's driver and of the CUDA of the image, as a sentence."""
+    driver, wanted = driver_of(seen), _cuda_of_code(seen)
+    version = seen.versions.get("driver")
+    own = cuda_of_driver(version) if version else None
+    if driver is None or version is None or own is None:
+        return ""
+    said = f" Driver {version} is one for CUDA {cuda_text(own)}"
+    if wanted is not None and wanted > own:
+        said += f"; CUDA {cuda_text(wanted)} takes {driver_needed(wanted)}"
+    return f"{said}."
 
 
 def no_device(seen: Seen) -> Answer:

@@ -30,6 +30,14 @@ _OTHER_PATH = (
 )
 
 
+def _gpu(gpu: Gpu) -> str:
+    """A GPU in a sentence: by its name where the text has one, else by its number alone."""
+    family = gpu_table().family(gpu.capability)
+    if family is not None and gpu.name == family.label:
+        return f"compute capability {capability_text(gpu.capability)}"
+    return called(gpu)
+
+
 def _dotted(number: str) -> str:
     """``80`` or ``8.0`` or ``sm_90a`` → 8.0, 9.0a."""
     found = re.search(r"(\d{1,2})\.?(\d)([af]?)$", number.replace(" ", "").replace(",", "."))
@@ -47,13 +55,13 @@ def feature(seen: Seen) -> Answer:
     if not needs or needs[-1] in "af":
         return _own_set(seen, needs, name)
     gpu = next((gpu for gpu in gpus_of(seen)[:1] if _older(gpu, needs)), None)
-    which = f"{called(gpu)}" if gpu else "one that is older than that"
+    which = _gpu(gpu) if gpu else "one that is older than that"
     least = _dotted(needs)
     if name == "triton":
         cause = (
             f"Triton's compiler does not serve this GPU: torch.compile asks for compute capability "
             f"7.0 or newer, newer releases of Triton for {_dotted('80')}, and the code is compiled "
-            f"for {called(gpu) if gpu else 'an older one'}."
+            f"for {_gpu(gpu) if gpu else 'an older one'}."
         )
     else:
         quoted = f'"{name}"' if name else "an instruction"
@@ -154,7 +162,7 @@ def left_out(seen: Seen) -> Answer:
         )
     kernel, built = detail.get("kernel"), detail.get("built")
     what = f"{package or 'the package'}" + (f"'s {kernel}" if kernel else "")
-    which = called(gpus[0]) if gpus else "this GPU"
+    which = _gpu(gpus[0]) if gpus else "this GPU"
     cause = f"The build of {what} that is installed holds no kernel for {which}"
     cause += f"; it has those for {built.strip(' ,')}" if built else ""
     cause += (
@@ -254,7 +262,7 @@ def _arch_mismatch(seen: Seen, library: str) -> Answer:
     """``CUBLAS_STATUS_ARCH_MISMATCH``: the library has no kernel for this GPU and type."""
     name = {"CUBLAS": "cuBLAS", "CUDNN": "cuDNN"}[library.upper()]
     gpus = gpus_of(seen)[:1]
-    which = called(gpus[0]) if gpus else "this GPU"
+    which = _gpu(gpus[0]) if gpus else "this GPU"
     cause = (
         f"{name} has nothing for {which}: its release does not serve that GPU, or not with the "
         "type that was asked for (bfloat16 takes 8.0, FP8 takes 8.9)."
@@ -277,7 +285,7 @@ def capability_refused(seen: Seen) -> Answer:
     gpu = next((gpu for gpu in gpus_of(seen)[:1]), None)
     older = gpu is not None and bool(needs) and _older(gpu, needs)
     newer = gpu is not None and not older and bool(detail.get("most"))
-    which = "the GPU at hand" if gpu is None or not (older or newer) else called(gpu)
+    which = "the GPU at hand" if gpu is None or not (older or newer) else _gpu(gpu)
     if detail.get("most"):
         asks = f"serves compute capability {least} to {_dotted(detail['most'])}"
     else:
@@ -291,9 +299,7 @@ def capability_refused(seen: Seen) -> Answer:
     notes = []
     if _BF16.search(name):
         notes.append(_HALF)
-    elif _FP8.search(name):
-        notes.append(_NO_FP8)
-    elif "_scaled_mm" in name:
+    elif _FP8.search(name) or "_scaled_mm" in name:
         notes.append(_NO_FP8)
     elif "attention" in name.lower():
         notes.append(
@@ -302,7 +308,7 @@ def capability_refused(seen: Seen) -> Answer:
         )
     if gpu is not None and not older and not newer:
         notes.append(
-            f"The GPU named, {called(gpu)}, would be accepted: the tensors were on another one."
+            f"The GPU named, {_gpu(gpu)}, would be accepted: the tensors were on another one."
         )
     return seen.answer(
         KIND, "FA507", cause, owner=package, direction="none",
@@ -317,9 +323,10 @@ def xformers_refusals(seen: Seen) -> Answer:
     gpu = next(iter(gpus_of(seen)[:1]), None)
     helps = (f"{seen.python} -m xformers.info", f"{seen.python} {TORCH_ARCHS}")
     text = "\n".join(reasons)
-    if re.search(r"wasn't build|wasn't built|Operator wasn|device=cpu", text) and not re.search(
-        r"capability|bf16 is only|dtype=", text
-    ):
+    without_code = "wasn't build with CUDA" in text
+    unbuilt = re.search(r"wasn't build|wasn't built|Operator wasn|device=cpu", text)
+    said_more = re.search(r"capability|bf16 is only|dtype=", text)
+    if without_code or (unbuilt and not said_more):
         from fa_forensics.why.texts.xformers_text import no_operator
 
         return no_operator(seen)
@@ -328,7 +335,7 @@ def xformers_refusals(seen: Seen) -> Answer:
         name, _, why = reason.partition(": ")
         by_operator.setdefault(name, []).append(why)
     by_type = [name for name, whys in by_operator.items() if whys and all(map(_of_type, whys))]
-    which = called(gpu) if gpu else "this GPU"
+    which = _gpu(gpu) if gpu else "this GPU"
     cause = (
         f"xformers is whole and has no kernel for what it was given on {which}: each kernel of the "
         "list refuses the GPU, the type, the shape or the device."
@@ -369,22 +376,6 @@ def _of_type(why: str) -> bool:
     return "dtype=" in why or "bf16 is only" in why
 
 
-def no_gpu_at_build(seen: Seen) -> Answer:
-    """``arch_list[-1] += '+PTX'``, IndexError: torch's build helper looks for GPUs and sees none."""
-    cause = (
-        "torch's build helper takes the architectures of the GPUs that it sees, and the build sees "
-        "none: an image build, a login node, a container without GPUs, or a driver that does not "
-        "start. A build does not need a GPU where the list is given."
-    )
-    gpus = gpus_of(seen)[:1]
-    number = capability_text(gpus[0].capability) if gpus else "8.0;9.0"
-    return seen.answer(
-        KIND, "FA883", cause, owner="torch", direction="none", confidence="high",
-        help=(f'export TORCH_CUDA_ARCH_LIST="{number}"', f"{seen.python} {TORCH_ARCHS}"),
-        notes=("The list names the GPUs that the extension is to run on; build again after that.",),
-    )  # fmt: skip
-
-
 ANSWERERS: dict[str, Answerer] = {
     "gpu-feature": feature,
     "shared-memory": shared_memory,
@@ -392,5 +383,4 @@ ANSWERERS: dict[str, Answerer] = {
     "kernel-left-out": left_out,
     "capability-refused": capability_refused,
     "xformers-refusals": xformers_refusals,
-    "no-gpu-at-build": no_gpu_at_build,
 }

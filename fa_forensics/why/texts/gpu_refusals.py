@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits
-from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
+from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import Build, rebuild
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import (
     called,
+    cuda_version,
     distribution_of,
     flash_rows,
     gpus_of,
@@ -138,6 +141,9 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
         name = f"the nvcc of CUDA {cuda}" if cuda else "the nvcc that was found"
     name = name if name[0].isupper() or found == "ptxas" else name[0].upper() + name[1:]
     helps = (ask.format(python=seen.python), f"{seen.python} {TORCH_ARCHS}")
+    asked = _asked(seen)
+    if asked in gpu_table().gone:
+        return _dropped(seen, name, owner, capability_text(asked), gpu_table().gone[asked])
     if not gpus:
         return seen.answer(
             KIND, "FA883", f"{name} does not know the architecture that was asked for.",
@@ -145,17 +151,57 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
         )  # fmt: skip
     family = gpu_table().family(gpus[0].capability)
     number = capability_text(gpus[0].capability)
+    mine = cuda_version(cuda)
+    last = family.last_cuda if family is not None else None
+    if found == "nvcc" and last and (mine is None or mine > parse_cuda(last)):
+        return _dropped(seen, name, owner, number, last)
     cause = f"{name} does not compile for compute capability {number}"
     if family is not None:
         cause += f": that takes CUDA {family.since_cuda} or newer"
         cause += f", up to {family.last_cuda}" if family.last_cuda else ""
-    leave = (
-        f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
-        "FLASH_ATTN_CUDA_ARCHS for flash-attn."
-    )
+    notes = [note]
+    if mine is not None and family is not None and mine >= parse_cuda(family.since_cuda):
+        notes.insert(0, _OTHER_TOOLKIT.format(cuda=cuda))
+    if found in ("nvcc", "torch"):
+        notes.append(_LEAVE.format(number=number))
     return seen.answer(
         KIND, "FA883", f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,
-        notes=(note, leave) if found in ("nvcc", "torch") else (note,),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+_LEAVE = (
+    "Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
+    "FLASH_ATTN_CUDA_ARCHS for flash-attn."
+)
+_OTHER_TOOLKIT = (
+    "The CUDA {cuda} that the text names would compile for it: the compiler that ran is another, "
+    "older one (of CUDA_HOME, of PATH, or one that a package brings)."
+)
+
+
+def _asked(seen: Seen) -> Capability:
+    """The capability that was asked for, also one that no table of GPUs has any more."""
+    found = re.search(r"(\d{1,2})\.?(\d)", seen.mention.detail.get("arch", ""))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _dropped(seen: Seen, name: str, owner: str, number: str, last: str) -> Answer:
+    """The toolkit is too new: it has dropped an old architecture."""
+    cause = (
+        f"{name} is too new for compute capability {number}: CUDA {last} is the last that compiles "
+        "for it."
+    )
+    return seen.answer(
+        KIND, "FA883", cause, owner=owner, direction="none", confidence="high",
+        help=("nvcc --version", f"{seen.python} {TORCH_ARCHS}"),
+        notes=(
+            f"Without a GPU of that kind, take {number} out of the list: TORCH_CUDA_ARCH_LIST, "
+            "CMAKE_CUDA_ARCHITECTURES, or the -gencode options that the package's own setup.py or "
+            "CMakeLists.txt writes.",
+            f"For a GPU of that kind it takes a toolkit up to CUDA {last}, and a torch that was "
+            "built with one of that major version.",
+        ),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits
-from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
+from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import NONE, CodeGroup, fit, parse_arch, what_would_run
@@ -34,11 +34,21 @@ _BUILD_NOTE = (
 )
 
 
+#: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
+_FLASHINFER = re.compile(r"\b\w{3,60} failed with error(?: code)?:? no kernel image")
+
+
+def _words(seen: Seen) -> str:
+    return " ".join((seen.mention.line, *seen.mention.detail.values(), *seen.versions)).lower()
+
+
 def no_kernel(seen: Seen) -> Answer:
     """``no kernel image is available``, ``invalid device function``: nothing fits this GPU."""
     gpus, package = gpus_of(seen)[:1], package_in(seen)
     if gpus and _torch_lacks(seen, gpus[0]):
         return _torch_answer(seen, gpus[0], _torch_list(seen))
+    if gpus and package is None and (mixed := _mixed(seen, gpus[0])):
+        return mixed
     rows = flash_rows(seen, package)
     if not gpus:
         return _gpu_not_named(seen, package, rows)
@@ -76,6 +86,13 @@ def no_kernel(seen: Seen) -> Answer:
             f"{what_would_run(gpu.capability)}: the extension whose function failed, or torch "
             "itself."
         )
+    if package is None and _FLASHINFER.search(seen.mention.line):
+        cause = (
+            f"FlashInfer, or sgl-kernel, which has FlashInfer's kernels too, holds no code for "
+            f"{called(gpu)}: the words are those of its kernels. Its wheel leaves that GPU out; "
+            "torch and the driver play no part."
+        )
+        look = inspect_for(seen, gpus, "sgl-kernel" if "sglang" in _words(seen) else "flashinfer")
     return seen.answer(
         KIND, "FA504", cause, owner=package, direction="none",
         confidence="high" if package else "medium",
@@ -124,6 +141,8 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
     name = package or "an extension"
     if rows and rows[-1].id == "fa3":
         return _hopper(seen, rows[-1])
+    if package is None and _FLASHINFER.search(seen.mention.line):
+        name = "FlashInfer, or sgl-kernel, which has FlashInfer's kernels too,"
     cause = (
         f"A kernel was started that {name} has no code of for the GPU at hand; the text does not "
         "name the GPU. The first command shows the GPU and what torch itself has code for: "
@@ -162,12 +181,57 @@ def _torch_list(seen: Seen) -> tuple[str, ...] | None:
     torch, cuda = seen.torch, seen.torch_cuda
     if torch is None or cuda is None or "git" in torch or re.search(r"\da0", torch):
         return torch_code_here(seen)  # a build of somebody's own
+    if _cuda_assumed(seen):
+        # Only what all wheels of a release agree on is known of the one in the text.
+        every = [set(torch_archs(torch, one) or ()) for one in _cudas(torch)]
+        same = bool(every) and all(one == every[0] for one in every)
+        return torch_archs(torch, cuda) if same else None
     return torch_archs(torch, cuda) or torch_code_here(seen)
+
+
+def _cudas(torch: str) -> tuple[str, ...]:
+    return cuda_of_minor(".".join(torch.split(".")[:2]))
+
+
+def _cuda_assumed(seen: Seen) -> bool:
+    """Whether torch's CUDA version is that of the default wheel, as the text does not tell."""
+    told = "torch_cuda" in seen.versions or "+cu" in (seen.versions.get("torch") or "")
+    return seen.elsewhere and seen.place.requested is not None and not told
+
+
+def _mixed(seen: Seen, gpu: Gpu) -> Answer | None:
+    """torch's release is told and its CUDA version is not, and some of its wheels lack the GPU."""
+    torch = seen.torch
+    if torch is None or not _cuda_assumed(seen):
+        return None
+    having = [one for one in _cudas(torch) if _covers(torch_archs(torch, one) or (), gpu)]
+    lacking = [one for one in _cudas(torch) if one not in having]
+    if not having or not lacking:
+        return None
+    release = torch.split("+")[0]
+    cause = (
+        f"Either torch itself or the extension has no code for {called(gpu)}. torch {release} has "
+        f"it in its wheels for CUDA {', '.join(having)}, and not in those for CUDA "
+        f"{', '.join(lacking)}; the text does not say which one this is (a toolkit's version says "
+        "nothing of it)."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner=None, direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (gpu,), None)),
+        notes=(
+            "The first command lists what torch has code for: where the GPU is not covered, torch "
+            "comes first, and then an extension that was built for it.",
+            *_beliefs(gpu),
+        ),
+    )  # fmt: skip
 
 
 def _torch_lacks(seen: Seen, gpu: Gpu) -> bool:
     """Whether torch itself has nothing for a GPU; no when that is not known."""
     archs = _torch_list(seen)
+    if archs is None and _cuda_assumed(seen) and (torch := seen.torch) is not None:
+        every = [torch_archs(torch, one) for one in _cudas(torch)]
+        return bool(every) and not any(_covers(one or (), gpu) for one in every)
     return archs is not None and not _covers(archs, gpu)
 
 
@@ -185,13 +249,32 @@ def torch_lacks_gpu(seen: Seen) -> Answer:
     gpus = gpus_of(seen)[:1]
     archs = _torch_list(seen)
     if not gpus:
+        return _not_in_table(seen)
+    return _torch_answer(seen, gpus[0], archs)
+
+
+def _not_in_table(seen: Seen) -> Answer:
+    """A GPU that torch names and no table has: most often one from before all of them."""
+    number = re.sub(r"^sm_(\d+)(\d)$", r"\1.\2", seen.mention.detail.get("sm", ""))
+    name = seen.mention.detail.get("gpu") or "this GPU"
+    gone = gpu_table().gone.get(parse_capability(number)) if "." in number else None
+    if gone is None:
         return seen.answer(
             KIND, "FA504",
             "torch itself has no code for this GPU, so that no extension can be the cause.",
             owner="torch", direction="none", confidence="high",
             help=(f"{seen.python} {TORCH_ARCHS}",),
         )  # fmt: skip
-    return _torch_answer(seen, gpus[0], archs)
+    cause = (
+        f"torch itself has no code for {name} (compute capability {number}): it is older than all "
+        f"GPUs that torch's wheels on record serve. CUDA {gone} is the last that compiles for it, "
+        "so that no newer torch, CUDA or driver helps; the extension is not the cause."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
+        help=(f"{seen.python} {TORCH_ARCHS}",),
+        notes=("What is left is a newer GPU, the CPU, or a torch of that time built from source.",),
+    )  # fmt: skip
 
 
 def _torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:

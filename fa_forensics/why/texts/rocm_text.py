@@ -5,14 +5,92 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.amd_gpus import amd_family, amd_target
+from fa_forensics.facts.owner import title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.needing import needing
 
 KIND = "rocm"
 
 _GFX = re.compile(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d|8\d\d)\b")
 _LIST = "-c 'import torch; print(torch.version.hip, torch.cuda.get_arch_list())'"
+
+
+def about_rocm(seen: Seen) -> bool:
+    """Whether the text is about torch for ROCm: it says so, or names an AMD GPU and no other."""
+    versions = seen.versions
+    if "rocm" in (seen.torch or "") or "rocm" in versions:
+        return "+cu" not in (seen.torch or "")
+    return ("gfx" in versions or "amd_gpu" in versions) and "gpu" not in versions
+
+
+def is_torch_itself(seen: Seen) -> bool:
+    """Whether torch's own binary is what does not load."""
+    imported, file = seen.mention.detail.get("import", ""), seen.mention.file or ""
+    return imported == "torch._C" or "/torch/lib/" in file or "/torch/_C." in file
+
+
+def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
+    """A library of CUDA, or of torch for CUDA, where torch is built for ROCm."""
+    who = needing(seen)
+    cause = (
+        f"{soname} is of CUDA, and this torch is a build for ROCm, which has none: {who} is a "
+        "build for NVIDIA GPUs. Nothing of CUDA is to be installed or copied; that extension has to "
+        "be a build for ROCm, as torch is."
+    )
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
+    look = f"fa-forensics env --python {seen.python}" if not seen.elsewhere else "fa-forensics env"
+    return seen.answer(
+        KIND, "FA202", cause, owner=owner, direction="none", confidence="high",
+        help=(ask, look),
+        notes=(
+            "torchvision and torchaudio come from the same index as torch (.../whl/rocmX.Y); the "
+            "default index has them for CUDA. Other packages are built from source on this torch.",
+        ),
+    )  # fmt: skip
+
+
+def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
+    """A library of ROCm that torch's own binary needs."""
+    cause = (
+        f"{soname} belongs to {title_of(owner)}, and it is torch itself that needs it: this torch "
+        "is a build for AMD GPUs that takes ROCm's libraries from the system, and that library is "
+        "not installed or of another ROCm release. No NVIDIA package has it."
+    )
+    return seen.answer(
+        KIND, "FA202", cause, owner=owner, direction="none", confidence="high",
+        help=("ls -d /opt/rocm*; cat /opt/rocm*/.info/version",
+              f"find /opt/rocm*/ -name '{soname.split('.so')[0]}.so*'",
+              f"{seen.pip} show torch"),
+        notes=(
+            "Two ways out: ROCm's package with that library, of the release that torch names in "
+            "its version, or a wheel of torch that brings ROCm's libraries with it.",
+        ),
+    )  # fmt: skip
+
+
+def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
+    """A name of NCCL's that a build for ROCm lacks: there it comes from RCCL."""
+    file = (seen.mention.file or "").rsplit("/", 1)[-1] or "the file"
+    cause = (
+        f"On ROCm the names of NCCL come from RCCL (librccl.so): {file} was built with headers "
+        f"that have {name}, and the RCCL that is loaded is older than them, or none is linked. No "
+        "NVIDIA package plays a part."
+    )
+    return seen.answer(
+        KIND, "FA204", cause, symbol=name, demangled=demangled, owner="rccl", direction="unknown",
+        confidence="high",
+        help=("ls -l /opt/rocm*/lib/librccl.so*",
+              *((f"readelf -d {seen.mention.file} | grep NEEDED",) if seen.mention.file else ())),
+        notes=("A torch of one's own build has to be built and run with one RCCL, or with "
+               "USE_NCCL=0 without it.",),
+    )  # fmt: skip
+
+
+def needs_rccl(seen: Seen) -> bool:
+    """Whether a name of NCCL's is RCCL's, by the file that lacks it or by the text."""
+    return "_hip" in (seen.mention.file or "") or about_rocm(seen)
 
 
 def target_of(seen: Seen) -> str | None:

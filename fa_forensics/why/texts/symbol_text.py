@@ -14,6 +14,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
 from fa_forensics.why.symbol import symbol_answer
 from fa_forensics.why.texts.banner_text import nameless
+from fa_forensics.why.texts.rocm_text import needs_rccl, rccl
 
 _MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
 #: Libraries that packages load where they find no GPU: ``libbitsandbytes_cpu.so``.
@@ -25,6 +26,8 @@ def undefined_symbol(seen: Seen) -> Answer:
     symbol = _symbol(seen)
     if symbol is None:
         return cut_answer(seen) if seen.mention.symbol else _unnamed(seen)
+    if symbol.name and owner_of(symbol.name, symbol.version, "") == "nccl" and needs_rccl(seen):
+        return rccl(seen, symbol.name, symbol.demangled)
     answer = symbol_answer(symbol, seen.place, seen.tables, seen.mention.file)
     answer = replace(answer, source_line=seen.mention.line or None)
     return with_signs(answer, seen)
