@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fa_forensics import __version__
 from fa_forensics.atlas.builds import Build
-from fa_forensics.atlas.diff import Difference, Name, Renamed, difference
+from fa_forensics.atlas.diff import Difference, Name, Renamed, difference, has_namespace
 from fa_forensics.atlas.requested import choose_release, parse_request
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.errors import UsageError
@@ -74,6 +74,12 @@ def compare_releases(
                 f"{library} is no library of torch {before.release} or {after.release}",
                 f"they have {', '.join(known)}",
             )
+    if namespace and not has_namespace(table, namespace, (before.release, after.release), machine):
+        raise UsageError(
+            f"neither torch {before.release} nor torch {after.release} exports a name in "
+            f"{namespace}",
+            "name a namespace or a class as C++ writes it: c10::cuda, at::native, torch::autograd",
+        )
     used = names_used(used_by, machine, python) if used_by else None
     found = difference(table, before.release, after.release, machine, namespace, libraries or None)
     whole = _as_report(found, before, after, namespace, libraries)

@@ -40,6 +40,14 @@ def requested(text: str, machine: str = "x86_64") -> RequestedTorch:
     return requested_torch(text, atlas(), machine)
 
 
+def test_a_cuda_version_that_a_release_was_never_built_for_is_refused() -> None:
+    """The published ones are in PyTorch's release matrix."""
+    assert requested("2.9.1+cu126").cuda == "12.6"
+    with pytest.raises(UsageError, match="was not published for CUDA 99.9") as no:
+        requested("2.9.1+cu999")
+    assert no.value.hint == "its builds are 2.9.1+cu126, 2.9.1+cu128, 2.9.1+cu130"
+
+
 @pytest.mark.parametrize(
     ("text", "release", "cuda", "flavour"),
     [

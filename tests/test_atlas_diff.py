@@ -11,7 +11,7 @@ from support.nm_records import recorded
 from support.tiny_atlas import exported, record_of, records
 
 from fa_forensics.atlas.build.compile import compile_torch
-from fa_forensics.atlas.diff import Difference, difference
+from fa_forensics.atlas.diff import Difference, difference, has_namespace
 from fa_forensics.atlas.store import Atlas
 
 
@@ -97,6 +97,13 @@ def test_a_namespace_or_library_narrows_what_is_compared(atlas: Atlas) -> None:
     assert before(difference(atlas, "2.0.0", "2.1.0", namespace="c10")) == []
     error = difference(atlas, "1.9.0", "2.0.0", namespace="c10::Error")
     assert [one.name for one in error.resigned] == ["c10::Error::code"]
+
+
+def test_a_namespace_that_no_release_has_is_told_from_one_without_a_change(atlas: Atlas) -> None:
+    assert has_namespace(atlas, "c10::cuda", ("1.9.0", "2.0.0"))
+    assert has_namespace(atlas, "c10::Error", ("2.0.0",))
+    assert not has_namespace(atlas, "nope", ("1.9.0", "2.0.0"))
+    assert not has_namespace(atlas, "c10::cuda", ("0.4.1",))
 
 
 def test_a_namespace_takes_in_the_data_of_its_classes(tmp_path: Path) -> None:

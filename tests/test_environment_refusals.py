@@ -50,6 +50,11 @@ def test_pyenv_shim_is_followed_to_the_selected_version(
     )
 
 
+def test_an_empty_argument_names_no_environment() -> None:
+    with pytest.raises(EnvironmentNotFound, match="an empty argument names no Python environment"):
+        look("")
+
+
 def test_wrapper_script_is_followed_to_the_python_it_starts(tmp_path: Path) -> None:
     binary = make_prefix(tmp_path / "base")
     wrapper = tmp_path / "python"

@@ -119,6 +119,7 @@ def test_a_minor_release_is_its_newest_patch() -> None:
         (("2.4.0", "soon"), "2.9.1"),
         (("2.4.0", "2.5.0", "--machine", "riscv64"), "aarch64 and x86_64"),
         (("2.4.0", "2.5.0", "--library", "libc11.so"), "libc10.so"),
+        (("2.4.0", "2.5.0", "--namespace", "c11::cuda"), "c10::cuda"),
     ],
 )
 def test_what_is_not_known_is_a_wrong_usage_with_what_is(

@@ -8,7 +8,6 @@ clue: it is what the answer is compared with.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fa_forensics.atlas.builds import interval_text, minor_of
 from fa_forensics.errors import AtlasDamaged
 from fa_forensics.facts.demangle import demangle, readable
+from fa_forensics.facts.torch_cuda import published_cuda
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.headers import Headers
@@ -31,7 +31,6 @@ HIGH, MEDIUM, LOW = "high", "medium", "low"
 #: Names of the other std::string flavour that are looked up for a file no release serves.
 MAX_TWINS = 300
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 _RELEASE = re.compile(r"\d+\.\d+")
 _DIGITS = re.compile(r"\d+")
 
@@ -291,12 +290,6 @@ def _header_clues(traces: Traces, headers: Headers | None) -> Iterator[Clue]:
             yield Clue(kind, key, frozenset(without))
 
 
-@lru_cache(maxsize=1)
-def _published_cuda() -> Mapping[str, tuple[str, ...]]:
-    with open(os.path.join(_DATA, "torch_cuda.json"), encoding="utf-8") as file:
-        return {minor: tuple(rows) for minor, rows in json.load(file)["cuda"].items()}
-
-
 def _cuda_of(toolkits: Sequence[str]) -> set[str]:
     """The toolkits that are known for certain ("12.5 or 12.6" is not)."""
     return {text for text in toolkits if _RELEASE.fullmatch(text)}
@@ -309,7 +302,7 @@ def _cuda_clues(toolkits: Sequence[str], machine: str, atlas: Atlas) -> Iterator
     if len(majors) != 1:
         return  # none, or code linked in from elsewhere as well
     major = majors.pop()
-    table = _published_cuda()
+    table = published_cuda()
     without = {
         build.release
         for build in atlas.builds(machine)
@@ -339,7 +332,7 @@ def _hints(traces: Traces, toolkits: Sequence[str], machine: str, atlas: Atlas) 
     cuda = _cuda_of(toolkits)
     if len(cuda) == 1:
         (release,) = cuda
-        table = _published_cuda()
+        table = published_cuda()
         yield Hint(
             f"the GPU code was made by CUDA {release}, that of the wheels of torch {{}}",
             frozenset(b.release for b in builds if release == b.cuda),

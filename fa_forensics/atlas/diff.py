@@ -106,6 +106,22 @@ def difference(
     )
 
 
+def has_namespace(
+    atlas: Atlas, namespace: str, releases: Collection[str], machine: str = "x86_64"
+) -> bool:
+    """Whether one of these releases exports a name in a namespace or class.
+
+    True too where its names cannot be told by their start (std is abbreviated in many ways).
+    """
+    scopes = [start for start in mangled_scopes(namespace) if start.startswith(b"_ZN")]
+    return not scopes or any(
+        not having.isdisjoint(releases)
+        for start in scopes
+        for _, names in atlas.search(start, machine)
+        for having in (frozenset(names),)
+    )
+
+
 def _sorted(names: Iterable[Name]) -> list[Name]:
     return sorted(names, key=lambda name: (name.demangled, name.symbol))
 

@@ -52,6 +52,10 @@ class Headers:
             self._known[number] = lacking
         return lacking
 
+    def has(self, key: str) -> bool:
+        """Whether the headers of any release on record have a key."""
+        return key in self._trie
+
     def rows(self) -> Iterator[tuple[str, frozenset[str]]]:
         """Every key and the releases that have it."""
         everything = frozenset(self.releases)

@@ -25,6 +25,7 @@ from fa_forensics.facts.owner import (
     owner_of,
     owner_of_library,
 )
+from fa_forensics.facts.torch_cuda import published_cuda
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.brought import BroughtLibraries
@@ -179,6 +180,13 @@ def requested_torch(text: str, atlas: Atlas, machine: str) -> RequestedTorch:
     if request.cuda and build.cuda is None:
         raise ForensicsError(
             f"of torch {release} for {machine} only the build without CUDA is known"
+        )
+    published = published_cuda().get(".".join(build.release.split(".")[:2]), ())
+    if request.cuda and published and request.cuda not in (build.cuda, *published):
+        wheels = [f"{build.release}+cu{cuda.replace('.', '')}" for cuda in published]
+        raise UsageError(
+            f"torch {build.release} was not published for CUDA {request.cuda}",
+            f"its builds are {', '.join(wheels)}",
         )
     return RequestedTorch(request, build, atlas)
 

@@ -71,6 +71,11 @@ def locate(request: str, environ: Mapping[str, str]) -> str:
 
     Raises ``EnvironmentNotFound`` with one sentence when there is none.
     """
+    if not request:
+        raise EnvironmentNotFound(
+            "an empty argument names no Python environment",
+            "give the environment's directory or its python: --python .venv/bin/python",
+        )
     request = os.path.expanduser(request)
     if os.sep not in request and not os.path.isdir(request):
         return _on_path(request, environ)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.facts.torch_cuda import published_cuda
 
 PACKAGE = "flash-attn"
 CXX11, PRE_CXX11 = "cxx11", "pre-cxx11"
@@ -70,7 +71,7 @@ class WheelBuild(NamedTuple):
 
         torch's build helper refuses such a pair, so that the file was hardly ever made.
         """
-        published = _torch_cuda().get(self.torch)
+        published = published_cuda().get(self.torch)
         return published is not None and all(
             cuda.partition(".")[0] != self.cuda_major for cuda in published
         )
@@ -189,9 +190,3 @@ def as_of() -> str:
 def _table() -> dict[str, Any]:
     table: dict[str, Any] = read_table("flash_attn_wheels.json")
     return table
-
-
-@lru_cache(maxsize=1)
-def _torch_cuda() -> dict[str, list[str]]:
-    cuda: dict[str, list[str]] = read_table("torch_cuda.json")["cuda"]
-    return cuda

@@ -2,6 +2,7 @@
 
     python -m fa_forensics.atlas.build torch            read what is missing, write the tables
     python -m fa_forensics.atlas.build torch 2.16.0     add one release
+    python -m fa_forensics.atlas.build early            write the tables of 1.0.0 to 1.11.0
     python -m fa_forensics.atlas.build --check          which published releases are missing
 
 Exit codes: 0 done; 1 ``--check`` found something missing; 2 usage; 3 the index or a file on
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return check(options.data)
         run = getattr(options, "run", None)
         if run is None:
-            raise UsageError("say what to do: torch, cuda, compile or --check")
+            raise UsageError("say what to do: torch, early, cuda, compile or --check")
         code: int = run(options)
         return code
     except ForensicsError as error:
@@ -68,6 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("releases", nargs="*", metavar="RELEASE", help="only these")
     one.add_argument("--machine", choices=torch.MACHINES, action="append", help="only this one")
     one.set_defaults(run=run_torch)
+    first = commands.add_parser("early", help="read torch 1.0.0 to 1.11.0 and write their tables")
+    first.set_defaults(run=run_early)
     both = commands.add_parser("compile", help="write the tables from what was read")
     both.add_argument(
         "--fresh", action="store_true", help="from that alone: forget the tables there are"
@@ -104,6 +107,18 @@ def run_torch(options: argparse.Namespace) -> int:
         return EXIT_OK
     _compile([torch.record_path(folder, *key) for key in wanted], options.data, bool(shipped))
     return run_headers(options)
+
+
+def run_early(options: argparse.Namespace) -> int:
+    """Read the early releases that are not read yet, then write their tables."""
+    from fa_forensics.atlas.build import early
+
+    folder = os.path.join(options.records, "early")
+    keys = [(release, early.MACHINE) for release in early.published()]
+    _read([key for key in keys if not _at_hand(folder, key, False)], folder)
+    made = early.compile_early(folder, os.path.join(options.data, "early"))
+    print(f"{made.builds} builds of torch, {made.names:,} names", file=sys.stderr)
+    return EXIT_OK
 
 
 def _wanted(releases: tuple[str, ...], machines: Iterable[str]) -> list[Key]:

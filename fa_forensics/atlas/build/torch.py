@@ -42,7 +42,7 @@ MACHINES = ("x86_64", "aarch64")
 
 #: torch's own libraries; what lies beside them (libgomp, cuDNN, ARM Compute) is not torch's.
 OWN_LIBRARY = re.compile(
-    r"torch/lib/(lib(?:c10|c10_\w+|torch|torch_\w+|shm|caffe2_nvrtc|nvfuser_codegen)\.so)$"
+    r"torch/lib/(lib(?:c10|c10_\w+|torch|torch_\w+|shm|caffe2|caffe2_gpu|caffe2_nvrtc|nvfuser_codegen)\.so)$"
 )
 _PYBIND11 = re.compile(rb"__pybind11_internals_v[0-9]+_[!-~]{0,200}?__(?=\0)")
 
@@ -50,9 +50,9 @@ _PYBIND11 = re.compile(rb"__pybind11_internals_v[0-9]+_[!-~]{0,200}?__(?=\0)")
 Progress = Callable[[int], None]
 
 
-def published(machine: str) -> tuple[str, ...]:
-    """Every torch release of the atlas's range on the index, oldest first. Raises IndexFailure."""
-    oldest = version_key(OLDEST)
+def published(machine: str, since: str = OLDEST) -> tuple[str, ...]:
+    """Every torch release on the index from one on, oldest first. Raises IndexFailure."""
+    oldest = version_key(since)
     versions = {wheel.version for wheel in _torch_wheels(machine)}
     final = (v for v in versions if re.fullmatch(r"[0-9]+(\.[0-9]+)+", v))
     return tuple(sorted((v for v in final if version_key(v) >= oldest), key=version_key))
