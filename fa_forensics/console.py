@@ -91,6 +91,7 @@ def print_result(text: str) -> None:
     # File and symbol names can hold anything, and a terminal's encoding may not.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+        text = _in_its_letters(text, sys.stdout.encoding)
     if sys.stdout is None:
         _cannot_write("there is no standard output")
     try:
@@ -100,6 +101,15 @@ def print_result(text: str) -> None:
         discard_output()  # the reader (head, less) went away: nobody is left to tell
     except OSError as error:
         _cannot_write(error.strerror or str(error))
+
+
+def _in_its_letters(text: str, encoding: str) -> str:
+    """Our own dashes and dots as plain ones, where the output's encoding has no other."""
+    try:
+        "\u2013\u2026".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return text.replace("\u2013", "-").replace("\u2026", "...")
+    return text
 
 
 def discard_output() -> None:

@@ -145,6 +145,7 @@ def test_an_ascii_terminal_gets_no_encoding_error() -> None:
             environment={"LC_ALL": locale, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         )  # fmt: skip
         assert (result.code, result.stderr) == (1, "")
+        assert "2.1.0 - 2.2.2" in result.stdout and "\\u20" not in result.stdout
 
 
 # --- what is executed ---------------------------------------------------------------------------
