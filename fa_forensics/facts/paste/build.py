@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.paste import build_stops
+from fa_forensics.facts.paste import build_stops, compile_errors, install_errors
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
@@ -14,7 +14,15 @@ from fa_forensics.facts.paste.versions_table import VERSION
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of a build."""
-    return (*_of_linkers(), *_of_checks(), *_of_compilers(), *_of_pip(), *build_stops.recognisers())
+    return (
+        *_of_linkers(),
+        *_of_checks(),
+        *_of_compilers(),
+        *_of_pip(),
+        *build_stops.recognisers(),
+        *install_errors.recognisers(),
+        *compile_errors.recognisers(),
+    )
 
 
 def _of_linkers() -> tuple[Recogniser, ...]:
@@ -168,9 +176,8 @@ def _of_checks() -> tuple[Recogniser, ...]:
         ),
         plain(
             "gcc-unsupported",
-            ("or later compatible compiler is required", "requires at least gcc", "requires gcc"),
-            r"(?:C\+\+(?P<standard>\d\d) or later compatible compiler is required"
-            r"|requires at least (?:g\+\+|gcc) (?P<least>[\d.]{1,6}))",
+            ("requires at least gcc", "requires at least g++"),
+            r"requires at least (?:g\+\+|gcc) (?P<least>[\d.]{1,6})",
         ),
     )  # fmt: skip
 
@@ -216,8 +223,7 @@ def _of_compilers() -> tuple[Recogniser, ...]:
         plain(
             "jit-build-failed",
             ("no such file or directory",),
-            r"fatal error:\s+(?P<header>[\w./+-]{1,200}\.(?:h|hpp|cuh|inc)):\s+No such file or "
-            r"directory",
+            r"fatal error:\s+(?P<header>[\w./+-]{1,200}):\s+No such file or directory",
             reason="header not found",
         ),
         plain(
@@ -239,7 +245,8 @@ def _of_compilers() -> tuple[Recogniser, ...]:
         plain(
             "jit-build-failed",
             ("failed building wheel for", "failed to build"),
-            r"Failed (?:building wheel for|to build)\s+['\"`]?(?P<package>[A-Za-z][\w.-]{1,60})",
+            r"Failed (?:building wheel for|to build)\s+(?!installable)['\"`]?"
+            r"(?P<package>[A-Za-z][\w.-]{1,60})",
             reason="wheel",
         ),
     )  # fmt: skip
@@ -263,6 +270,13 @@ def _pin_broken(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("torch-pin-broken", match.start(), detail=detail)
 
 
+def _no_match(line: Line, match: re.Match[str]) -> Mention:
+    """pip, with what it does see: ``(from versions: 2.2.0, 2.2.1)``."""
+    listed = re.search(r"from versions: [^)\n]{0,4000}", line.body[match.end() :])
+    detail = {"requirement": match["requirement"], "listed": listed[0] if listed else ""}
+    return line.mention("no-matching-distribution", match.start(), detail=detail)
+
+
 def _of_pip() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
@@ -276,11 +290,11 @@ def _of_pip() -> tuple[Recogniser, ...]:
             rf"(?P<has>{VERSION})",
             _pin_broken,
         ),
-        plain(
-            "no-matching-distribution",
+        by_pattern(
             ("no matching distribution found", "could not find a version that satisfies"),
             r"(?:No matching distribution found for|Could not find a version that satisfies the "
             r"requirement)\s+"
             r"(?P<requirement>[A-Za-z][\w.\[\]=<>!~+,-]{0,100})",
+            _no_match,
         ),
     )

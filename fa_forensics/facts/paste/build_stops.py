@@ -34,7 +34,8 @@ def recognisers() -> tuple[Recogniser, ...]:
         plain(
             "jit-build-failed",
             ("nvcc fatal", "ptxas fatal", "nvlink fatal"),
-            r"(?P<tool>nvcc|ptxas|nvlink) fatal\s{0,6}:\s{1,4}(?!Unsupported gpu|Value 'sm_)"
+            r"(?P<tool>nvcc|ptxas|nvlink) fatal\s{0,6}:\s{1,4}(?!Unsupported gpu|Value 'sm_"
+            r"|Value 'c\+\+|Could not set up|Cannot find compiler 'cl)"
             r"(?P<said>[^\n]{4,200})",
             reason="fatal",
         ),
@@ -48,6 +49,41 @@ def recognisers() -> tuple[Recogniser, ...]:
             "compiler-missing",
             ("failed to find c compiler",),
             r"Failed to find C compiler",
+            triton="yes",
+        ),
+        plain(
+            "compiler-missing",
+            (
+                "unable to execute",
+                "failed: no such file or directory",
+                "'which', '",
+                "g++: not found",
+                "gcc: not found",
+                "-cc: not found",
+                "c++: not found",
+                "command not found",
+            ),
+            r"(?:unable to execute|error: command) '(?P<program>[\w./+-]{0,80}(?:gcc|g\+\+|cc"
+            r"|c\+\+|clang|clang\+\+)(?:-\d{1,2})?)'(?: failed)?: No such file"
+            r"|Command '\['which', '(?P<program2>[\w./+-]{1,80})'\]' returned non-zero"
+            r"|\b(?P<program3>x86_64-[\w-]{1,40}-(?:gcc|g\+\+|cc|c\+\+)|gcc|g\+\+|c\+\+): "
+            r"(?:command )?not found",
+        ),
+        plain(
+            "jit-build-failed",
+            (
+                "metadata-generation-failed",
+                "generating package metadata",
+                "egg_info did not run",
+                "to build wheel did not run",
+                "error compiling objects for extension",
+                "failed to build installable wheels",
+            ),
+            r"metadata-generation-failed|generating package metadata|egg_info did not run"
+            r"|to build wheel did not run|Error compiling objects for extension"
+            r"|Failed to build installable wheels for [^(\n]{0,60}\("
+            r"(?P<package>[A-Za-z][\w.-]{1,60})",
+            reason="wheel",
         ),
         plain(
             "jit-build-failed",

@@ -12,6 +12,7 @@ from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import jobs_of, package_in
+from fa_forensics.why.texts.header_text import missing_header
 
 ENVIRONMENT = "wrong-torch"
 COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"
@@ -35,11 +36,13 @@ def jit_build_failed(seen: Seen) -> Answer:
         return _library(seen, library.removeprefix("lib").split(".so")[0])
     header = _HEADER.search(line)
     if header is not None or detail.get("header"):
-        return _header(seen, detail.get("header") or (header["header"] if header else ""))
+        return missing_header(seen, detail.get("header") or (header["header"] if header else ""))
     if detail.get("reason") == "fatal":
         return _fatal(seen)
     if "ninja" in line.lower() and re.search(r"required|not found|No such file", line):
         return _no_ninja(seen)
+    if detail.get("reason") == "wheel":
+        return _no_reason(seen)
     cause = (
         "A compiler run failed, so that the extension was never built; the messages after it only "
         'say that the file is missing. The first line with "error:" above this one has the '
@@ -48,6 +51,22 @@ def jit_build_failed(seen: Seen) -> Answer:
     return seen.answer(
         ENVIRONMENT, COMPILE, cause, owner=package_in(seen), direction="none", confidence="medium",
         help=_again(seen), notes=_ranks_note(),
+    )  # fmt: skip
+
+
+def _no_reason(seen: Seen) -> Answer:
+    """pip and uv only say that a build ended; why stands above, where it was pasted."""
+    package = package_in(seen) or seen.mention.detail.get("package")
+    cause = (
+        f"The build of {package or 'the package'} ended, and this text does not say why: the first "
+        'line with "error", "fatal" or "Killed" above these has the reason. No installed file is '
+        "shown to be at fault."
+    )
+    return seen.answer(
+        ENVIRONMENT, COMPILE, cause, owner=package, direction="unknown", confidence="low",
+        help=(f"{seen.pip} install -v --no-build-isolation --no-cache-dir {package or 'PACKAGE'} "
+              "2>&1 | tee build.log",
+              "grep -n -m 8 -iE 'error|fatal|killed|not found' build.log"),
     )  # fmt: skip
 
 
@@ -69,6 +88,7 @@ def _library(seen: Seen, library: str) -> Answer:
         )
     if library == "cuda":
         helps.insert(0, "ldconfig -p | grep libcuda")
+        notes = notes[-1:]
         notes.append(
             "Triton links its launcher with -lcuda where it runs. The toolkit has a stand-in to "
             "link with in lib64/stubs: LIBRARY_PATH=$CUDA_HOME/lib64/stubs tells the linker alone; "
@@ -77,41 +97,6 @@ def _library(seen: Seen, library: str) -> Answer:
     return seen.answer(
         "missing-library", COMPILE, cause, owner=file, direction="none", confidence="high",
         help=(*helps, *_again(seen)), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _header(seen: Seen, header: str) -> Answer:
-    name = header.rpartition("/")[2]
-    cause = f"The compiler found no {name} while the extension was built, so it was never made."
-    notes = []
-    if re.match(r"THC?/|THC?[.A-Z]", header):
-        return _torch_gave_up(seen, header)
-    if name == "Python.h":
-        notes.append("It comes with Python's development files (python3-dev, python3-devel).")
-    elif re.match(r"cuda|cublas|cusparse|cusolver|curand|nvrtc|cutlass|nv", name):
-        notes.append(
-            "It comes with the CUDA toolkit (not with torch's wheels); CUDA_HOME must name it. "
-            "Headers of cutlass come with the package's git submodules."
-        )
-    return seen.answer(
-        ENVIRONMENT, COMPILE, cause, owner=package_in(seen), direction="none", confidence="high",
-        help=(f"find / -name {name} -not -path '/proc/*' 2>/dev/null", "nvcc --version"),
-        notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _torch_gave_up(seen: Seen, header: str) -> Answer:
-    """A header of TH or THC, the C part of torch that went with 1.11."""
-    cause = (
-        f"{header} is a header of torch's TH and THC part, which torch gave up by 1.11: the "
-        "source was written for an older torch, so that it was never compiled."
-    )
-    return seen.answer(
-        ENVIRONMENT, COMPILE, cause, owner=package_in(seen) or "torch", direction="file-older",
-        confidence="high",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__)'",),
-        notes=("A release of the package for this torch is the way out; a torch before 1.11 has no "
-               "code for Hopper and newer GPUs.",),
     )  # fmt: skip
 
 
@@ -133,9 +118,14 @@ def _fatal(seen: Seen) -> Answer:
 def _no_ninja(seen: Seen) -> Answer:
     return seen.answer(
         ENVIRONMENT, COMPILE,
-        "The build needs the program ninja, which is not found.",
+        "The build needs the program ninja, which is not found on PATH.",
         owner="ninja", direction="none", confidence="high",
-        help=(f"{seen.pip} install ninja", "ninja --version"),
+        help=(f"{seen.pip} install ninja",
+              f"command -v ninja; {seen.python} -c 'import sysconfig; "
+              'print(sysconfig.get_path("scripts"))\''),
+        notes=("Where the package ninja is installed, its program is in the directory that the "
+               "second command prints; an IDE or a service that runs Python without activating "
+               "the environment does not have that on PATH.",),
     )  # fmt: skip
 
 
@@ -172,15 +162,18 @@ def cuda_mismatch(seen: Seen) -> Answer:
         ": torch's build helper refuses that, for the two runtimes would meet in one process. "
         "Within one major version any toolkit will do."
     )
-    major = torch.split(".")[0] if torch else "12"
-    path = f"/usr/local/cuda-{torch}" if torch else f"/usr/local/cuda-{major}"
+    path = f"/usr/local/cuda-{torch}" if torch else "/usr/local/cuda-X.Y"
+    ask = () if torch else (f"{seen.python} -c 'import torch; print(torch.version.cuda)'",)
+    unsaid = ("X.Y is what the second command prints.",) if not torch else ()
     return seen.answer(
         ENVIRONMENT, MIXED, cause, owner="nvcc", direction="none", confidence="high",
         help=(
             "nvcc --version; ls -d /usr/local/cuda*",
+            *ask,
             f"CUDA_HOME={path} {seen.pip} install --no-build-isolation PACKAGE",
         ),
         notes=(
+            *unsaid,
             "CUDA_HOME decides which nvcc is taken, before PATH. The other way out is a torch that "
             "was built for the toolkit's major version. The CUDA version that nvidia-smi shows is "
             "the driver's and plays no part in this.",
@@ -231,6 +224,12 @@ def _plain(version: str) -> str:
     return found[0] if found else "0"
 
 
+def _on_windows(seen: Seen) -> bool:
+    """Whether the text's paths are of Windows."""
+    texts = (*seen.paste.places, seen.mention.line, seen.mention.detail.get("frame", ""))
+    return any(re.search(r"(?<![A-Za-z])[A-Za-z]:[\\/]\w", text) for text in texts)
+
+
 def torch_missing_in_build(seen: Seen) -> Answer:
     """``No module named 'torch'`` while pip builds a package."""
     package = package_in(seen) or seen.mention.detail.get("package")
@@ -240,10 +239,17 @@ def torch_missing_in_build(seen: Seen) -> Answer:
         "an environment of its own that has none: that torch is installed does not reach there."
     )
     environment = ""
+    notes: tuple[str, ...] = ("torch must be installed first, with the same pip.",)
     from fa_forensics.rules.remedy import row_of
 
     row = row_of(package) if package else None
-    if row is not None and row.get("environment"):
+    if _on_windows(seen):
+        notes = (
+            *notes,
+            "On Windows the build takes Visual Studio's C++ compiler and nvcc; a prebuilt wheel "
+            "for this torch and Python, where somebody has one, takes neither.",
+        )
+    elif row is not None and row.get("environment"):
         jobs = jobs_of(seen)
         environment = str(row["environment"]) + " "
         if jobs is not None:
@@ -254,7 +260,7 @@ def torch_missing_in_build(seen: Seen) -> Answer:
             f"{seen.pip} install torch packaging ninja wheel setuptools",
             f"{environment}{seen.pip} install --no-build-isolation {name}",
         ),
-        notes=("torch must be installed first, with the same pip.",),
+        notes=notes,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
@@ -16,6 +17,8 @@ def no_toolkit(seen: Seen) -> Answer:
     cuda = seen.torch_cuda
     if (tool := seen.mention.detail.get("tool")) is not None:
         return _not_whole(seen, tool)
+    if _on_a_mac(seen):
+        return _no_cuda_there(seen)
     cause = (
         "The build needs nvcc and found no CUDA toolkit: torch's wheels bring the runtime "
         "libraries, not the compiler."
@@ -23,16 +26,57 @@ def no_toolkit(seen: Seen) -> Answer:
     wanted = (
         f"CUDA {cuda.split('.')[0]} (torch here is built with {cuda})" if cuda else "torch's CUDA"
     )
+    if seen.mention.detail.get("unset"):
+        cause += (
+            " setup.py went on without asking, so that its own message is of a value that was "
+            "never set."
+        )
     return seen.answer(
         KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
-        help=("ls -d /usr/local/cuda*; command -v nvcc",
+        help=("ls -d /usr/local/cuda*; command -v nvcc; echo CUDA_HOME=$CUDA_HOME",
               f"{seen.python} -c 'import torch; print(torch.version.cuda)'"),
         notes=(
+            *_of_conda(seen),
             f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
             "prebuilt wheel for this torch needs none.",
             "torch.version.cuda None in the second line means that torch itself is a CPU build.",
         ),
     )  # fmt: skip
+
+
+def _on_a_mac(seen: Seen) -> bool:
+    told = f"{seen.mention.line} {seen.mention.file or ''} {seen.versions.get('os', '')}"
+    return re.search(r"/private/var/folders/|macosx?[-_ ]\d|macOS|Darwin", told) is not None
+
+
+def _no_cuda_there(seen: Seen) -> Answer:
+    cause = (
+        "The text is of macOS, for which there is no CUDA: this extension cannot be built there, "
+        "and no toolkit to install changes that. It takes Linux or Windows with an NVIDIA GPU, or "
+        "the package's own way without its CUDA code, where it has one."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
+        help=(f"{seen.python} -c 'import torch, platform; print(platform.platform(), "
+              "torch.backends.mps.is_available())'",),
+    )  # fmt: skip
+
+
+def _of_conda(seen: Seen) -> tuple[str, ...]:
+    """Where conda's nvcc is, for texts that show conda."""
+    torch = seen.versions.get("torch", "")
+    if re.search(r"\.post\d{3}", torch):
+        return (
+            f"torch {torch} has a version of conda-forge, and prebuilt wheels of extensions are "
+            "for torch's own builds. conda's nvcc (package cuda-nvcc) is in $CONDA_PREFIX/bin: set "
+            "CUDA_HOME=$CONDA_PREFIX in the environment that builds.",
+        )
+    if re.search(r"conda|mamba|miniforge", seen.mention.line):
+        return (
+            "conda's nvcc (package cuda-nvcc, with cuda-cudart-dev for the headers) is in "
+            "$CONDA_PREFIX/bin: set CUDA_HOME=$CONDA_PREFIX in the environment that builds.",
+        )
+    return ()
 
 
 def _not_whole(seen: Seen, tool: str) -> Answer:
@@ -66,10 +110,8 @@ def build_tool(seen: Seen, module: str) -> Answer:
         "build has none: its build requirements do not name it, or pip was told to build without "
         "isolation and it is not installed."
     )
-    wanted = {"pkg_resources": '"setuptools<80"', "Cython": "cython"}.get(module, module)
+    wanted = {"Cython": "cython"}.get(module, module)
     tools = [tool for tool in ("packaging", "ninja", "wheel", "setuptools") if tool != wanted]
-    if wanted.strip('"').startswith("setuptools<"):
-        tools.remove("setuptools")
     return seen.answer(
         "wrong-torch", "FA884", cause, owner=package, direction="none", confidence="high",
         help=(
@@ -155,12 +197,72 @@ def no_file_for_us(seen: Seen) -> Answer:
             " A version with a local part (+cu121) is on torch's own index alone, not on the "
             "default one."
         )
+    told = _by_the_list(seen, requirement)
+    cause, notes = (told[0], told[1]) if told else (cause, ())
     base = requirement.split("=")[0].split("<")[0].split(">")[0] or "PACKAGE"
     return seen.answer(
         "python-abi", "FA887", cause, owner=base, direction="none", confidence="medium",
-        help=(f"{seen.pip} index versions {base}", f"{seen.pip} debug --verbose"),
-        notes=("The second command lists the tags that this pip accepts.",),
+        help=(f"{seen.python} -c 'import sys, platform; print(sys.version, platform.platform())'"
+              if told else f"{seen.pip} index versions {base}", f"{seen.pip} debug --verbose"),
+        notes=(*notes, "The second command lists the tags that this pip accepts."),
     )  # fmt: skip
+
+
+_LISTED = re.compile(r"from versions: ([^)\n]{0,4000})")
+
+
+def _by_the_list(seen: Seen, requirement: str) -> tuple[str, tuple[str, ...]] | None:
+    """(the cause, notes) as pip's list of what it does see tells; None where that says nothing."""
+    found = _LISTED.search(seen.mention.detail.get("listed") or seen.mention.line)
+    if found is None:
+        return None
+    if found[1].strip() in ("none", ""):
+        return (
+            f"pip sees no file of {requirement} at all that fits: no release has one for this "
+            "Python, system and processor (a new Python, a 32-bit one, macOS on Intel, Windows, "
+            "arm64), or the index that was asked does not have the package or was not reached."
+        ), ()
+    listed = [part for part in re.split(r",\s*", found[1]) if re.match(r"\d", part)]
+    wanted = re.match(r"torch==(\d+\.\d+(?:\.\d+)?)", requirement)
+    if wanted is None or not listed:
+        return None
+    return _by_pythons(seen, wanted[1], listed[0].split("+")[0], requirement, listed)
+
+
+def _by_pythons(
+    seen: Seen, wanted: str, first: str, requirement: str, listed: Sequence[str]
+) -> tuple[str, tuple[str, ...]] | None:
+    """Which Python sees torch from a certain release on, by torch's wheels on record."""
+    from fa_forensics.why.history import order_key
+
+    atlas = seen.tables.atlas
+    if atlas is None or order_key(wanted) >= order_key(first):
+        return None
+    machine = "x86_64"
+    begins: dict[str, str] = {}
+    own: tuple[str, ...] = ()
+    for release in atlas.releases(machine):
+        build = atlas.build(release, machine)
+        for python in build.pythons if build else ():
+            begins.setdefault(python, release)
+        if build is not None and release == (wanted if wanted.count(".") == 2 else wanted + ".0"):
+            own = tuple(build.pythons)
+    pythons = [python for python, release in begins.items() if release == first]
+    oldest = atlas.releases(machine)[0]
+    cause = (
+        f"pip sees torch from {first} on here, and {requirement} is older than that: this Python "
+        "is newer than that release, which has no files for it."
+    )
+    if pythons and first != oldest:
+        cause += f" {first} is the first one for Python {pythons[0]}."
+    notes = []
+    if own:
+        notes.append(f"torch {wanted} has files for Python {own[0]} to {own[-1]}.")
+    notes.append(
+        f"A Python that it has files for, or torch {first} or newer (then the packages that were "
+        "built for the older one in their releases for that torch), is the way out."
+    )
+    return cause, tuple(notes)
 
 
 def majors_differ(seen: Seen) -> Answer:
@@ -207,8 +309,26 @@ def pin_broken(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _no_host_compiler(seen: Seen) -> Answer:
+    detail = seen.mention.detail
+    program = detail.get("program") or detail.get("program2") or detail.get("program3") or "gcc"
+    cause = (
+        f"The build needs a C++ compiler ({program}), and there is none of that name: nothing was "
+        "compiled. A CUDA toolkit brings none."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="gcc", direction="none", confidence="high",
+        help=("command -v gcc g++ c++; echo CC=$CC CXX=$CXX",),
+        notes=("The system's package g++ (gcc-c++), or conda's gxx, is enough. A name such as "
+               "x86_64-conda-linux-gnu-cc comes from CC or CXX, or from the Python that was built "
+               "with it.",),
+    )  # fmt: skip
+
+
 def no_compiler(seen: Seen) -> Answer:
     """Triton's ``Failed to find C compiler``."""
+    if not seen.mention.detail.get("triton"):
+        return _no_host_compiler(seen)
     cause = (
         "Triton compiles a small launcher in C where it runs, and finds no C compiler: neither CC "
         "names one, nor is there a gcc or clang on PATH."
