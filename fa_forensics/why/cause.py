@@ -12,7 +12,9 @@ from fa_forensics.facts.owner import libraries_of
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.why.from_history import (
     also_other_flavour,
+    moved_words,
     told_flavour,
+    told_inside,
     without_torch,
 )
 from fa_forensics.why.history import (
@@ -67,6 +69,8 @@ def judge_missing(question: Question, place: Place) -> Judgement:
     if "(" not in question.demangled and not history.symbol:
         return cut_off(question, place, history)
     stands = history.place(present)
+    if stands == INSIDE and place.told is not None and present.published:
+        return told_inside(question, place, history)
     if stands == INSIDE:
         return _contradiction(question, place, history)
     if stands in (TOO_NEW, TOO_OLD):
@@ -188,6 +192,8 @@ def _drift(question: Question, place: Place, history: History, stands: str) -> J
         cause += ", and this one does not yet" if newer else ", and this one does not any more"
     cause += f"{_line_words(history, place.present)}."
     notes = (*_reach(history), *_drift_flavour(question, history, place.present))
+    if history.moved is not None:
+        notes = (moved_words(history), *notes)
     direction = NEWER if newer else OLDER
     return Judgement("symbol-drift", "FA201", direction, cause, notes)
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from fa_forensics.atlas.builds import Build
+from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.why.history import INSIDE, History, Present, order_key
 from fa_forensics.why.place import Place
@@ -128,29 +128,40 @@ def commands_by_history(
     commands = [which_torch(place)]
     if built is not None:
         commands.append(built[0])
-    releases = history.releases if history is not None else ()
-    every = history is not None and releases == tuple(history.known)
-    if releases and not every:
-        still = history is not None and releases[-1] == history.known[-1]
-        newer = direction == "file-newer" or still
+    releases = _installable(place, history)
+    still = history is not None and history.releases[-1:] == history.known[-1:]
+    newer = direction == "file-newer" or still
+    every = not releases or (still and direction == "unknown")
+    if not every:
         wanted = f">={releases[0]}" if newer else f"=={releases[-1]}"
         commands.append(install(place, f"torch{wanted}"))
     remarks: tuple[str, ...] = (
         "Another build of the extension or another torch: one of the two is enough.",
     )
-    if releases and not every and newer and direction != "other-flavour":
+    if not every and newer and direction != "other-flavour":
         remarks = (
             *remarks,
             f"Every torch since {releases[0]} has this name; for the file's other names it has to "
             "be near the one it was built on, which the last command tells.",
         )
-    if direction == "other-flavour" and releases and not every:
+    if direction == "other-flavour" and not every:
         release = wanted.lstrip(">=")
         remarks = (
             f"torch {release} has the file's flavour; whether it has its other names too, "
             f"fa-forensics inspect --torch {release} says without installing it.",
         )
     return (*commands, inspect_command(place, needed_by)), remarks if len(commands) > 2 else ()
+
+
+def _installable(place: Place, history: History | None) -> tuple[str, ...]:
+    """The releases that have the name and wheels for the text's Python, of its last run of them."""
+    if history is None or not history.releases or history.releases == history.known:
+        return ()
+    python = place.told.python if place.told else None
+    first = intervals(history.releases, history.known)[-1][0]
+    run = history.releases[history.releases.index(first) :]
+    pythons = history.pythons
+    return tuple(r for r in run if python is None or not pythons.get(r) or python in pythons[r])
 
 
 def torch_with_it(
@@ -161,7 +172,8 @@ def torch_with_it(
     A release without a wheel for the environment's Python is passed over, and that is said.
     """
     ranked = _by_distance(history.releases, history.known, place.present)
-    python = place.environment.version_short if place.environment else None
+    python = place.told.python if place.told else None
+    python = place.environment.version_short if place.environment else python
     skipped: list[str] = []
     for release in ranked:
         build = atlas.build(release, history.machine)

@@ -34,7 +34,7 @@ def with_context(
 
 def _built_on(answer: Answer, paste: Paste, place: Place, tables: Tables) -> list[str]:
     """The torch that all torch names in the text together point to."""
-    atlas = tables.atlas
+    atlas = tables.ages
     if atlas is None or answer.owner is None or not is_torch(answer.owner):
         return []
     names = _torch_names(paste)

@@ -19,7 +19,7 @@ def cut_answer(seen: Seen) -> Answer:
     text = seen.mention.symbol or ""
     found = re.search(r"_?(_Z\w+)", text)
     start = found[1] if found is not None else ""
-    if len(start) < _SHORTEST or seen.tables.atlas is None:
+    if len(start) < _SHORTEST or seen.tables.ages is None:
         return seen.answer(
             "unrecognised",
             "FA899",
@@ -64,14 +64,14 @@ def interval_of(seen: Seen, releases: tuple[str, ...]) -> str:
     """Releases as text."""
     from fa_forensics.atlas.builds import interval_text
 
-    atlas = seen.tables.atlas
+    atlas = seen.tables.ages
     if atlas is None or not releases:
         return ""
     return interval_text(releases, atlas.releases(seen.place.machine))
 
 
 def _starting(seen: Seen, start: str) -> list[tuple[str, tuple[str, ...]]]:
-    atlas = seen.tables.atlas
+    atlas = seen.tables.ages
     if atlas is None:
         return []
     return atlas.starting_with(start, seen.place.machine, limit=_SHOWN + 1)
@@ -101,7 +101,7 @@ def scope_of(start: str) -> tuple[str, str]:
 
 def _same_scope(seen: Seen, start: str, owner: str) -> Answer:
     """No name begins so: a letter is wrong, or what is there is enough to read the function."""
-    atlas = seen.tables.atlas
+    atlas = seen.tables.ages
     scope = scope_of(start)[0].rstrip(":")
     rows_of_name = atlas.overloads(scope, seen.place.machine) if atlas and is_torch(owner) else ()
     found = [row for row in rows_of_name if row.releases]

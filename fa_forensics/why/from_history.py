@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
-from fa_forensics.why.history import BETWEEN, INSIDE, History, Present
+from fa_forensics.why.history import BETWEEN, INSIDE, History, Present, order_key
 from fa_forensics.why.judgement import (
     FLAVOUR,
     NEWER,
+    NONE,
     OLDER,
     UNKNOWN,
     Judgement,
@@ -29,6 +32,8 @@ def without_torch(
     if history.twin is not None and history.twin.releases:
         return _one_of_two_flavours(history)
     direction, words, confidence = _who_lacks(history, place)
+    if history.moved is not None:
+        reach = (moved_words(history), *reach)
     return Judgement("symbol-drift", "FA201", direction, f"{words}{line}.", reach, confidence)
 
 
@@ -52,46 +57,133 @@ def _one_of_two_flavours(history: History) -> Judgement:
 
 def _who_lacks(history: History, place: Place) -> tuple[str, str, str]:
     """(direction, half a sentence, confidence): which torches lack the name."""
-    first, last = history.alive[0], history.alive[-1]
     exports = who_exports(history, history.alive)
-    older, newer = first != history.known[0], last != history.known[-1]
-    if not older and not newer:
-        words = (
-            f"every torch on record ({history.known[0]} and later) exports it: a torch that lacks "
-            f"it is older than {history.known[0]}, or not whole, or the file was loaded without "
-            "torch's libraries before it"
-        )
-        return NEWER, words, "medium"
-    if older and newer:
-        python = place.told.python if place.told else None
-        side = _side_by_python(history, python)
-        if side == NEWER:
-            words = f"a torch that lacks it and has wheels for Python {python} is older"
-            return NEWER, f"torch {exports} it: {words} than {first}", "medium"
-        if side == OLDER:
-            words = f"a torch that lacks it and has wheels for Python {python} is newer"
-            return OLDER, f"torch {exports} it: {words} than {last}", "medium"
-        words = f"torch {exports} it: a torch that lacks it is older or newer than that"
-        return UNKNOWN, words, "high"
-    if older:
-        words = f"torch {exports} it: a torch that lacks it is older than {first}"
-        return NEWER, f"{words}, so the file was built for a newer torch than that", "high"
-    words = f"torch {exports} it: a torch that lacks it is newer than {last}"
-    return OLDER, f"{words}, so the file was built for an older torch than that", "high"
-
-
-def _side_by_python(history: History, python: str | None) -> str | None:
-    """The direction that the text's Python leaves: torch has wheels for it on one side alone."""
+    sides = _sides(history, history.known)
+    python = place.told.python if place.told else None
     serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
-    if not serving:
-        return None
-    first = history.known.index(history.alive[0])
-    last = history.known.index(history.alive[-1])
-    places = [history.known.index(release) for release in serving]
-    older, newer = min(places) < first, max(places) > last
-    if older == newer:
-        return None
-    return NEWER if older else OLDER
+    left = _sides(history, serving) if serving else sides
+    if not left:
+        every = f"every torch with wheels for Python {python}" if sides else "every torch"
+        words = (
+            f"torch {exports} it, so {every} has it: the one that lacks it is not whole, or the "
+            "file was loaded without torch's libraries before it"
+        )
+        return UNKNOWN, words, "medium"
+    if len(left) > 1:
+        if _GAP not in left:
+            likely = _likelier(history, serving or history.known)
+            if likely is not None:
+                return _most_likely(history, likely, exports, serving or history.known)
+            words = f"torch {exports} it: a torch that lacks it is older or newer than that"
+            return UNKNOWN, words, "high"
+        lacking = [release for release in history.known if release not in history.alive]
+        words = f"torch {exports} it: a torch that lacks it is {history.interval(lacking)}"
+        return UNKNOWN, words, "high"
+    return _one_side(history, left[0], python if len(sides) > 1 else None, exports)
+
+
+def _one_side(
+    history: History, side: str, python: str | None, exports: str
+) -> tuple[str, str, str]:
+    """The words where torches on one side alone can lack the name."""
+    first, last = history.alive[0], history.alive[-1]
+    which = f"a torch that lacks it and has wheels for Python {python}" if python else ""
+    which = which or "a torch that lacks it"
+    if side == _GAP:
+        gap = [r for r in history.known if r not in history.alive]
+        gap = [r for r in gap if order_key(first) < order_key(r) < order_key(last)]
+        words = f"torch {exports} it: {which} is one of {history.interval(gap)}"
+        return UNKNOWN, f"{words}, and the file was built for one before or after those", "high"
+    confidence = "medium" if python else "high"
+    if side == OLDER:
+        words = f"torch {exports} it: {which} is newer than {last}"
+        return OLDER, f"{words}, so the file was built for an older torch than that", confidence
+    words = f"torch {exports} it: {which} is older than {first}"
+    words += ", so the file was built for a newer torch than that"
+    if order_key(first) < _LONG_AGO:
+        # Few have so old a torch; the other way to lack such a name is no release's.
+        words += "; else torch is not whole, or was not imported before the file"
+        confidence = "medium"
+    return NEWER, words, confidence
+
+
+def _likelier(history: History, releases: Sequence[str]) -> str | None:
+    """The side with far more minor releases than the other: torches lie there that lack a name."""
+    first, last = order_key(history.alive[0]), order_key(history.alive[-1])
+    older = {order_key(r)[:2] for r in releases if order_key(r) < first}
+    newer = {order_key(r)[:2] for r in releases if order_key(r) > last}
+    if len(newer) >= _FAR_MORE * len(older):
+        return OLDER
+    return NEWER if len(older) >= _FAR_MORE * len(newer) else None
+
+
+def _most_likely(
+    history: History, side: str, exports: str, releases: Sequence[str]
+) -> tuple[str, str, str]:
+    first, last = history.alive[0], history.alive[-1]
+    words = f"torch {exports} it: a torch that lacks it is most likely "
+    if side == OLDER:
+        others = [r for r in releases if order_key(r) < order_key(first)]
+        words += (
+            f"newer than {last}, so the file was built for an older torch than that (of the older "
+            f"releases, {history.interval(others)} lack it too)"
+        )
+    else:
+        others = [r for r in releases if order_key(r) > order_key(last)]
+        words += (
+            f"older than {first}, so the file was built for a newer torch than that (of the newer "
+            f"releases, {history.interval(others)} lack it too)"
+        )
+    return side, words, "medium"
+
+
+#: So many times the minor releases on one side of a name's life make that side the likelier.
+_FAR_MORE = 4
+#: Releases before this one are hardly in use.
+_LONG_AGO = (1, 8, 0, False)
+#: A side that lacks a name: releases between those that have it.
+_GAP = "gap"
+
+
+def _sides(history: History, releases: Sequence[str]) -> list[str]:
+    """On which sides of a name's life some of these releases lie, as the file's direction."""
+    first, last = order_key(history.alive[0]), order_key(history.alive[-1])
+    found: dict[str, None] = {}
+    for release in releases:
+        own = order_key(release)
+        if own < first:
+            found[NEWER] = None
+        elif own > last:
+            found[OLDER] = None
+        elif release not in history.alive:
+            found[_GAP] = None
+    return list(found)
+
+
+def told_inside(question: Question, place: Place, history: History) -> Judgement:
+    """A published torch that has the name, known by its version alone."""
+    present = place.present
+    assert present is not None
+    if place.told is not None and not place.told.flavour:
+        both = also_other_flavour(question, present, history)
+        if both is not None:
+            return both
+    interval = history.interval(history.alive)
+    notes = (moved_words(history),) if history.moved is not None else ()
+    cause = (
+        f"torch {present.release} exports it; it cannot be missing from torch {interval}: where an "
+        "error names it, another torch was loaded than this one."
+    )
+    return Judgement("wrong-torch", "FA607", NONE, cause, notes)
+
+
+def moved_words(history: History) -> str:
+    """The name of another scope that took a name's place, in a sentence."""
+    assert history.moved is not None
+    return (
+        f"{readable(history.moved.demangled)} took its place "
+        f"(torch {history.interval(history.moved.releases)})."
+    )
 
 
 def told_flavour(question: Question, place: Place, history: History) -> Judgement | None:

@@ -145,8 +145,10 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
     forms = _forms(rows, known)
     line = _line(fold_flavour(demangled), forms, known)
     moved, kin = None, False
-    if not alive and not forms and name.startswith("_Z"):
+    gone = not forms if not alive else alive[-1] != known[-1] and len(forms) < 2
+    if gone and name.startswith("_Z"):
         moved = _moved(demangled, atlas, machine)
+    if gone and not alive and name.startswith("_Z"):
         kin = _has_kin(demangled, atlas, machine)
     pythons = {build.release: tuple(build.pythons) for build in atlas.builds(machine)}
     return History(name, machine, known, releases, alive, twin, forms, line, moved, kin, pythons)

@@ -76,10 +76,10 @@ def never_exported(question: Question, place: Place | None, history: History) ->
         return _other_forms(question, place, history, span)
     scope = qualified_name(question.demangled).rpartition("::")[0]
     cause = (
-        f"{span}. It belongs to {scope}, which is torch's, so the file was most likely built for "
-        f"a torch older than {history.known[0]}."
+        f"{span}. It belongs to {scope}, which is torch's, so the file was built for a torch older "
+        f"than {history.known[0]} or between releases, or the name was torch's own inner one."
     )
-    return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
 
 
 def _other_forms(question: Question, place: Place | None, history: History, span: str) -> Judgement:
@@ -97,8 +97,11 @@ def _other_forms(question: Question, place: Place | None, history: History, span
         return era
     if forms[0].releases[0] == history.known[0]:
         # It was there with other parameters from the first release on record.
-        cause += f": the file was most likely built for a torch older than {history.known[0]}."
-        return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
+        cause += (
+            f": the file was built for a torch older than {history.known[0]}, for one between "
+            "releases, or with another C++ library."
+        )
+        return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
     cause += ": the file was built for a torch between releases, or for another kind of build."
     return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
 

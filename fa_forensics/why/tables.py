@@ -16,6 +16,7 @@ class Tables:
 
     def __init__(self) -> None:
         self._atlas: Atlas | None = None
+        self._ages: Atlas | None = None
         self._libraries: CudaLibraries | None = None
         self._tried: set[str] = set()
         self.problems: list[str] = []
@@ -30,6 +31,20 @@ class Tables:
             except AtlasDamaged as error:
                 self._add(error)
         return self._atlas
+
+    @property
+    def ages(self) -> Atlas | None:
+        """Torch's releases since 1.0.0; those of ``atlas`` where the early ones cannot be read."""
+        if "ages" not in self._tried and self.atlas is not None:
+            from fa_forensics.atlas.ages import Ages
+
+            self._tried.add("ages")
+            try:
+                self._ages = Ages.of(self.atlas)
+            except AtlasDamaged as error:
+                self._ages = self.atlas
+                self._add(error)
+        return self._ages
 
     def needed_atlas(self) -> Atlas:
         """Torch's releases. Raises ``AtlasDamaged`` where the table cannot be read."""

@@ -41,10 +41,8 @@ def torch_answer(
 ) -> Answer:
     """Judge a torch-owned name by what is here and by its history."""
     history = None
-    if tables.atlas is not None and owner not in _NO_TABLE:
-        history = look_up(
-            name, symbol.demangled, tables.atlas, _machine(owner, place, tables.atlas)
-        )
+    if tables.ages is not None and owner not in _NO_TABLE:
+        history = look_up(name, symbol.demangled, tables.ages, _machine(owner, place, tables.ages))
         name = name or history.symbol
     question = Question(name, symbol.demangled, owner, near, history)
     judgement = _judge(symbol, question, provider, place)
@@ -166,7 +164,7 @@ def _overloads(question: Question, place: Place, whole: bool) -> tuple[Overload,
 def _most_telling_first(history: History, whole: bool) -> Sequence[Form]:
     """The name's own twin, the signatures before and after it in time, then all others."""
     own = [f for f in history.forms if any(n.symbol == history.symbol for n in f.symbols)]
-    line = list(history.line) or own
+    line = own + [form for form in history.line if form not in own]
     return line + [form for form in history.forms if whole and form not in line]
 
 
@@ -200,7 +198,7 @@ def _help(
         return commands_by_history(place, history, needed_by, judgement.direction)
     if present is None:
         ask = "fa-forensics why --python /path/to/env/bin/python SYMBOL"
-        if history is None or tables.atlas is None or not history.releases:
+        if history is None or tables.ages is None or not history.releases:
             return (ask,), ()
         # The file's other names are not known: with another release than its own it has the
         # same trouble, so that no release is named where none is there to be near to.
@@ -209,10 +207,10 @@ def _help(
         if provider is not None or judgement.direction == "none":
             return (which_torch(place), look), ()
         release = present.release
-        if history is not None and tables.atlas is not None and release not in history.releases:
-            release = torch_with_it(place, history, tables.atlas)[0] or release
+        if history is not None and tables.ages is not None and release not in history.releases:
+            release = torch_with_it(place, history, tables.ages)[0] or release
         return (reinstall_torch(place, release), look), ()
-    if history is None or tables.atlas is None:
+    if history is None or tables.ages is None:
         return (look,), ()
     flavour = judgement.direction == FLAVOUR
-    return torch_commands(place, history, tables.atlas, needed_by, flavour)
+    return torch_commands(place, history, tables.ages, needed_by, flavour)

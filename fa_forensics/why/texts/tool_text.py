@@ -43,15 +43,15 @@ def linker_undefined(seen: Seen) -> Answer:
 
 def _in_every_torch(seen: Seen, answer: Answer) -> bool:
     atlas = seen.tables.atlas
-    return atlas is not None and answer.exported_by == atlas.releases(seen.place.machine)
+    return atlas is not None and set(atlas.releases(seen.place.machine)) <= set(answer.exported_by)
 
 
 def _torch_not_on_the_line(seen: Seen, answer: Answer) -> Answer:
     library = libraries_of(answer.owner or "")[0]
     flag = "-l" + library.removeprefix("lib").split(".so")[0]
     cause = (
-        f"Every torch on record exports it, from {library}: no release is too old or too new. That "
-        f"library is not on the link line ({flag}); it is {library} that owns the name, not the "
+        f"torch {answer.interval} export it, from {library}: no release is too old or too new. "
+        f"That library is not on the link line ({flag}); it is {library} that owns the name, not the "
         "part of torch that was being linked. At run time, import torch before the extension."
     )
     kind = "rocm" if _is_rocm(seen) else "import-order"
