@@ -67,17 +67,14 @@ _LOOKS_ITSELF = ("torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "f
 
 def _package_of_frame(line: Line) -> str:
     """The package of the traceback's last step that is not torch's or Python's own."""
-    for above in line.above(12):
-        if above.body.startswith("Traceback "):
-            break
-        found = _FRAME_PACKAGE.search(above.body)
-        if found is not None and found["name"] != "torch":
-            return found["name"]
-    for near in (line, *line.above(12), *line.below(4)):
-        for name in _LOOKS_ITSELF:
-            if name in near.lower:
-                return name
-    return ""
+    text = line.source.text
+    before = text[max(0, line.start - 1_500) : line.start]
+    names = _FRAME_PACKAGE.findall(before[before.rfind("Traceback ") + 1 :])
+    name = next((name for name in reversed(names) if name != "torch"), "")
+    if name:
+        return str(name)
+    near = f"{before}{text[line.start : line.start + 800]}".lower()
+    return next((name for name in _LOOKS_ITSELF if name in near), "")
 
 
 #: Lines that name a library and do not show that it is there.
@@ -88,15 +85,20 @@ def _shown_elsewhere(line: Line, library: str | None) -> str:
     """The path of the missing library in a line nearby: what find or ls showed."""
     if library is None or "/" in library:
         return ""
-    for other in (*line.below(30), *line.above(30)):
-        at = other.body.find("/" + library)
-        if at < 0 or any(words in other.lower for words in _NOT_THERE):
-            continue
-        words = other.body[max(0, at - 300) : at].split()
-        head = words[-1].lstrip("'\"`(") if words else ""
-        after = other.body[at + 1 + len(library) :][:1]
-        if head.startswith(("/", "~")) and not (after.isalnum() or after == "."):
+    text, name = line.source.text, f"/{library}"
+    at = text.find(name, max(0, line.start - 3_000), line.start + 4_000)
+    for _ in range(4):
+        if at < 0:
+            break
+        end = at + len(name)
+        other = line.source.line_at(at)
+        words = text[max(0, at - 300) : at].split()
+        head = words[-1].lstrip("'\"`(") if words and not text[at - 1].isspace() else ""
+        after = text[end : end + 1]
+        shown = head.startswith(("/", "~")) and not (after.isalnum() or after == ".")
+        if shown and not any(words in other.lower for words in _NOT_THERE):
             return f"{head}/{library}"
+        at = text.find(name, end, line.start + 4_000)
     return ""
 
 

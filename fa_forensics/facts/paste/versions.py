@@ -68,6 +68,8 @@ def read_versions(
                 offer(rule.key, rule.sort, line.number, text)
                 break  # of one rule the first counts
     _one_gpu(best, source, places)
+    _printed(source, offer)
+    _nvidia_wheels(source, places, offer)
     _packages(source, places, offer)
     _environment(source, places, offer)
     _derived(offer, best)
@@ -153,6 +155,48 @@ def _answer_to(sign: str, question: str, answer: str) -> str:
     if len(asked) == len(given) and len(asked) > 1:
         return next((text for ask, text in zip(asked, given, strict=True) if sign in ask), "")
     return answer.strip("'\"() ")
+
+
+#: What print(torch.__version__), print(torch.version.cuda) and a third line leave behind.
+_PRINTED = re.compile(
+    rf"^[ \t]{{0,8}}(?P<torch>{VERSION})[ \t]{{0,8}}\n[ \t]{{0,8}}(?P<cuda>(?:9|1[0-3])\.\d)"
+    r"[ \t]{0,8}\n[ \t]{0,8}(?:[789]\d{3}|9\d{4}|True|False)[ \t]{0,8}$",
+    re.MULTILINE,
+)
+
+
+def _printed(source: Source, offer: Callable[[str, int, int, str], None]) -> None:
+    """Three lines of bare values: torch, its CUDA, and cuDNN's number or whether CUDA is there."""
+    match = _PRINTED.search(source.text)
+    if match is not None:
+        number = source.line_at(match.start("torch")).number
+        offer("torch", BANNER, number, match["torch"])
+        offer("torch_cuda", BANNER, number, match["cuda"])
+
+
+_NVIDIA = re.compile(
+    r"(?<![\w./-])nvidia[-_](?P<name>[a-z]{2,12}(?:[-_][a-z]{2,12}){0,2}[-_]cu1[1-9])"
+    rf"(?:\s?==\s?|\s{{1,60}}|-|\s\()(?P<version>{VERSION})",
+    re.IGNORECASE,
+)
+
+
+def _nvidia_wheels(
+    source: Source,
+    places: Callable[[str], Sequence[int]],
+    offer: Callable[[str, int, int, str], None],
+) -> None:
+    """NVIDIA's wheels for one CUDA major version, which all have such names."""
+    for sign in ("nvidia-", "nvidia_"):
+        for place in places(sign)[:PER_SIGN]:
+            line = source.line_at(place)
+            match = _NVIDIA.match(line.raw, max(0, place - line.start))
+            if match is not None:
+                sort = _listing(line, match)
+                if sort == PROSE and _REQUIRED.match(match.string, match.end()):
+                    continue
+                key = f"pkg:nvidia-{match['name'].lower().replace('_', '-')}"
+                offer(key, sort, line.number, match["version"].rstrip("."))
 
 
 def _packages(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.why.seen import Seen, package_of
+
+#: Names of compiled modules, as packages give them.
+_COMPILED = re.compile(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")
 
 
 def needing(seen: Seen) -> str:
@@ -11,6 +16,8 @@ def needing(seen: Seen) -> str:
     if file:
         return file.rsplit("/", 1)[-1]
     module = seen.mention.detail.get("import")
+    if module and _COMPILED.search(module):
+        return f"the extension {module}"
     if module:
         return f"the extension that {module} imports"
     package = seen.mention.detail.get("by")
