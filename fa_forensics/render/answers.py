@@ -32,6 +32,7 @@ KIND_WORDS = {
 #: Codes that say more than the kind does.
 CODE_WORDS = {
     "FA507": "a GPU or a call that the package itself refuses",
+    "FA509": "code that asks for more than the GPU can do",
     "FA880": "a compiled module that is not there",
     "FA882": "Python files and a compiled module that do not match",
     "FA883": "a build that stopped in the compiler or the linker",
@@ -42,6 +43,8 @@ CODE_WORDS = {
     "FA888": "a crash without an error of the loader",
     "FA890": "a file that the kernel refuses to map",
     "FA891": "a module that was built for another numpy",
+    "FA892": "a compiled module that does not start in this Python",
+    "FA893": "a C++ type that is registered twice, or not at all",
 }
 
 #: How many other signatures are shown; the most telling stand first.

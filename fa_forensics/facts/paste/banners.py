@@ -8,6 +8,7 @@ from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.loader_symbols import LINK_TIME
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.python_abi import last_package
 from fa_forensics.facts.paste.recogniser import Build, Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
 
@@ -133,6 +134,14 @@ def _variant(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("kernels-variant", match.start(), detail=detail)
 
 
+def _bitsandbytes(line: Line, match: re.Match[str]) -> Mention:
+    """With whether the library for the CPU, which every wheel holds, is missing beside."""
+    near = (line, *line.below(6), *line.above(6))
+    lost = any("bitsandbytes_cpu.so: cannot open" in other.body for other in near)
+    detail = {"package": "bitsandbytes", "cpu": "missing" if lost else ""}
+    return line.mention("cuda-setup-failed", match.start(), file=match["file"], detail=detail)
+
+
 def _of_packages() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
@@ -159,8 +168,7 @@ def _of_packages() -> tuple[Recogniser, ...]:
             r"|File (?P<own>\w{1,80}_py\.so) not found",
         ),
         by_pattern(("build variant",), r"Cannot find a build variant", _variant),
-        plain(
-            "cuda-setup-failed",
+        by_pattern(
             ("cuda setup failed", "compiled without gpu support", "cuda binary not found",
              "find the bitsandbytes cuda binary", "required library version not found",
              "defaulting to libbitsandbytes"),
@@ -170,7 +178,7 @@ def _of_packages() -> tuple[Recogniser, ...]:
             r"|installed version of bitsandbytes was compiled without GPU support"
             r"|Configured (?:CUDA|ROCm) binary not found at (?P<file>\S{1,400})"
             r"|Could not find the bitsandbytes CUDA binary",
-            package="bitsandbytes",
+            _bitsandbytes,
         ),
     )  # fmt: skip
 
@@ -249,6 +257,16 @@ def _crash(what: str) -> Build:
     return build
 
 
+def _of_package(what: str) -> Build:
+    """A failure, with the package whose step of the traceback is the last one."""
+
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        groups = {key: text.strip() for key, text in match.groupdict().items() if text}
+        return line.mention(what, match.start(), detail={**groups, "importer": last_package(line)})
+
+    return build
+
+
 def _of_others() -> tuple[Recogniser, ...]:
     return (
         plain(
@@ -257,15 +275,11 @@ def _of_others() -> tuple[Recogniser, ...]:
             r"DLL load failed(?: while importing (?P<module>[\w.]{1,100}))?(?::\s?"
             r"(?P<reason>[^\n]{1,120}))?",
         ),
-        plain(
-            "windows",
-            ("[winerror ",),
-            r"\[WinError (?P<code>126|127|182|193|1114|1920|1455|998)\]\s?(?P<reason>[^\n]{1,200})",
-        ),
-        plain(
-            "windows",
-            ("win32 application", "win32 应用程序"),
-            r"is not a valid Win32 application|Win32 应用程序",
+        by_pattern(
+            ("[winerror ", "win32 application", "win32 应用程序"),
+            r"\[WinError (?P<code>126|127|182|193|1114|1920|1455|998)\]\s?(?P<reason>[^\n]{1,200})"
+            r"|is not a valid Win32 application|Win32 应用程序",
+            _of_package("windows"),
         ),
         plain(
             "windows",

@@ -11,8 +11,8 @@ from fa_forensics.facts.paste.model import Mention
 _LOADING = frozenset(
     ("undefined-symbol", "symbol-not-found-macho", "missing-library", "version-not-found",
      "invalid-elf", "file-too-short", "wrong-elf-class", "static-tls", "exec-stack", "misaligned",
-     "damaged-elf", "map-refused", "loader-inconsistent", "ctypes-attribute", "could-not-load-library", "wrong-machine",
-     "import-order", "missing-own-file", "no-init", "python-mismatch", "windows")
+     "damaged-elf", "map-refused", "loader-inconsistent", "ctypes-attribute",
+     "could-not-load-library", "wrong-machine", "import-order", "missing-own-file", "no-init", "python-mismatch", "windows")
 )  # fmt: skip
 _BUILDING = frozenset(
     ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",
@@ -27,7 +27,8 @@ _VAGUE = frozenset(
     ("import-order", "torchcodec-banner", "no-module", "missing-attribute", "xformers-banner", "import-wrapper",
      "caught-import", "torch-sees-no-gpu", "class-missing",
      "segfault", "abort", "bus-error", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
-     "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "struct-size", "module-init", "torch-without-cuda",
+     "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "struct-size", "module-init",
+     "torch-without-cuda",
      "hip-error",
      "no-matching-distribution", "compiler-warned", "no-prebuilt", "wheel-not-there", "run-time")
 )  # fmt: skip
@@ -55,7 +56,7 @@ _LAST = frozenset(("segfault", "abort", "bus-error"))
 #: Names of compiled modules.
 _COMPILED = re.compile(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
 #: An entry of a list of tries, as packages print that load their compiled part themselves.
-_COMPILED_LISTED = re.compile(r"^\s{0,8}[-*]\s{0,3}(?:ModuleNotFound|Import)Error")
+_ENTRY = ("ModuleNotFoundError", "ImportError")
 #: No more mentions than this are handed on.
 MOST_MENTIONS = 400
 
@@ -104,6 +105,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
             if m is not mention
         )
     loading = [m for m in all_of_them if m.what in _LOADING and m is not mention]
+    if "libbitsandbytes_cpu.so" in f"{mention.file} {mention.library}" and what in _LOADING:
+        return any(m.detail.get("cpu") for m in all_of_them)
     if what == "no-module":
         module = mention.detail.get("module", "")
         if any(_tier(m) == 0 for m in all_of_them) and not _COMPILED.search(module):
@@ -185,7 +188,7 @@ def _right_below(missing: Mention, failure: Mention) -> bool:
     """In a list of tries: a module that nobody else has, right below why its file did not load."""
     module = missing.detail.get("module", "")
     near = 0 < missing.number - failure.number <= 2
-    return near and "." not in module and _COMPILED_LISTED.search(missing.line) is not None
+    return near and "." not in module and missing.line.startswith(_ENTRY)
 
 
 def _with_own_file(mention: Mention, all_of_them: Sequence[Mention]) -> Mention:

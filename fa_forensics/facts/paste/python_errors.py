@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.paste.around import frame, importing
+from fa_forensics.facts.paste import python_abi
+from fa_forensics.facts.paste.around import frame, importing, package_file_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
 
+#: Python 3.13 names the file that stands in the way.
+_RENAME = re.compile(r"consider renaming '([^'\n]{1,300})'")
 _NAME = r"[A-Za-z_]\w{0,99}"
 
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of import machinery, calls and pybind11."""
-    return (*_of_modules(), *_of_names(), *_of_calls(), *_of_versions())
+    return (
+        *_of_modules(),
+        *_of_names(),
+        *_of_calls(),
+        *_of_versions(),
+        *python_abi.recognisers(),
+    )
 
 
 def _of_modules() -> tuple[Recogniser, ...]:
@@ -31,11 +40,11 @@ def _of_modules() -> tuple[Recogniser, ...]:
             r"|packages that were not found in your environment: (?P<module2>[A-Za-z_]\w{0,60})",
             _wanted,
         ),
-        plain(
-            "no-init",
+        by_pattern(
             ("module export function", "dynamic module does not define"),
-            r"dynamic module does not define (?:module export|init) function"
+            r"dynamic module does not define (?P<sort>module export|init) function"
             r"(?:\s?\(?['\"`]?(?P<function>[\w.]{1,100})['\"`]?\)?)?",
+            _no_init,
         ),
         plain(
             "python-mismatch",
@@ -44,7 +53,7 @@ def _of_modules() -> tuple[Recogniser, ...]:
             r"(?P<built>[\d.]{1,10}),? "
             r"(?:but the interpreter version is incompatible: |while the interpreter is running "
             r"version )"
-            r"(?P<running>[\d.]{1,10})",
+            r"(?P<running>\d{1,2}(?:\.\d{1,3}){0,2})",
         ),
         by_pattern(
             ("is not defined",),
@@ -74,6 +83,17 @@ def _no_module(line: Line, match: re.Match[str]) -> Mention:
     if package or "is not a package" in line.lower:
         detail["not_a_package"] = "yes"
     return line.mention("no-module", match.start(), detail=detail)
+
+
+def _no_init(line: Line, match: re.Match[str]) -> Mention:
+    path, _, _ = frame(line)
+    detail = {
+        "function": match["function"] or "",
+        "python2": "yes" if match["sort"].lower() == "init" else "",
+        "import": importing(line),
+        "frame": path,
+    }
+    return line.mention("no-init", match.start(), detail=detail)
 
 
 def _wanted(line: Line, match: re.Match[str]) -> Mention:
@@ -115,6 +135,7 @@ def _of_names() -> tuple[Recogniser, ...]:
             rf"cannot import name\s+['\"`]?(?P<name>{_NAME})['\"`]?"
             r"(?:\s+from\s+(?P<partly>partially initialized module\s)?['\"`]"
             r"(?P<module>[\w.]{1,200})['\"`])?"
+            r"(?:\s+\(most likely due to a circular import\))?"
             r"(?:\s+\((?P<where>[^()\n]{1,300})\))?",
             _named("missing-attribute", sort="import"),
         ),
@@ -163,6 +184,11 @@ def _named(what: str, **fixed: str) -> Build:
             groups["partly"] = "yes"
         path, function, code = frame(line)
         detail = {**fixed, **groups, "frame": path, "function": function, "code": code}
+        renamed = _RENAME.search(line.body)
+        if renamed is not None:
+            detail["where"] = renamed[1]
+        if not path:
+            detail["near"] = package_file_near(line)
         return line.mention(what, match.start(), detail=detail)
 
     return build
@@ -264,11 +290,15 @@ def _pybind(line: Line, match: re.Match[str]) -> Mention:
             invoked = body[13:][:600].strip()
             break
     path, _, code = frame(line)
+    function = function_before(line, match.start())
+    if f"{function}(" not in code:
+        said = (above.body for above in line.above(3) if f"{function}(" in above.body)
+        code = next(said, code)[:400]
     one = re.search(r"(?:supported:\s{0,10})(\d\.\s.{1,600}?)(?:\s{2,}Invoked|$)", line.body)
     if one and not supported:
         supported.append(one[1])
     detail = {
-        "function": function_before(line, match.start()),
+        "function": function,
         "supported": " | ".join(supported)[:1_500],
         "invoked": invoked,
         "frame": path,
@@ -289,39 +319,10 @@ def _unpack(line: Line, match: re.Match[str]) -> Mention | None:
 def _of_versions() -> tuple[Recogniser, ...]:
     return (
         plain(
-            "numpy-abi",
-            ("compiled against api version", "compiled using numpy", "compiled with numpy 1",
-             "numpy.dtype size changed", "_array_api not found", "numpy.ndarray size changed",
-             "numpy.core.multiarray failed"),
-            r"module (?:that was )?compiled against (?:NumPy C-)?API version (?P<built>0x\w{1,4}) "
-            r"but this version of "
-            r"numpy is (?P<found>0x\w{1,4})|A module that was compiled using NumPy "
-            r"(?P<built2>[\w.]{1,10}) cannot be run in"
-            r"|numpy\.(?:dtype|ndarray) size changed|_ARRAY_API not found|numpy\.core\.multiarray "
-            r"failed to import",
-        ),
-        plain(
-            "type-not-registered",
-            ("could not convert default argument", "unregistered type", "to a python type!"),
-            r"could not convert default argument[^\n]{0,200}"
-            r"|Unregistered type\s?:\s?(?P<type>[^\n]{1,200})"
-            r"|Unable to convert function return value to a Python type!",
-        ),
-        plain(
             "package-too-old",
             ("package version to be greater or equal",),
             r"you need (?P<package>[\w-]{1,60}) package version to be greater or equal (?:than|to) "
             r"(?P<least>[\d.]{1,20}?)\.?\s[^\n]{0,120}?version (?P<found>\d[\w.+-]{0,39})",
-        ),
-        plain(
-            "already-registered",
-            ("already registered", "already been registered", "already defined",
-             "only a single torch_library"),
-            r"generic_type: (?:type|cannot initialize type) \""
-            r"(?P<type>[^\"\n]{1,100})\"[^\n]{0,40}already (?:registered|defined)"
-            r"|Only a single TORCH_LIBRARY can be used to register the namespace "
-            r"(?P<namespace>\w{1,60})"
-            r"|Tried to register an operator \((?P<operator>[^()\n]{1,200})",
         ),
         plain(
             "cuda-majors-differ",

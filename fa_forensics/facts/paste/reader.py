@@ -8,6 +8,7 @@ from functools import lru_cache
 from fa_forensics.facts.paste import (
     banners,
     build,
+    caught,
     gpu,
     gpu_limits,
     link_refusals,
@@ -75,6 +76,7 @@ def _recognisers() -> tuple[Recogniser, ...]:
         *rocm.recognisers(),
         *gpu_limits.recognisers(),
         *banners.recognisers(),
+        *caught.recognisers(),
         *build.recognisers(),
         *link_refusals.recognisers(),
         *loader.recognisers(),

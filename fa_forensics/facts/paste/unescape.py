@@ -103,11 +103,19 @@ def unescape(text: str) -> tuple[str, str | None]:
     text = _without_html(text)
     if "\\" in text:
         # A backslash before an underscore, a quote or a backtick is Markdown's or JSON's.
-        text = text.replace("\\_", "_").replace("\\`", "`")
+        drives = _DRIVE.search(text) is not None
+        text = _MARKED.sub("_", text) if drives else text.replace("\\_", "_")
+        text = text.replace("\\`", "`")
         text = _WRITTEN_BREAK.sub(SOFT, text)
-        text = text.replace('\\"', '"').replace("\\'", "'").replace("\\t", "\t")
+        text = text.replace('\\"', '"').replace("\\'", "'")
+        text = _TAB_ALONE.sub("\t", text) if drives else text.replace("\\t", "\t")
     return text, truncated
 
+
+#: A path of Windows: there ``\\torch\\__init__.py`` is neither a tab nor Markdown.
+_DRIVE = re.compile(r"\b[A-Za-z]:\\{1,2}\w")
+_MARKED = re.compile(r"\\_(?!\w{1,60}[\\.])")
+_TAB_ALONE = re.compile(r"(?<![\w.-])\\t")
 
 #: So many kinds of lookalikes are faster replaced one by one.
 _FEW_KINDS = 8

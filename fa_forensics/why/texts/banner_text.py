@@ -7,6 +7,7 @@ import re
 from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.bitsandbytes_text import no_cuda_binary
 from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
@@ -95,7 +96,7 @@ def wrapped(seen: Seen) -> Answer:
     file = seen.mention.file or ""
     name = file.rpartition("/")[2] or "a compiled module"
     if not file and not package:
-        return nameless(seen)
+        return _only_wrapped(seen)
     cause = (
         f"The failing file is {name}"
         + (f" of {package}" if package else "")
@@ -116,6 +117,23 @@ def wrapped(seen: Seen) -> Answer:
             "say which torch it was built for.",
             "Where an image brought torch, hold pip to that with a constraints file (pip -c).",
         ),
+    )  # fmt: skip
+
+
+def _only_wrapped(seen: Seen) -> Answer:
+    """A lazy import of transformers, or the like, that failed: the text ends before the cause."""
+    module = seen.mention.detail.get("module", "")
+    load = f"import {module}" if "." in module else f"from transformers import {module}"
+    plain = re.fullmatch(r"[\w.]{1,200}", module) is not None
+    return seen.answer(
+        "unrecognised", BANNER,
+        f"The import of {module or 'a module'} failed on something that it imports in turn; this "
+        "message hides what. The cause is the error further above in the log, or the last one of "
+        "the command's output.",
+        owner=None, direction="unknown", confidence="low",
+        help=(f"{seen.python} -c '{load}'",) if plain and module else (),
+        notes=("Paste the lines above it, up to the first traceback: the first error there is the "
+               "cause.",),
     )  # fmt: skip
 
 
@@ -208,6 +226,20 @@ def windows(seen: Seen) -> Answer:
         )
     elif "not a valid Win32" in line or "WinError 193" in line:
         cause += " The file is for another architecture, or damaged."
+    whose = seen.mention.detail.get("importer", "")
+    if whose and whose != "torch" and package_in(seen) is None:
+        return seen.answer(
+            "windows", WINDOWS,
+            f"{cause} The last step of the traceback is {whose}'s: the file is one of that "
+            "package, not of torch.",
+            owner=whose, direction="unknown", confidence="high",
+            help=(f"{seen.pip} show {whose}",
+                  f"{seen.python} -c \"import struct, sys; print(8 * struct.calcsize('P'), "
+                  "sys.executable)\""),
+            notes=("Uninstall that package until pip finds none, remove what is left of its "
+                   "directory, and install it again for this Python (the second command prints "
+                   "whether it is a 32-bit or a 64-bit one).",),
+        )  # fmt: skip
     return seen.answer(
         "windows", WINDOWS, cause, owner=package_in(seen), direction="unknown", confidence="high",
         help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.__file__)\"",),
@@ -224,26 +256,6 @@ def _import_name(package: str | None) -> str | None:
 
 def _is_preview(version: str) -> bool:
     return bool(re.search(r"dev\d|\da0|nightly|\+git", version))
-
-
-def no_cuda_binary(seen: Seen) -> Answer:
-    """bitsandbytes found no library for torch's CUDA version and goes on with its CPU library."""
-    file = (seen.mention.file or "").rpartition("/")[2]
-    missing = f" ({file})" if file else ""
-    cause = (
-        f"bitsandbytes has no library{missing} for the CUDA version of this torch, or did not find "
-        "the CUDA runtime, and goes on with its CPU library: what is missing later follows from "
-        "that."
-    )
-    return seen.answer(
-        "missing-library", "FA202", cause, owner="bitsandbytes", direction="none",
-        confidence="medium",
-        help=(
-            f"{seen.python} -m bitsandbytes",
-            f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
-        ),
-        notes=("Each release holds libraries for the CUDA versions of its time.",),
-    )  # fmt: skip
 
 
 def nccl(seen: Seen) -> Answer:

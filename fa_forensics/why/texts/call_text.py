@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.flash_limits import parameters
+from fa_forensics.facts.python_api import has_partners
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.caught_text import pair_command
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 
 
@@ -99,47 +101,16 @@ def operator_missing(seen: Seen) -> Answer:
         )
     look = f"fa-forensics inspect {package}" if package else seen.inspect_command()
     helps = [look]
-    if (wanted := pip_name(seen, package)) is not None:
+    paired = pair_command(seen, package) if package else ()
+    helps += paired
+    if has_partners(package) and not paired:
+        helps.append(f"{seen.pip} show torch {package}")
+    elif not paired and (wanted := pip_name(seen, package)) is not None:
         helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps {wanted}")
     return seen.answer(
         "wrong-torch", "FA886", cause, owner=package, direction="unknown", confidence="medium",
         help=tuple(helps),
         notes=("Packages of that sort have one release for each release of torch.",),
-    )  # fmt: skip
-
-
-def already_registered(seen: Seen) -> Answer:
-    """The same library was loaded twice, from two places."""
-    detail = seen.mention.detail
-    name = detail.get("type") or detail.get("namespace") or detail.get("operator") or "the name"
-    kind = "python-abi" if detail.get("type") else "wrong-torch"
-    cause = (
-        f"{name} was registered twice in one process: the same library was loaded from two places "
-        "(an installed copy and a build of one's own, or two versions of one package)."
-    )
-    return seen.answer(
-        kind, "FA886", cause, owner=package_in(seen), direction="none", confidence="medium",
-        help=(
-            f"{seen.pip} list",
-            f"{seen.python} -c 'import sys; print(chr(10).join(sys.path))'",
-        ),
-        notes=("Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions.",),
-    )  # fmt: skip
-
-
-def type_not_registered(seen: Seen) -> Answer:
-    """pybind11 meets a C++ type that no loaded module has registered under its key."""
-    cause = (
-        "A compiled module uses a C++ type that no module in this process has registered with "
-        "pybind11. Two causes fit: the module that registers it (most often torch) was not "
-        "imported before, or the two were built with other pybind11 internals (compiler, flavour "
-        "or pybind11 release) and do not see one another's types."
-    )
-    return seen.answer(
-        "python-abi", "FA888", cause, owner=package_in(seen), direction="none",
-        confidence="medium",
-        help=(f"{seen.python} -c 'import torch; import MODULE'", seen.inspect_command()),
-        notes=("If the first command works, the order of imports is the cause.",),
     )  # fmt: skip
 
 
@@ -162,47 +133,9 @@ def package_too_old(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def numpy_abi(seen: Seen) -> Answer:
-    """A module that was compiled for another numpy than the one that is imported."""
-    if _for_a_newer_numpy(seen):
-        cause = (
-            "A compiled module was built with a newer numpy than the one that is installed. No "
-            "torch symbol and no CUDA library is involved."
-        )
-        helps = (f"{seen.pip} install --upgrade numpy", f"{seen.pip} show numpy")
-        notes = ("A build of that module with an older numpy is the other way out.",)
-    else:
-        cause = (
-            "A compiled module was built for numpy 1, and numpy 2 is installed. It concerns what "
-            "that module exchanges with numpy; no torch symbol and no CUDA library is involved."
-        )
-        helps = (f'{seen.pip} install "numpy<2"', f"{seen.pip} show numpy")
-        notes = (
-            "torch up to 2.2 was built for numpy 1; newer releases of the module in question take "
-            "numpy 2.",
-        )
-    return seen.answer(
-        "python-abi", "FA891", cause, owner="numpy", direction="none", confidence="high",
-        help=helps, notes=notes,
-    )  # fmt: skip
-
-
-def _for_a_newer_numpy(seen: Seen) -> bool:
-    """By the versions of numpy's C interface, or by the sizes of its structures."""
-    built, found = seen.mention.detail.get("built", ""), seen.mention.detail.get("found", "")
-    hexadecimal = re.compile(r"0x[0-9a-fA-F]{1,4}")
-    if hexadecimal.fullmatch(built) and hexadecimal.fullmatch(found):
-        return int(built, 16) > int(found, 16)
-    sizes = re.search(r"Expected (\d{1,5}) from C header, got (\d{1,5}) from", seen.mention.line)
-    return sizes is not None and int(sizes[1]) > int(sizes[2])
-
-
 ANSWERERS: dict[str, Answerer] = {
     "flash-limit": flash_limit,
     "wrong-arguments": wrong_arguments,
     "operator-missing": operator_missing,
-    "already-registered": already_registered,
-    "type-not-registered": type_not_registered,
     "package-too-old": package_too_old,
-    "numpy-abi": numpy_abi,
 }

@@ -108,7 +108,7 @@ def _pointer(seen: Seen, path: str, owner: str | None, found: bytes | None = Non
     if "/site-packages/" in path or "/dist-packages/" in path:
         helps = (*helps, *reinstall(seen, owner))
     size = seen.mention.detail.get("size")
-    notes = (
+    notes: tuple[str, ...] = (
         "A ZIP archive of a repository, as web pages offer it, holds such pointers too: clone it "
         "with git and Git LFS, or take the file from a release.",
     )
@@ -236,6 +236,7 @@ def _innocent(owner: str | None, seen: Seen) -> tuple[str, ...]:
 
 
 def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
+    """Install the owner again, in the version that is known; () where pip's name for it is not."""
     name = pip_name(seen, owner)
     if name is None:
         return ()
@@ -249,6 +250,7 @@ def _peek(path: str) -> str:
 
 
 def quoted(path: str) -> str:
+    """A path for a shell; a stand-in where the text has none or cut it."""
     import shlex
 
     return shlex.quote(path) if path and "..." not in path else "/path/to/the/file.so"

@@ -38,6 +38,16 @@ def no_module(seen: Seen) -> Answer:
         answer = missing_submodule(seen, module)
         if answer is not None:
             return answer
+    if "." in module:
+        from fa_forensics.why.texts.api_names import module_of_release
+
+        answer = module_of_release(seen, module)
+        if answer is not None:
+            return answer
+    if module.split(".")[0] == "pkg_resources":
+        from fa_forensics.why.texts.install_text import pkg_resources
+
+        return pkg_resources(seen)
     if seen.mention.detail.get("build"):
         from fa_forensics.why.texts.toolchain_text import BUILD_TOOLS, build_tool
 
@@ -53,7 +63,7 @@ def no_module(seen: Seen) -> Answer:
     top = module.split(".")[0]
     if "." in module and not looks_compiled(module) and _without_quotes(seen, module):
         # Python 2 named the whole path where the package itself was missing.
-        row = _row(top)
+        row = row_of_module(top)
         return _not_installed(seen, top, str(row["distribution"]) if row else None, row)
     return missing_module(seen, module)
 
@@ -81,7 +91,7 @@ def _never_built(seen: Seen, module: str) -> Answer:
 
 def missing_module(seen: Seen, module: str) -> Answer:
     """A module that is not there: a compiled one, a part of a package, or a package."""
-    row = _row(module)
+    row = row_of_module(module)
     top = module.split(".")[0]
     package = str(row["distribution"]) if row else None
     listed = row is not None and module.split(".")[-1] in row["modules"]  # type: ignore[operator]
@@ -140,7 +150,7 @@ def _extra(seen: Seen, module: str, folder: str) -> Answer:
     )  # fmt: skip
 
 
-def _row(module: str) -> Mapping[str, object] | None:
+def row_of_module(module: str) -> Mapping[str, object] | None:
     """What is known of the package that has a module, by the module or its own import name."""
     from fa_forensics.rules.remedy import known_packages
 
@@ -212,14 +222,14 @@ def _absent(
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none",
         confidence="high" if here else "medium",
-        help=(find, *_rebuilds(seen, package, row)), notes=tuple(notes),
+        help=(find, *rebuilds(seen, package, row)), notes=tuple(notes),
     )  # fmt: skip
 
 
 def _caught(seen: Seen, module: str) -> Answer:
     """The package caught the error of its compiled module and went on without it."""
     package = package_in(seen)
-    row = _row(module) if package is None or module != "_C" else None
+    row = row_of_module(module) if package is None or module != "_C" else None
     if package is not None and row is None:
         from fa_forensics.rules.remedy import row_of
 
@@ -260,7 +270,7 @@ def _other_tag(
     return seen.answer(
         "python-abi", OTHER_PYTHON, cause, owner=package, direction="none", confidence="high",
         help=(
-            *_rebuilds(seen, package, row),
+            *rebuilds(seen, package, row),
             f"fa-forensics inspect {_quoted(files[0])}",
         ),
         notes=("Renaming the file does not help: it was compiled for that other Python.",),
@@ -289,7 +299,8 @@ def _files(seen: Seen, module: str) -> list[str]:
     return found
 
 
-def _rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:
+def rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:
+    """The command that builds a package again; () where pip's name for it is not known."""
     name = pip_name(seen, package)
     return () if name is None else (_rebuild(seen, name, row),)
 
@@ -342,38 +353,6 @@ def _key_note(seen: Seen) -> tuple[str, ...]:
     return (f"The key in the wheel of torch {build.release}: {build.pybind11}.",)
 
 
-def renamed_module(seen: Seen) -> Answer:
-    """``dynamic module does not define module export function``: the file's name is not its own."""
-    function = seen.mention.detail.get("function", "")
-    wanted = f" ({function})" if function else ""
-    cause = (
-        f"The file was found under a module name that it does not define{wanted}: it was renamed, "
-        "or it is a library for torch.ops.load_library or ctypes and no Python module."
-    )
-    return seen.answer(
-        "python-abi", "FA403", cause, owner=seen.package, direction="none", confidence="high",
-        help=(
-            f"nm -D {_quoted(seen.mention.file or 'FILE')} | grep PyInit_",
-            seen.inspect_command(),
-        ),
-    )  # fmt: skip
-
-
-def python_mismatch(seen: Seen) -> Answer:
-    """``Python version mismatch: module was compiled for 3.8 ...``."""
-    built, running = seen.mention.detail.get("built"), seen.mention.detail.get("running")
-    cause = "The module was compiled for another Python than the one that imports it"
-    if built and running:
-        cause += f": for {built}, and {running} runs"
-    return seen.answer(
-        "python-abi", OTHER_PYTHON, f"{cause}.", owner=seen.package, direction="none",
-        confidence="high", help=(seen.inspect_command(),),
-        notes=("It must be built again with the Python that runs it.",),
-    )  # fmt: skip
-
-
 ANSWERERS: dict[str, Answerer] = {
     "no-module": no_module,
-    "no-init": renamed_module,
-    "python-mismatch": python_mismatch,
 }
