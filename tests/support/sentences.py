@@ -58,7 +58,7 @@ _CODE = re.compile(
 )
 _COMMAND = re.compile(
     r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:cat|cd|command|conda|echo|env|export|find|findmnt|for f"
-    r"|gcc --version|getconf|grep|head|index|install|ldconfig|ldd|list|ls|ninja|nm|nvcc|nvidia-smi"
+    r"|dmesg|gcc --version|getconf|hipcc|uname|grep|head|index|install|ldconfig|ldd|list|ls|ninja|nm|nvcc|nvidia-smi"
     r"|patchelf|ptxas|python|readelf|rm|apt-get|rocminfo|show|check|sudo"
     r"|systemctl|debug|ulimit|uninstall|unset|fa-forensics|-X|--kernels)(?:[ ;]|$)"
 )

@@ -161,23 +161,20 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
         cause += f", up to {family.last_cuda}" if family.last_cuda else ""
     notes = [note]
     if mine is not None and family is not None and mine >= parse_cuda(family.since_cuda):
-        notes.insert(0, _OTHER_TOOLKIT.format(cuda=cuda))
+        notes.insert(
+            0,
+            f"The CUDA {cuda} that the text names would compile for it: the compiler that ran is "
+            "another, older one (of CUDA_HOME, of PATH, or one that a package brings).",
+        )
     if found in ("nvcc", "torch"):
-        notes.append(_LEAVE.format(number=number))
+        notes.append(
+            f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
+            "FLASH_ATTN_CUDA_ARCHS for flash-attn."
+        )
     return seen.answer(
         KIND, "FA883", f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,
         notes=tuple(notes),
     )  # fmt: skip
-
-
-_LEAVE = (
-    "Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
-    "FLASH_ATTN_CUDA_ARCHS for flash-attn."
-)
-_OTHER_TOOLKIT = (
-    "The CUDA {cuda} that the text names would compile for it: the compiler that ran is another, "
-    "older one (of CUDA_HOME, of PATH, or one that a package brings)."
-)
 
 
 def _asked(seen: Seen) -> Capability:
