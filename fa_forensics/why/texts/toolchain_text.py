@@ -31,12 +31,15 @@ def no_toolkit(seen: Seen) -> Answer:
             " setup.py went on without asking, so that its own message is of a value that was "
             "never set."
         )
+    conda = _of_conda(seen)
     return seen.answer(
         KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
         help=("ls -d /usr/local/cuda*; command -v nvcc; echo CUDA_HOME=$CUDA_HOME",
-              f"{seen.python} -c 'import torch; print(torch.version.cuda)'"),
+              f"{seen.python} -c 'import torch; print(torch.version.cuda)'",
+              *((f"CUDA_HOME=$CONDA_PREFIX {seen.pip} install --no-build-isolation PACKAGE",)
+                if conda else ())),
         notes=(
-            *_of_conda(seen),
+            *conda,
             f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
             "prebuilt wheel for this torch needs none.",
             "torch.version.cuda None in the second line means that torch itself is a CPU build.",
@@ -65,18 +68,18 @@ def _no_cuda_there(seen: Seen) -> Answer:
 def _of_conda(seen: Seen) -> tuple[str, ...]:
     """Where conda's nvcc is, for texts that show conda."""
     torch = seen.versions.get("torch", "")
+    notes = []
     if re.search(r"\.post\d{3}", torch):
-        return (
+        notes.append(
             f"torch {torch} has a version of conda-forge, and prebuilt wheels of extensions are "
-            "for torch's own builds. conda's nvcc (package cuda-nvcc) is in $CONDA_PREFIX/bin: set "
-            "CUDA_HOME=$CONDA_PREFIX in the environment that builds.",
+            "for torch's own builds."
         )
-    if re.search(r"conda|mamba|miniforge", seen.mention.line):
-        return (
+    if notes or re.search(r"conda|mamba|miniforge", seen.mention.line):
+        notes.append(
             "conda's nvcc (package cuda-nvcc, with cuda-cudart-dev for the headers) is in "
-            "$CONDA_PREFIX/bin: set CUDA_HOME=$CONDA_PREFIX in the environment that builds.",
+            "$CONDA_PREFIX/bin: CUDA_HOME has to name that prefix where it is built."
         )
-    return ()
+    return tuple(notes)
 
 
 def _not_whole(seen: Seen, tool: str) -> Answer:
