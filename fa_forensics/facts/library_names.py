@@ -67,6 +67,11 @@ def exact_toolkit(soname: str) -> str | None:
     return None if match is None else match["toolkit"]
 
 
+def is_of_cuda_10(soname: str) -> bool:
+    """Whether a library is one of CUDA 10 by a number of its own: ``libcusolver.so.10``."""
+    return soname in read_table("outside_libraries.json")["cuda10"]
+
+
 @lru_cache(maxsize=1)
 def _torch() -> Mapping[str, Any]:
     table: Mapping[str, Any] = read_table("torch_libraries.json")

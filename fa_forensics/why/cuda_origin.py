@@ -79,7 +79,11 @@ def with_origin(
     file = needed_by[0] if needed_by else ""
     name = file.rsplit("/", 1)[-1]
     cause = judgement.cause
-    if _SYSTEM.match(file) and "-packages/" not in file:
+    if name.split(".so")[0] == history.soname.split(".so")[0]:
+        cause += (
+            f" The message is of {name} itself: that copy was loaded where a newer one was meant."
+        )
+    elif _SYSTEM.match(file) and "-packages/" not in file:
         cause += (
             f" {name} is a toolkit's or the system's, and counts on the {history.soname} of its "
             "own release: another one was loaded before, most often the one of a wheel that torch "

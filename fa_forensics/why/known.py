@@ -30,6 +30,8 @@ def judge_known(
     """(judgement, commands) on a name that nothing here exports; None where nothing is known."""
     if owner == "cuda-driver":
         return _driver(name, place, needed_by)
+    if owner == "nvml":
+        return _nvml(name)
     if owner == PYTHON:
         from fa_forensics.why.python_names import judge_python
 
@@ -107,6 +109,17 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
         "runtime's: no toolkit or wheel brings libcuda.so.1.",
     )
     return Judgement("gpu-driver", "FA209", UNKNOWN, cause, notes, "medium"), commands
+
+
+def _nvml(name: str) -> Known:
+    """A function of libnvidia-ml.so.1, which comes with the driver alone."""
+    cause = (
+        f"{name} is a function of the driver's management library (libnvidia-ml.so.1), which no "
+        "toolkit and no wheel brings: the driver is older than what was built, or the "
+        "libnvidia-ml.so that is loaded is a toolkit's stub or another driver's."
+    )
+    commands = (_SMI, "ldconfig -p | grep libnvidia-ml")
+    return Judgement("gpu-driver", "FA209", UNKNOWN, cause, (), "medium"), commands
 
 
 def _names(path: str, soname: str) -> bool | None:

@@ -33,6 +33,11 @@ def _of_libraries() -> tuple[Recogniser, ...]:
             r"Library (?P<library>lib[\w.+-]{1,100}) is not found or cannot be loaded",
             _not_opened,
         ),
+        by_pattern(
+            (".so.*[0-9] not found in",),
+            r"(?P<library>lib[\w+]{1,40}\.so)\.\*\[0-9\] not found in",
+            _not_preloaded,
+        ),
         plain(
             "could-not-load-library",
             ("cannot load symbol",),
@@ -44,6 +49,12 @@ def _of_libraries() -> tuple[Recogniser, ...]:
             r"Found duplicate (?P<names>\S{0,3}libcudart[^\n]{1,200})",
         ),
     )
+
+
+def _not_preloaded(line: Line, match: re.Match[str]) -> Mention:
+    """torch looks through sys.path for the wheel of a library that the loader did not find."""
+    detail = {"import": "torch"}
+    return line.mention("missing-library", match.start(), library=match["library"], detail=detail)
 
 
 def _not_opened(line: Line, match: re.Match[str]) -> Mention:

@@ -34,7 +34,9 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
     detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
     detail["frame"] = _own_frame(line)
     detail["present"] = _shown_elsewhere(line, library)
-    if not detail["import"]:
+    if "dso_loader" in line.lower or "could not load dynamic library" in line.lower:
+        detail["by"] = "tensorflow"
+    elif not detail["import"]:
         detail["by"] = _package_of_frame(line)
     if any("ctypes" in above.body for above in line.above(4)):
         detail["ctypes"] = "yes"
@@ -62,7 +64,9 @@ def _own_frame(line: Line) -> str:
 
 _FRAME_PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
 #: Packages that look for libraries themselves, and are named where no frame shows them.
-_LOOKS_ITSELF = ("torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper")
+_LOOKS_ITSELF = (
+    "onnxruntime", "torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper",
+)  # fmt: skip
 
 
 def _package_of_frame(line: Line) -> str:

@@ -16,7 +16,8 @@ _LOADING = frozenset(
 )  # fmt: skip
 _BUILDING = frozenset(
     ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",
-     "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build", "gpu-feature", "ptxas-too-old", "no-gpu-at-build",
+     "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build", "gpu-feature",
+     "ptxas-too-old",
      "torch-missing-in-build", "linker-refuses", "torch-name-missing", "cxx-standard",
      "host-headers", "source-error", "feature-needs-target", "no-target", "cmake-stopped",
      "windows-build", "wheel-moved", "setup-tool", "torch-cpu-in-build", "compiler-missing",
@@ -29,7 +30,7 @@ _VAGUE = frozenset(
      "segfault", "abort", "bus-error", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
      "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "struct-size", "module-init",
      "torch-without-cuda",
-     "hip-error",
+     "hip-error", "gpu-warned", "sdpa-no-kernel",
      "no-matching-distribution", "compiler-warned", "no-prebuilt", "wheel-not-there", "run-time")
 )  # fmt: skip
 #: Errors of compilers that only the first of counts, behind all that name a cause.
@@ -79,6 +80,8 @@ def _tier(mention: Mention) -> int:
     if mention.what in LISTINGS:
         return 3
     if mention.detail.get("prose") or (mention.what == "undefined-symbol" and not mention.symbol):
+        return 1
+    if mention.what == "missing-library" and mention.detail.get("by") == "tensorflow":
         return 1
     if mention.what in _VAGUE:
         return 2 if mention.what in {*_LAST, *_WRAPPERS} else 1

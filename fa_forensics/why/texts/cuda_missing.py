@@ -7,7 +7,7 @@ import shlex
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
-from fa_forensics.facts.library_names import exact_toolkit
+from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10
 from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
@@ -24,6 +24,8 @@ def cuda_major_of_soname(seen: Seen, soname: str) -> str | None:
     own = cuda_major_of(soname)
     if own is not None:
         return own
+    if is_of_cuda_10(soname):
+        return "10"
     table = seen.tables.libraries
     if table is None:
         return None
@@ -72,6 +74,21 @@ _TORCH_INIT = re.compile(r"(?:^|/)torch/__init__\.py$")
 _CUPTI = re.compile(r"libcupti\.so\.(?P<toolkit>1[01]\.\d)")
 
 
+def tensorflow(seen: Seen, soname: str, owner: str | None) -> Answer:
+    """TensorFlow looks for CUDA libraries by name and goes on without them."""
+    cause = (
+        f"TensorFlow looks for {soname} by name, does not find it, and goes on without the GPU: "
+        "the line is a warning, and torch has no part in it. It counts only where TensorFlow "
+        "itself is meant to use the GPU; then it needs the libraries of the CUDA that it was "
+        "built with."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
+        help=(f"{seen.pip} list | grep -iE '^(tensorflow|nvidia)'",
+              f"{seen.python} -c 'import tensorflow as t; print(t.sysconfig.get_build_info())'"),
+    )  # fmt: skip
+
+
 def _torch_itself(seen: Seen) -> bool:
     """Whether it is torch's own import that failed, before any extension's."""
     detail = seen.mention.detail
@@ -84,6 +101,8 @@ def _of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | No
     """torch does not find a library of CUDA that it needs itself."""
     wheel = wheel_of(seen, soname, major or (seen.torch_cuda or "12").split(".")[0])
     bringing = wheel or "a wheel of its own"
+    if wheel is not None and soname.endswith(".so") and seen.torch_cuda is None:
+        bringing = f"a wheel such as {wheel}"
     cause = (
         f"It is torch itself that needs {soname} and does not find it: no extension plays a part."
     )
@@ -111,6 +130,8 @@ def _of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | No
     if seen.torch:
         release = seen.torch.partition("+")[0]
         helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')
+    elif soname.endswith(".so"):
+        helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir torch")
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium", help=tuple(helps),
         notes=(
@@ -346,4 +367,7 @@ def wheel_of(seen: Seen, soname: str, major: str) -> str | None:
     if table is None:
         return None
     names = dict.fromkeys(row.distribution for row in table.releases(soname))
+    if soname.endswith(".so"):
+        sonames = [s for s in table.sonames() if s.startswith(f"{soname}.")]
+        names = dict.fromkeys(row.distribution for s in sonames for row in table.releases(s))
     return next((name for name in names if _major_of(name) == major), None)

@@ -15,7 +15,7 @@ from fa_forensics.why.texts import import_first
 from fa_forensics.why.texts.cuda_missing import wheel_of
 from fa_forensics.why.texts.missing_library import missing_library
 from fa_forensics.why.texts.own_file import missing_own_file
-from fa_forensics.why.texts.symbol_text import undefined_symbol
+from fa_forensics.why.texts.symbol_text import symbol_of_text
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
 
@@ -210,7 +210,7 @@ def cudnn_mix(seen: Seen) -> Answer:
         cause += f" torch was built with {_dotted(built)}, {_dotted(found)} is loaded."
     answer = None
     if seen.mention.symbol:
-        answer = undefined_symbol(seen)
+        answer = symbol_of_text(seen)
     notes = (
         "Remove the copy that was added, or take it off LD_LIBRARY_PATH: pip's torch brings a "
         "whole cuDNN along. Adding further nvidia packages makes another mix.",

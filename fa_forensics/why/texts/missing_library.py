@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.owner import is_rocm, is_torch, owner_of_library, title_of
+from fa_forensics.facts.owner import is_cuda_library, is_rocm, is_torch, owner_of_library, title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.cuda_missing import cuda_library, cuda_major_of_soname
+from fa_forensics.why.texts.cuda_missing import cuda_library, cuda_major_of_soname, tensorflow
 from fa_forensics.why.texts.import_first import not_whole, torch_library
 from fa_forensics.why.texts.needing import needing
 from fa_forensics.why.texts.outside_text import outside_answer
@@ -47,6 +47,8 @@ def missing_library(seen: Seen) -> Answer:
     outside = outside_answer(seen, soname, owner)
     if outside is not None:
         return outside
+    if seen.mention.detail.get("by") == "tensorflow" and is_cuda_library(soname):
+        return tensorflow(seen, soname, owner)
     if cuda_major_of_soname(seen, soname) is not None or _is_cuda(seen, soname):
         if about_rocm(seen):
             return cuda_build_on_rocm(seen, soname, owner)
@@ -56,7 +58,7 @@ def missing_library(seen: Seen) -> Answer:
 
 def _is_cuda(seen: Seen, soname: str) -> bool:
     table = seen.tables.libraries
-    return table is not None and soname in table.sonames()
+    return is_cuda_library(soname) or (table is not None and soname in table.sonames())
 
 
 def _driver(seen: Seen, soname: str, owner: str) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.owner import is_torch, owner_of
+from fa_forensics.facts.owner import OWN, is_torch, owner_of, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
@@ -23,6 +23,17 @@ _CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
 
 def undefined_symbol(seen: Seen) -> Answer:
     """A symbol that the loader did not find."""
+    answer = symbol_of_text(seen)
+    asking = owner_of_library((seen.mention.file or "").rsplit("/", 1)[-1])
+    if asking == "cudnn" and answer.owner in (OWN, "cudnn") and not answer.exported_by:
+        from fa_forensics.why.texts.library_text import cudnn_mix
+
+        return cudnn_mix(seen)
+    return answer
+
+
+def symbol_of_text(seen: Seen) -> Answer:
+    """The answer by the symbol's own history."""
     symbol = _symbol(seen)
     if symbol is None:
         return cut_answer(seen) if seen.mention.symbol else _unnamed(seen)
