@@ -191,3 +191,74 @@ def test_vllm_calls_functions_of_its_own() -> None:
 def test_torchvisions_own_words_about_its_operators() -> None:
     answer = first("RuntimeError: Couldn't load custom C++ ops. This can happen if your PyTorch")
     assert (answer.kind, answer.owner) == ("wrong-torch", "torchvision")
+
+
+def test_a_name_of_torch_has_its_release_and_the_pair_is_named() -> None:
+    text = (
+        '  File "/x/site-packages/torchvision/_meta_registrations.py", line 164, in <module>',
+        "AttributeError: module 'torch.library' has no attribute 'register_fake'",
+    )
+    answer = first(*text, "PyTorch version: 2.3.1+cu121")
+    assert (answer.kind, answer.owner, answer.confidence) == ("api-change", "torch", "high")
+    assert "2.4.0" in answer.cause and "its caller torchvision" in answer.cause
+    assert "torchvision==0.18.1" in answer.help[0]  # torchvision's own table of releases
+    assert "is older" in first(text[1]).cause
+    again = first(text[1], "PyTorch version: 2.4.1")
+    assert again.confidence == "medium" and "another copy" in again.cause
+
+
+def test_modules_that_went_are_not_taken_for_compiled_ones() -> None:
+    gone = first("ModuleNotFoundError: No module named 'torch._six'")
+    assert (gone.kind, gone.code) == ("api-change", "FA881") and "before 2.0.0" in gone.cause
+    cuda = first("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'")
+    assert (cuda.kind, cuda.code) == ("wrong-torch", "FA601")
+
+
+def test_a_second_import_is_told_from_a_file_in_the_way() -> None:
+    second = first(
+        "[/usr/lib/python3/dist-packages/torchvision/_meta_registrations.py](https://x/#) in w(fn)",
+        "AttributeError: partially initialized module 'torchvision' has no attribute 'extension' "
+        "(most likely due to a circular import)",
+    )
+    assert (second.kind, second.owner) == ("wrong-torch", "torchvision")
+    assert "second import" in second.cause
+    for line in (
+        "ImportError: cannot import name 'Tensor' from partially initialized module 'torch' (most "
+        "likely due to a circular import) (/home/me/torch.py)",
+        "AttributeError: module 'torch' has no attribute 'Tensor' (consider renaming "
+        "'/home/me/torch.py' if it has the same name as a library you intended to import)",
+    ):
+        answer = first(line)
+        assert "/home/me/torch.py" in answer.cause and answer.confidence == "high"
+
+
+ARGUMENTS = (
+    "TypeError: causal_conv1d_fwd(): incompatible function arguments. The following argument types "
+    "are supported:"
+)
+
+
+def takes(count: int) -> str:
+    return f"    1. ({', '.join(f'arg{i}: torch.Tensor' for i in range(count))}) -> torch.Tensor"
+
+
+def test_the_number_of_arguments_tells_the_release_of_a_compiled_module() -> None:
+    newer = first("out = causal_conv1d_cuda.causal_conv1d_fwd(x, w, b, None, True)", ARGUMENTS,
+                  takes(7))  # fmt: skip
+    assert (newer.owner, newer.confidence) == ("causal-conv1d", "high")
+    assert "is newer than its caller" in newer.cause
+    assert "causal-conv1d>=1.1.0,<1.2.0" in newer.help[0]
+    older = first(ARGUMENTS, takes(4), "mamba-ssm==2.2.2")
+    assert "is older than its caller" in older.cause
+    assert "causal-conv1d>=1.2.0,<1.5.1" in older.help[0]
+    assert first(ARGUMENTS, takes(5)).confidence == "medium"
+
+
+def test_parameters_of_packages_on_record() -> None:
+    answer = first(KEYWORD.format("causal_conv1d_fn", "seq_idx"))
+    assert answer.owner == "causal-conv1d" and "since 1.1.0" in answer.cause
+
+
+def test_a_function_of_bitsandbytes_library_that_is_none() -> None:
+    answer = first("AttributeError: 'NoneType' object has no attribute 'cadam32bit_grad_fp32'")
+    assert answer.owner == "bitsandbytes"

@@ -239,7 +239,7 @@ def test_whose_a_name_is_comes_before_any_talk_of_versions(
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("libc10_cuda.so: cannot open shared object file", "import-order"),
+        ("libc10_cuda.so: cannot open shared object file", "wrong-torch"),
         ("libc10_hip.so: cannot open shared object file", "rocm"),
         ("libcuda.so.1: cannot open shared object file", "gpu-driver"),
         ("libamdhip64.so.6: cannot open shared object file", "rocm"),

@@ -70,9 +70,7 @@ def packages_with_function(function: str, parameter: str) -> tuple[str, ...]:
     """The packages in whose function of that name a parameter came or went."""
     rows = _table()["packages"].items()
     return tuple(
-        package
-        for package, row in rows
-        if parameter in row.get("parameters", {}).get(function, {})
+        package for package, row in rows if parameter in row.get("parameters", {}).get(function, {})
     )
 
 

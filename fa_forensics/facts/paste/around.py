@@ -16,6 +16,7 @@ _FRAME = re.compile(
     r"(?:File |in file )?[\"']?(?P<path>[^\"'\n]{1,500}?\.(?:py|pyx|ipynb))[\"']?,?\s?"
     r"(?:(?:line |:)\s?\d{1,7}|(?=in [\w.<>]{1,100}))(?:,?\s?(?:in )?(?P<function>[\w.<>]{1,100}))?"
 )
+_INSTALLED = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,200}\.py\b")
 #: Steps through which torch calls an operator; what they call is the step above.
 _PASSED_THROUGH = ("torch/_ops.py", "torch/_compile.py", "ctypes/__init__.py")
 #: The last line of another traceback.
@@ -65,6 +66,15 @@ def frame(line: Line) -> tuple[str, str, str]:
         if body and not code and not set(body) <= set("^~ "):
             code = body[:200]
     return "", "", ""
+
+
+def package_file_near(line: Line) -> str:
+    """The installed Python file that is named nearest to a message, above it or just below."""
+    for other in (*line.above(14), *line.below(2)):
+        found = _INSTALLED.search(other.body) if "-packages" in other.body else None
+        if found is not None:
+            return found[0]
+    return ""
 
 
 def path_of_line_above(line: Line) -> str | None:

@@ -20,10 +20,13 @@ from fa_forensics.facts.flash_names import (
 )
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import package_in, pip_name, version_of
+from fa_forensics.why.texts.api_names import name_of_release, parameter_of_release
+from fa_forensics.why.texts.call_counts import pybind_arguments
+from fa_forensics.why.texts.clues import package_in, version_of
+from fa_forensics.why.texts.half_imported import half_imported
 from fa_forensics.why.texts.python_text import looks_compiled, missing_module
 
-KIND, CODE, MIXED = "api-change", "FA881", "FA882"
+KIND, CODE = "api-change", "FA881"
 FLASH = "flash-attn"
 
 #: Where callers import from; a text that names no module most likely means one of these.
@@ -92,6 +95,18 @@ def _of_vllm(seen: Seen, function: str, parameter: str, since: str) -> Answer:
     )  # fmt: skip
 
 
+def _calls_flash(seen: Seen) -> bool:
+    """Whether the call itself goes into flash-attn, as far as the traceback shows it."""
+    detail = seen.mention.detail
+    return (
+        re.search(
+            r"flash_attn[/.]|flash_attn_2_cuda",
+            f"{detail.get('frame', '')} {detail.get('code', '')}",
+        )
+        is not None
+    )
+
+
 def _keyword_of_others(seen: Seen, whole: str, function: str, parameter: str) -> Answer:
     package = package_in(seen)
     called = f"{whole}()" if whole else "The function"
@@ -109,6 +124,11 @@ def _keyword_of_others(seen: Seen, whole: str, function: str, parameter: str) ->
             KIND, CODE, cause, owner=FLASH, direction="none", confidence="medium",
             help=(f"{seen.pip} show flash-attn", _where(seen, "flash_attn")),
         )  # fmt: skip
+    answer = parameter_of_release(seen, function, parameter)
+    if answer is not None:
+        return answer
+    if package == FLASH and seen.package != FLASH and not _calls_flash(seen):
+        package = None  # a function of somebody else's that has flash_attn in its name
     cause = (
         f"{called} exists, but not with the parameter {parameter or 'that was passed'}: its caller "
         "was written for another release of the package that defines it. Which of the two is the "
@@ -126,18 +146,24 @@ def missing_attribute(seen: Seen) -> Answer:
     detail = seen.mention.detail
     name = detail.get("name", "") or detail.get("attribute", "") or detail.get("function", "")
     module = detail.get("module", "")
+    if detail.get("sort") == "object" and module == "NoneType":
+        return _of_none(seen, name)
     if detail.get("sort") == "operator":
         from fa_forensics.why.texts.call_text import operator_missing
 
         return operator_missing(seen)
-    if detail.get("partly") or "unknown location" in seen.mention.line:
-        return _shadowed(seen, name, module)
+    line = seen.mention.line
+    if detail.get("partly") or re.search(r"unknown.location|consider.renaming", line):
+        return half_imported(seen, name, module)
     if looks_compiled(name) and detail.get("sort") in ("import", "module"):
         return missing_module(seen, f"{module}.{name}" if module else name)
     if _is_flash(module, seen):
         spans = _spans(name, module)
         if spans:
             return _flash_name(seen, name, module, spans)
+    answer = name_of_release(seen, module, name)
+    if answer is not None:
+        return answer
     package = package_in(seen) or (module.split(".")[0].replace("_", "-") if module else None)
     where = f"The module {module}" if module else "The module"
     cause = (
@@ -151,6 +177,21 @@ def missing_attribute(seen: Seen) -> Answer:
         KIND, CODE, cause, owner=package, direction="none",
         confidence="medium", help=tuple(helps),
         notes=("The command that prints a path shows which file is imported.",) if module else (),
+    )  # fmt: skip
+
+
+def _of_none(seen: Seen, name: str) -> Answer:
+    """Something is None that should have been an object; of bitsandbytes, its library."""
+    if re.match(r"c\w+_(?:fp16|fp32|bf16|grad)|cget_|cquantize|cdequantize|cadam|clion", name):
+        from fa_forensics.why.texts.banner_text import no_cuda_binary
+
+        return no_cuda_binary(seen)
+    return seen.answer(
+        "unrecognised", "FA899",
+        "An object that was to be made before is not there (None). It is an error of the program, "
+        "or follows from one further above; no file and no symbol is named.",
+        owner=package_in(seen), direction="unknown", confidence="low",
+        help=(f"{seen.pip} check",),
     )  # fmt: skip
 
 
@@ -176,7 +217,7 @@ def _flash_name(seen: Seen, name: str, module: str, spans: tuple[Span, ...]) -> 
     have = f"flash-attn {version}" if version else "the flash-attn that is imported"
     notes: list[str] = []
     if version is not None and is_in(spans, version) and first.since != version:
-        return _shadowed(seen, name, module or "flash_attn")
+        return half_imported(seen, name, module or "flash_attn")
     where = f" in {module}" if name_spans(name, module) and module.count(".") else ""
     newer = version is None and first.since != known_first
     if last.before is not None and (version is None or not _older(version, last.before)):
@@ -206,7 +247,7 @@ def _flash_name(seen: Seen, name: str, module: str, spans: tuple[Span, ...]) -> 
         cause += "written for a newer one."
         helps = [f'{seen.pip} install --no-build-isolation "flash-attn>={first.since}"']
     else:
-        return _shadowed(seen, name, module or "flash_attn")
+        return half_imported(seen, name, module or "flash_attn")
     elsewhere = [other for other in modules_with(name) if other != module]
     if module and elsewhere and not name_spans(name, module):
         notes.append(f"It stands in {elsewhere[0]}, not in {module}.")
@@ -215,60 +256,6 @@ def _flash_name(seen: Seen, name: str, module: str, spans: tuple[Span, ...]) -> 
         help=(f"{seen.pip} show flash-attn", *helps, _where(seen, "flash_attn")),
         notes=tuple(notes),
     )  # fmt: skip
-
-
-def _shadowed(seen: Seen, name: str, module: str) -> Answer:
-    """The module that is imported is not the package: a directory or a script of that name."""
-    top = module.split(".")[0] or "the module"
-    cause = (
-        f"{top} is imported from another place than the installed package, or only half of it is "
-        f"there, so that it has no {name or 'such name'}: a directory or a file named {top} in the "
-        "working directory comes before the installed package, and an interrupted installation "
-        "leaves a directory without its files."
-    )
-    return seen.answer(
-        KIND, CODE, cause, owner=package_in(seen), direction="none", confidence="medium",
-        help=(_where(seen, top),) if module else (),
-    )  # fmt: skip
-
-
-def pybind_arguments(seen: Seen) -> Answer:
-    """``f(): incompatible function arguments``: Python files and compiled module do not match."""
-    function = seen.mention.detail.get("function", "")
-    package = package_in(seen)
-    called = f"{function}()" if function else "a function"
-    cause = (
-        f"The compiled module has {called} with other parameters than its caller passes: the "
-        "package's Python files and its compiled module are of different releases, or the caller "
-        "of the compiled module was written for another release."
-    )
-    top = _top_of(package)
-    helps = []
-    if top:
-        helps.append(_where(seen, top))
-    if package and pip_name(seen, package):
-        version = version_of(seen, package)
-        pinned = f"{package}=={version.split('+')[0]}" if version else package
-        helps.append(f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {pinned}")
-    else:
-        helps.append(f"{seen.pip} check")
-    return seen.answer(
-        KIND, MIXED, cause, owner=package, direction="none",
-        confidence="high" if package else "medium", help=tuple(helps),
-        notes=(
-            "A source tree in the working directory comes before the installed package: then its "
-            "Python files meet the installed compiled module.",
-            "An argument of a wrong type says the same: compare the list of types in the message "
-            "with what was passed.",
-        ),
-    )  # fmt: skip
-
-
-def _top_of(package: str | None) -> str | None:
-    from fa_forensics.rules.remedy import row_of
-
-    row = row_of(package) if package else None
-    return str(row["import"]).split(".")[0] if row else None
 
 
 def _where(seen: Seen, module: str) -> str:

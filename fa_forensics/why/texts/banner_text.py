@@ -123,15 +123,17 @@ def wrapped(seen: Seen) -> Answer:
 def _only_wrapped(seen: Seen) -> Answer:
     """A lazy import of transformers, or the like, that failed: the text ends before the cause."""
     module = seen.mention.detail.get("module", "")
-    load = f"import {module}" if "." in module else f"from transformers import {module}"
+    load = f"{seen.python} -c 'import {module}'"
+    if "." not in module:
+        load = f"{seen.python} -c 'import transformers; print(transformers.{module})'"
     plain = re.fullmatch(r"[\w.]{1,200}", module) is not None
     return seen.answer(
         "unrecognised", BANNER,
-        f"The import of {module or 'a module'} failed on something that it imports in turn; this "
+        f"The import of {module or '?'} failed on something that it imports in turn; this "
         "message hides what. The cause is the error further above in the log, or the last one of "
         "the command's output.",
         owner=None, direction="unknown", confidence="low",
-        help=(f"{seen.python} -c '{load}'",) if plain and module else (),
+        help=(load,) if plain and module else (),
         notes=("Paste the lines above it, up to the first traceback: the first error there is the "
                "cause.",),
     )  # fmt: skip

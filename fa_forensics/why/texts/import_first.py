@@ -147,15 +147,14 @@ def _torch_without_it(seen: Seen, soname: str) -> Answer:
         "first command tells them apart: None is a build without CUDA."
     )
     release = (seen.torch or "").partition("+")[0]
-    pinned = f'"torch=={release}"' if release else "torch"
+    again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
     return seen.answer(
         "wrong-torch", "FA601", cause, owner=owner_of_library(soname), direction=NONE,
         confidence="medium",
         help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
-              "torch.__path__)'",
-              f"{seen.pip} install --force-reinstall --no-cache-dir {pinned}"),
+              "torch.__path__)'", *((again,) if release else ())),
         notes=("No toolkit, driver or path brings that library: it is a part of torch's CUDA "
-               "wheel. Where another package pins torch, take the release that it asks for.",),
+               "wheel. A CUDA build of the same torch release has to replace this one.",),
     )  # fmt: skip
 
 

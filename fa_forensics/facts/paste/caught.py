@@ -1,0 +1,193 @@
+"""Texts of packages that caught an error and go on, or refuse, in words of their own."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.around import frame, package_file_near
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
+
+_VERSION = r"\d[\w.+]{0,40}"
+_QUANTIZERS = (
+    ("auto_gptq", "auto-gptq"), ("gptqmodel", "gptqmodel"), ("awq", "autoawq-kernels"),
+)  # fmt: skip
+_FLASH = r"flash[ _-]?att(?:entio)?n"
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of Unsloth, transformers, torchao, MMCV and others."""
+    return (*_of_versions(), *_of_gpus(), *_of_imports(), *_of_classes())
+
+
+def _of_imports() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("cuda is not linked properly",),
+            r"CUDA is not linked properly",
+            _caught("bitsandbytes", "linked"),
+        ),
+        by_pattern(
+            ("import flash_attn ",),
+            r"import flash_attn (?P<part>rotary|rms_norm|layer_norm) fail",
+            _caught("flash-attn", "part"),
+        ),
+        by_pattern(
+            ("seems to be broken", "not installed", "not available", "not found",
+             "import failed"),
+            rf"{_FLASH}(?:[ -]?[23](?:\.0)?)?[`'\"]{{0,2}}(?: package| installation)?"
+            r"(?:(?: is| was)? not (?:installed|available|found)| seems to be broken"
+            r"| import failed)(?! on (?:CPU|this device))",
+            _caught("flash-attn"),
+        ),
+        by_pattern(
+            ("please install flash", "requires `pip install flash", "need to install flash"),
+            rf"(?:please install|requires `pip install|need to install) {_FLASH}",
+            _caught("flash-attn"),
+        ),
+        by_pattern(
+            ("xformers is not", "xformers not"),
+            r"xformers(?: is)? not (?:available|installed|found)",
+            _caught("xformers"),
+        ),
+        by_pattern(
+            ("extension not installed", "kernels not installed", "kernels is not installed"),
+            r"(?:CUDA extension|(?P<part>exllama\w{0,12}|marlin\w{0,12})[ _]kernels)"
+            r"(?: is| are)? not installed",
+            _caught(""),
+        ),
+        by_pattern(
+            ("installed without --c", "multi_tensor_applier.available", "apex is not installed",
+             "fusedlayernorm not available", "please install apex"),
+            r"apex was installed without --(?:cuda_ext|cpp_ext)|apex is not installed"
+            r"|multi_tensor_applier\.available\(\) == False|FusedLayerNorm not available"
+            r"|please install apex",
+            _caught("apex"),
+        ),
+        by_pattern(
+            ("failed to load image python extension",),
+            r"Failed to load image Python extension",
+            _caught("torchvision"),
+        ),
+    )  # fmt: skip
+
+
+def _caught(package: str, sort: str = "") -> Build:
+    """An import that failed in a try block; the words say that it did, and not why."""
+
+    def build(line: Line, match: re.Match[str]) -> Mention:
+        path = frame(line)[0] or package_file_near(line)
+        words = match[0].lower()
+        near = "\n".join((line.raw, *(o.raw for o in line.below(2)), path)).lower()
+        gptq = "" if package else next((p for w, p in _QUANTIZERS if w in near), "")
+        detail = {
+            "package": package or gptq,
+            "sort": sort or ("absent" if "installed" in words or "found" in words else "unknown"),
+            "part": match.groupdict().get("part") or "",
+            "frame": path,
+        }
+        if "without --" in words or "extension not installed" in words or "kernels" in words:
+            detail["sort"] = "extension"
+        if "broken" in words:
+            detail["sort"] = "broken"
+        return line.mention("caught-import", match.start(), detail=detail)
+
+    return build
+
+
+def _of_versions() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "pair-mismatch",
+            ("you have torch = ",),
+            rf"You have torch = (?P<torch>{_VERSION}?) but (?P<package>xformers) = "
+            rf"(?P<found>{_VERSION}?)\.?(?:\s|$)",
+        ),
+        plain(
+            "pair-mismatch",
+            ("incompatible torch version",),
+            rf"incompatible torch version (?P<torch>{_VERSION}) for (?P<package>torchao) version "
+            rf"(?P<found>{_VERSION})",
+        ),
+        plain(
+            "pair-mismatch",
+            ("but found torchvision==", "but found torchaudio=="),
+            rf"torch==(?P<torch>{_VERSION}) requires (?P<package>torchvision|torchaudio)"
+            rf"(?P<want>[<>=~!]{{1,2}}{_VERSION}), but found \w{{1,20}}==(?P<found>{_VERSION})",
+        ),
+        plain(
+            "version-refused",
+            ("is used but incompatible",),
+            rf"(?P<package>[A-Za-z][\w-]{{1,30}})==(?P<found>{_VERSION}) is used but incompatible\."
+            r" Please install [\w-]{1,30}(?P<want>[<>=~! ]{1,3}[\w.,<>=~! ]{1,60}\w)",
+        ),
+        plain(
+            "package-too-old",
+            ("found an incompatible version of",),
+            r"Found an incompatible version of (?P<package>[\w-]{1,40})\. Found version "
+            rf"(?P<found>{_VERSION}),? but only versions? (?:above|>=?) ?(?P<least>{_VERSION}?)"
+            r"(?:\s|$)",
+        ),
+        plain(
+            "package-too-old",
+            ("disabling pytorch because pytorch",),
+            rf"Disabling PyTorch because PyTorch ?>= ?(?P<least>{_VERSION}) is required but found "
+            rf"(?P<found>{_VERSION})",
+            package="torch",
+        ),
+    )
+
+
+def _of_gpus() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "torch-sees-no-gpu",
+            ("not available on cpu", "no nvidia gpu found", "cannot find any torch accelerator",
+             "no gpu found", "gpu is required to quantize"),
+            r"not available on CPU\. Please make sure torch can access a CUDA device"
+            r"|No NVIDIA GPU found|cannot find any torch accelerator"
+            r"|No GPU found\. A GPU is needed for quantization|GPU is required to quantize",
+        ),
+    )  # fmt: skip
+
+
+def _of_classes() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("tried to instantiate class", "registered via torch::class_"),
+            r"Tried to instantiate class '(?P<name>[\w.:]{1,120})'",
+            _class,
+        ),
+        by_pattern(
+            ("class '__torch__.torch.classes", "unknown type name '__torch__.torch.classes"),
+            r"(?:Unknown type name|class) '__torch__\.torch\.classes\.(?P<name>[\w.]{1,120})'",
+            _class,
+        ),
+        by_pattern(
+            ("same namespace", "registration conflict"),
+            r"regist\w{1,9}[^\n]{0,60}? under the same namespace|registration conflicts?",
+            _same_namespace,
+        ),
+    )
+
+
+def _class(line: Line, match: re.Match[str]) -> Mention:
+    """The library that was to register it is often named near by."""
+    library = ""
+    for other in (*line.above(12), *line.below(40)):
+        found = re.search(r"([\w./-]{0,200}\blib[\w+-]{1,80}\.so)\b", other.body)
+        if found is not None:
+            library = found[1]
+            break
+    detail = {"name": match["name"].replace("::", "."), "near": library}
+    return line.mention("class-missing", match.start(), detail=detail)
+
+
+def _same_namespace(line: Line, match: re.Match[str]) -> Mention:
+    near = "\n".join(
+        (line.body, *(o.body for o in line.below(4)), *(o.body for o in line.above(4)))
+    )
+    found = re.search(r"torch\.ops\.(\w{1,60})", near)
+    detail = {"namespace": found[1] if found else "", "prose": "yes"}
+    return line.mention("already-registered", match.start(), detail=detail)
