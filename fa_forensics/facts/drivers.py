@@ -84,8 +84,13 @@ def driver_numbers(version: str) -> tuple[int, ...]:
 
 
 def cuda_of_driver(version: str) -> CudaVersion | None:
-    """The newest CUDA release whose own driver is not newer than this one; None if unknown."""
+    """The newest CUDA release whose own driver is not newer than this one; None if unknown.
+
+    "525" alone is a whole branch of drivers.
+    """
     own = driver_numbers(version)
+    if len(own) == 1:  # "driver 525": some driver of that branch
+        own = (*own, 9999)
     fitting = [
         cuda
         for cuda, first in driver_table().releases.items()

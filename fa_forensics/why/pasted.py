@@ -28,6 +28,7 @@ def answerers() -> Mapping[str, Answerer]:
     from fa_forensics.why.texts import (
         abi_text,
         api_change,
+        attention_text,
         banner_text,
         build_text,
         call_text,
@@ -56,6 +57,7 @@ def answerers() -> Mapping[str, Answerer]:
     modules = (
         abi_text,
         api_change,
+        attention_text,
         banner_text,
         build_text,
         call_text,

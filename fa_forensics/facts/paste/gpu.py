@@ -15,7 +15,14 @@ _SM = re.compile(r"(?:sm|compute|gfx)_?\d{2,4}[af]?\b")
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of CUDA errors at run time, of torch's own checks, and of nvcc and ptxas."""
-    return (*_of_kernels(), *_of_capability(), *_of_driver(), *_of_compilers(), *_of_cudnn())
+    return (
+        *_of_kernels(),
+        *_of_capability(),
+        *_of_driver(),
+        *_of_driver_itself(),
+        *_of_compilers(),
+        *_of_cudnn(),
+    )
 
 
 def _called(what: str) -> Build:
@@ -164,6 +171,9 @@ def _too_old_for_torch(line: Line, match: re.Match[str]) -> Mention:
         range_ = _RANGE.search(text)
         if range_ and float(match["capability"]) < float(range_[1]):
             least = range_[1]
+        elif range_ and match["capability"].split(".")[0] == range_[2].split(".")[0]:
+            detail = {"gpu": gpu[1] if gpu else "", "most": range_[2]}
+            return line.mention("gpu-warned", match.start(), detail=detail)
         if least:
             break
     detail = {
@@ -198,6 +208,11 @@ def _of_driver() -> tuple[Recogniser, ...]:
             r"|cudaErrorCallRequiresNewerDriver",
             _called("driver-too-old"),
         ),
+    )
+
+
+def _of_driver_itself() -> tuple[Recogniser, ...]:
+    return (
         by_pattern(
             ("unsatisfied condition: cuda",),
             r"requirement error: unsatisfied condition: cuda\s?>=\s?(?P<image>\d{1,2}\.\d)",
@@ -285,7 +300,8 @@ def _of_compilers() -> tuple[Recogniser, ...]:
         plain(
             "arch-unsupported-by-nvcc",
             ("unknown cuda arch",),
-            r"Unknown CUDA arch \((?P<arch>[\w.+]{1,12})\) or GPU not supported",
+            r"Unknown CUDA arch \((?P<arch>[\w.+]{1,12})\) or GPU not supported"
+            r"|Unknown CUDA Architecture Name (?P<gpu>[\w.+]{1,20})",
             compiler="torch.utils.cpp_extension",
         ),
         plain(

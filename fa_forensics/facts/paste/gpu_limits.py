@@ -86,9 +86,9 @@ def _of_triton() -> tuple[Recogniser, ...]:
         ),
         plain(
             "gpu-feature",
-            ("not supported in this architecture",),
-            r"(?P<feature>fp8\w{2,12}|float8_\w{2,12})['\")]{0,3} (?:is )?not supported in this "
-            r"architecture",
+            ("not supported in this architecture", "not supported on cuda arch"),
+            r"(?P<feature>fp8\w{2,12}|float8_\w{2,12})['\")]{0,3} (?:data type )?(?:is )?not "
+            r"supported (?:in this architecture|on CUDA arch < 89)",
             needs="89",
         ),
         plain(
@@ -144,7 +144,7 @@ def _of_left_out() -> tuple[Recogniser, ...]:
         plain(
             "kernel-left-out",
             ("arch_mismatch",),
-            r"(?P<library>CU(?:BLAS|DNN))_STATUS_(?:NOT_SUPPORTED_)?ARCH_MISMATCH",
+            r"(?P<lacking>CU(?:BLAS|DNN))_STATUS_(?:NOT_SUPPORTED_)?ARCH_MISMATCH",
         ),
         plain(
             "kernel-left-out",
@@ -228,8 +228,13 @@ def _of_refusals() -> tuple[Recogniser, ...]:
             r"(?P<most>\d{2,3})\]\. Attempting to run on a sm (?P<sm>\d{1,2}\.\d)",
             _refusal,
         ),
+        plain(
+            "sdpa-no-kernel",
+            ("no available kernel. aborting",),
+            r"No available kernel\. Aborting execution",
+        ),
         by_pattern(
-            ("capability", ),
+            ("capability",),
             _LEAST,
             _refusal,
         ),

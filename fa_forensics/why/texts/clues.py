@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import UsageError
-from fa_forensics.facts.drivers import CudaVersion, Driver, driver_table
+from fa_forensics.facts.drivers import CudaVersion, Driver, cuda_of_driver
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text, parse_gpu
 from fa_forensics.facts.package import (
     Distribution,
@@ -85,7 +85,7 @@ def driver_of(seen: Seen) -> Driver | None:
     told = seen.mention.detail.get("found") or seen.versions.get("driver_cuda")
     stated = cuda_version(told)
     if version is not None or stated is not None:
-        return Driver(version, stated or _cuda_of_driver(version))
+        return Driver(version, stated or (cuda_of_driver(version) if version else None))
     if seen.elsewhere:
         return None
     from fa_forensics.facts.nvml import read_machine
@@ -104,24 +104,6 @@ def cuda_version(text: str | None) -> CudaVersion | None:
     if number is None:
         return None
     return int(number[1]) // 1000, int(number[1]) % 1000 // 10
-
-
-def _cuda_of_driver(version: str | None) -> CudaVersion | None:
-    """The CUDA version of a driver, by its branch; None before the first one on record."""
-    if version is None:
-        return None
-    mine = _numbers(version)
-    known = [
-        (cuda, _numbers(first))
-        for cuda, first in driver_table().releases.items()
-        if first is not None
-    ]
-    fitting = [cuda for cuda, first in known if first <= mine]
-    return max(fitting, default=None) if mine else None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,6}", version)[:4])
 
 
 def words_of(seen: Seen) -> str:

@@ -16,7 +16,7 @@ KIND = "gpu-arch"
 
 _FP8 = re.compile(r"fp8|e4m3|e5m2|float8", re.IGNORECASE)
 _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
-_HALF = (
+HALF = (
     "float16 in place of bfloat16 is the way out on such a GPU: --dtype half, fp16=True, "
     "torch_dtype=torch.float16, as the program calls it."
 )
@@ -30,7 +30,7 @@ _OTHER_PATH = (
 )
 
 
-def _gpu(gpu: Gpu) -> str:
+def named(gpu: Gpu) -> str:
     """A GPU in a sentence: by its name where the text has one, else by its number alone."""
     family = gpu_table().family(gpu.capability)
     if family is not None and gpu.name == family.label:
@@ -55,13 +55,13 @@ def feature(seen: Seen) -> Answer:
     if not needs or needs[-1] in "af":
         return _own_set(seen, needs, name)
     gpu = next((gpu for gpu in gpus_of(seen)[:1] if _older(gpu, needs)), None)
-    which = _gpu(gpu) if gpu else "one that is older than that"
+    which = named(gpu) if gpu else "one that is older than that"
     least = _dotted(needs)
     if name == "triton":
         cause = (
             f"Triton's compiler does not serve this GPU: torch.compile asks for compute capability "
             f"7.0 or newer, newer releases of Triton for {_dotted('80')}, and the code is compiled "
-            f"for {_gpu(gpu) if gpu else 'an older one'}."
+            f"for {named(gpu) if gpu else 'an older one'}."
         )
     else:
         quoted = f'"{name}"' if name else "an instruction"
@@ -73,7 +73,7 @@ def feature(seen: Seen) -> Answer:
         " The GPU cannot do it: no newer ptxas, CUDA or driver and no architecture list "
         "changes that."
     )
-    note = _HALF if _BF16.search(name) else _NO_FP8 if _FP8.search(name) else _OTHER_PATH
+    note = HALF if _BF16.search(name) else _NO_FP8 if _FP8.search(name) else _OTHER_PATH
     return seen.answer(
         KIND, "FA509", cause, owner=None, direction="none",
         confidence="high" if name != "triton" or needs == "70" else "medium",
@@ -147,8 +147,8 @@ def ptxas_too_old(seen: Seen) -> Answer:
 def left_out(seen: Seen) -> Answer:
     """A package's own words for: this build has no kernel for this GPU."""
     detail = seen.mention.detail
-    if "library" in detail:
-        return _arch_mismatch(seen, detail["library"])
+    if "lacking" in detail:
+        return _arch_mismatch(seen, detail["lacking"])
     if "target" in detail or "Arch conditional" in seen.mention.line:
         return _without_target(seen, detail.get("target", ""))
     if "range" in detail:
@@ -162,7 +162,7 @@ def left_out(seen: Seen) -> Answer:
         )
     kernel, built = detail.get("kernel"), detail.get("built")
     what = f"{package or 'the package'}" + (f"'s {kernel}" if kernel else "")
-    which = _gpu(gpus[0]) if gpus else "this GPU"
+    which = named(gpus[0]) if gpus else "this GPU"
     cause = f"The build of {what} that is installed holds no kernel for {which}"
     cause += f"; it has those for {built.strip(' ,')}" if built else ""
     cause += (
@@ -234,7 +234,7 @@ def _cutlass_range(seen: Seen) -> Answer:
         f"{built} runs as PTX then), or the GPU is outside that range and the kernel not for it.",
     ]
     if "bf16" in seen.mention.line:
-        notes.append(_HALF)
+        notes.append(HALF)
     return seen.answer(
         KIND, "FA504", cause, owner=package_in(seen), direction="none", confidence="medium",
         help=(f"{seen.python} {TORCH_ARCHS}", f"{seen.python} -m xformers.info"),
@@ -262,7 +262,7 @@ def _arch_mismatch(seen: Seen, library: str) -> Answer:
     """``CUBLAS_STATUS_ARCH_MISMATCH``: the library has no kernel for this GPU and type."""
     name = {"CUBLAS": "cuBLAS", "CUDNN": "cuDNN"}[library.upper()]
     gpus = gpus_of(seen)[:1]
-    which = _gpu(gpus[0]) if gpus else "this GPU"
+    which = named(gpus[0]) if gpus else "this GPU"
     cause = (
         f"{name} has nothing for {which}: its release does not serve that GPU, or not with the "
         "type that was asked for (bfloat16 takes 8.0, FP8 takes 8.9)."
@@ -281,11 +281,11 @@ def capability_refused(seen: Seen) -> Answer:
     detail = seen.mention.detail
     needs, name = detail.get("needs", ""), detail.get("feature", "")
     least = _dotted(needs)
-    package = package_in(seen)
+    package = "torch" if detail.get("most") or "_scaled_mm" in name else package_in(seen)
     gpu = next((gpu for gpu in gpus_of(seen)[:1]), None)
     older = gpu is not None and bool(needs) and _older(gpu, needs)
     newer = gpu is not None and not older and bool(detail.get("most"))
-    which = "the GPU at hand" if gpu is None or not (older or newer) else _gpu(gpu)
+    which = "the GPU at hand" if gpu is None or not (older or newer) else named(gpu)
     if detail.get("most"):
         asks = f"serves compute capability {least} to {_dotted(detail['most'])}"
     else:
@@ -298,7 +298,7 @@ def capability_refused(seen: Seen) -> Answer:
         cause += " No driver, CUDA toolkit or rebuild changes that."
     notes = []
     if _BF16.search(name):
-        notes.append(_HALF)
+        notes.append(HALF)
     elif _FP8.search(name) or "_scaled_mm" in name:
         notes.append(_NO_FP8)
     elif "attention" in name.lower():
@@ -308,7 +308,7 @@ def capability_refused(seen: Seen) -> Answer:
         )
     if gpu is not None and not older and not newer:
         notes.append(
-            f"The GPU named, {_gpu(gpu)}, would be accepted: the tensors were on another one."
+            f"The GPU named, {named(gpu)}, would be accepted: the tensors were on another one."
         )
     return seen.answer(
         KIND, "FA507", cause, owner=package, direction="none",
@@ -317,70 +317,10 @@ def capability_refused(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def xformers_refusals(seen: Seen) -> Answer:
-    """xformers' list of its operators, each with what keeps it from running."""
-    reasons = [part.strip() for part in seen.mention.detail.get("reasons", "").split(";")]
-    gpu = next(iter(gpus_of(seen)[:1]), None)
-    helps = (f"{seen.python} -m xformers.info", f"{seen.python} {TORCH_ARCHS}")
-    text = "\n".join(reasons)
-    without_code = "wasn't build with CUDA" in text
-    unbuilt = re.search(r"wasn't build|wasn't built|Operator wasn|device=cpu", text)
-    said_more = re.search(r"capability|bf16 is only|dtype=", text)
-    if without_code or (unbuilt and not said_more):
-        from fa_forensics.why.texts.xformers_text import no_operator
-
-        return no_operator(seen)
-    by_operator: dict[str, list[str]] = {}
-    for reason in reasons:
-        name, _, why = reason.partition(": ")
-        by_operator.setdefault(name, []).append(why)
-    by_type = [name for name, whys in by_operator.items() if whys and all(map(_of_type, whys))]
-    which = _gpu(gpu) if gpu else "this GPU"
-    cause = (
-        f"xformers is whole and has no kernel for what it was given on {which}: each kernel of the "
-        "list refuses the GPU, the type, the shape or the device."
-    )
-    old = gpu is not None and gpu.capability < (8, 0)
-    notes = []
-    if "bf16 is only" in text and old:
-        cause = (
-            f"bfloat16 is what keeps xformers' kernels away: {which} has none, and float16 has "
-            "kernels in cutlass that serve it."
-        )
-        notes.append(_HALF)
-    elif by_type:
-        cause = (
-            f"The type is what keeps xformers' kernels away: {', '.join(by_type)} would serve "
-            f"{which} with float16 or bfloat16 tensors; the others refuse the GPU."
-        )
-    elif "(too new)" in text:
-        notes.append(
-            "A kernel that says too new is not made for this GPU in this release: a newer "
-            "xformers, or torch's scaled_dot_product_attention, serves it."
-        )
-    if "(too old)" in text:
-        notes.append("FlashAttention's kernels take compute capability 8.0 or newer.")
-    notes.append(
-        "smallkF is for float32 with a head dimension up to 32: that it refuses says nothing."
-        if "smallk" in text
-        else "torch's own scaled_dot_product_attention needs no xformers."
-    )
-    return seen.answer(
-        KIND, "FA507", cause, owner="xformers", direction="none",
-        confidence="high" if by_type or (old and "bf16 is only" in text) else "medium",
-        help=helps, notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _of_type(why: str) -> bool:
-    return "dtype=" in why or "bf16 is only" in why
-
-
 ANSWERERS: dict[str, Answerer] = {
     "gpu-feature": feature,
     "shared-memory": shared_memory,
     "ptxas-too-old": ptxas_too_old,
     "kernel-left-out": left_out,
     "capability-refused": capability_refused,
-    "xformers-refusals": xformers_refusals,
 }

@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
-from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs
 from fa_forensics.report_why import Answer
-from fa_forensics.rules.coverage import NONE, CodeGroup, fit, parse_arch, what_would_run
+from fa_forensics.rules.coverage import NONE, parse_arch, what_would_run
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import (
@@ -22,11 +21,11 @@ from fa_forensics.why.texts.clues import (
     gpus_of,
     inspect_for,
     package_in,
-    serves,
     version_of,
 )
 from fa_forensics.why.texts.code_here import CodeHere, code_here, torch_code_here
 from fa_forensics.why.texts.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
+from fa_forensics.why.texts.torch_for_gpu import covers, install_torch, old_gpu, wheels_with
 
 _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
@@ -204,7 +203,7 @@ def _mixed(seen: Seen, gpu: Gpu) -> Answer | None:
     torch = seen.torch
     if torch is None or not _cuda_assumed(seen):
         return None
-    having = [one for one in _cudas(torch) if _covers(torch_archs(torch, one) or (), gpu)]
+    having = [one for one in _cudas(torch) if covers(torch_archs(torch, one) or (), gpu)]
     lacking = [one for one in _cudas(torch) if one not in having]
     if not having or not lacking:
         return None
@@ -231,17 +230,8 @@ def _torch_lacks(seen: Seen, gpu: Gpu) -> bool:
     archs = _torch_list(seen)
     if archs is None and _cuda_assumed(seen) and (torch := seen.torch) is not None:
         every = [torch_archs(torch, one) for one in _cudas(torch)]
-        return bool(every) and not any(_covers(one or (), gpu) for one in every)
-    return archs is not None and not _covers(archs, gpu)
-
-
-def _covers(archs: Sequence[str], gpu: Gpu) -> bool:
-    return any(fit(_code(arch), gpu.capability).runs != NONE for arch in archs)
-
-
-def _code(arch: str) -> CodeGroup:
-    kind = "ptx" if arch.startswith("compute") else "cubin"
-    return CodeGroup(kind, arch, None, False, False, 1, 0, frozenset((0,)))
+        return bool(every) and not any(covers(one or (), gpu) for one in every)
+    return archs is not None and not covers(archs, gpu)
 
 
 def torch_lacks_gpu(seen: Seen) -> Answer:
@@ -293,71 +283,20 @@ def _torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     # torch names the least capability that it takes for a GPU that is older than that.
     old = "least" in seen.mention.detail or (newest is not None and gpu.capability < newest)
     if family is not None and old:
-        notes.append(_old_gpu(gpu))
+        notes.append(old_gpu(gpu))
     elif family is not None:
         notes.append(
             f"A torch built with CUDA {family.since_cuda} or newer can have it; no CUDA version "
             f"before {family.since_cuda} compiles for compute capability "
             f"{capability_text(gpu.capability)}."
         )
-    having = _wheels_with(gpu)
+    having = wheels_with(gpu)
     if having:
         notes.append(f"torch's own wheels with code for it: {having}.")
     return seen.answer(
         KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
-        help=(*_install_torch(seen, gpu), f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
+        help=(*install_torch(seen, gpu), f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
     )  # fmt: skip
-
-
-def _old_gpu(gpu: Gpu) -> str:
-    family = gpu_table().family(gpu.capability)
-    last = family.last_cuda if family else None
-    until = f"; CUDA {last} is the last that compiles for it" if last else ""
-    return (
-        f"Newer builds of torch leave compute capability {capability_text(gpu.capability)} out"
-        f"{until}. A build of torch for an older CUDA version still has it."
-    )
-
-
-def _wheels_with(gpu: Gpu) -> str:
-    """``2.7 to 2.11 for CUDA 12.8, …``: one clause for each CUDA version, newest last."""
-    found: dict[str, list[str]] = {}
-    for minor in torch_minors():
-        for cuda in cuda_of_minor(minor):
-            archs = torch_archs(minor, cuda)
-            if archs is not None and _covers(archs, gpu):
-                found.setdefault(cuda, []).append(minor)
-    clauses = []
-    for cuda in sorted(found, key=parse_cuda):
-        minors = found[cuda]
-        span = minors[0] if len(minors) == 1 else f"{minors[0]} to {minors[-1]}"
-        clauses.append(f"{span} for CUDA {cuda}")
-    return ", ".join(clauses)
-
-
-def _install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
-    """The release nearest to the one in use whose wheel on the index has code for a GPU."""
-    atlas = seen.tables.atlas
-    if atlas is None:
-        return ()
-    from fa_forensics.why.history import order_key
-
-    having = []
-    for build in atlas.builds(seen.place.machine):
-        archs = torch_archs(build.release, build.cuda) if build.cuda else None
-        if archs is not None and _covers(archs, gpu) and serves(build, seen):
-            having.append(build)
-    if not having:
-        return ()
-    if seen.torch is None:
-        # CUDA 13 takes a new driver; without a word about the torch in use, the step before.
-        modest = [build for build in having if build.cuda_major and build.cuda_major <= 12]
-        release = (modest or having)[-1].release
-    else:
-        own = order_key(seen.torch.split("+")[0])
-        later = [build for build in having if order_key(build.release) >= own]
-        release = (later[0] if later else having[-1]).release
-    return (f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',)
 
 
 def _beliefs(gpu: Gpu) -> tuple[str, ...]:
@@ -369,6 +308,23 @@ def _beliefs(gpu: Gpu) -> tuple[str, ...]:
     if gpu.capability < (8, 0):
         return ("Code for newer GPUs never runs on an older one.",)
     return ()
+
+
+def only_warned(seen: Seen) -> Answer:
+    """torch warns of a GPU that is newer than its list, and of the same major capability."""
+    most = seen.mention.detail.get("most", "")
+    gpus = gpus_of(seen)[:1]
+    which = called(gpus[0]) if gpus else "this GPU"
+    cause = (
+        f"torch only warns: its newest code is for compute capability {most}, and machine code "
+        f"runs on newer GPUs of the same major number too, so on {which}. Whatever failed has "
+        "another cause."
+    )
+    return seen.answer(
+        KIND, "FA505", cause, owner="torch", direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}",),
+        notes=("An extension needs code for this GPU of its own: inspect shows what it has.",),
+    )  # fmt: skip
 
 
 def lost_function(seen: Seen) -> Answer:
@@ -385,6 +341,7 @@ ANSWERERS: dict[str, Answerer] = {
     "no-kernel-image": no_kernel,
     "invalid-device-function": no_kernel,
     "gpu-not-supported-by-torch": torch_lacks_gpu,
+    "gpu-warned": only_warned,
     "named-symbol-not-found": lost_function,
     "illegal-instruction": lost_function,
 }

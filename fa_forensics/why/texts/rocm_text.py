@@ -36,8 +36,8 @@ def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
     who = needing(seen)
     cause = (
         f"{soname} is of CUDA, and this torch is a build for ROCm, which has none: {who} is a "
-        "build for NVIDIA GPUs. Nothing of CUDA is to be installed or copied; that extension has to "
-        "be a build for ROCm, as torch is."
+        "build for NVIDIA GPUs. Nothing of CUDA is to be installed or copied; that extension has "
+        "to be a build for ROCm, as torch is."
     )
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
     look = f"fa-forensics env --python {seen.python}" if not seen.elsewhere else "fa-forensics env"
@@ -114,9 +114,11 @@ def no_code(seen: Seen) -> Answer:
     notes = []
     if library == "rocblas":
         owner, package = "rocblas", None
+        own = "/torch/lib/" in seen.mention.line
+        copy = "The rocBLAS that torch brings" if own else "The rocBLAS of this system's ROCm"
         cause = (
-            f"rocBLAS, here the copy that torch brings, has no kernels (Tensile library) for "
-            f"{which}: the build of ROCm leaves that target out. The file is not damaged."
+            f"{copy} has no kernels (Tensile library) for {which}: that build of ROCm leaves the "
+            "target out. The file is not damaged."
         )
         notes.append(
             "A torch for a newer ROCm may have it. ROCBLAS_TENSILE_LIBPATH names the directory of "

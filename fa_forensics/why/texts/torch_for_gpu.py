@@ -1,0 +1,74 @@
+"""Which of torch's own wheels have code for a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fa_forensics.facts.drivers import parse_cuda
+from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
+from fa_forensics.rules.coverage import NONE, CodeGroup, fit
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import serves
+
+
+def covers(archs: Sequence[str], gpu: Gpu) -> bool:
+    """Whether one of these architectures (``sm_80``, ``compute_90``) runs on a GPU."""
+    return any(fit(_code(arch), gpu.capability).runs != NONE for arch in archs)
+
+
+def _code(arch: str) -> CodeGroup:
+    kind = "ptx" if arch.startswith("compute") else "cubin"
+    return CodeGroup(kind, arch, None, False, False, 1, 0, frozenset((0,)))
+
+
+def old_gpu(gpu: Gpu) -> str:
+    """Why newer builds of torch lack an old GPU, and which one has it."""
+    family = gpu_table().family(gpu.capability)
+    last = family.last_cuda if family else None
+    until = f"; CUDA {last} is the last that compiles for it" if last else ""
+    return (
+        f"Newer builds of torch leave compute capability {capability_text(gpu.capability)} out"
+        f"{until}. A build of torch for an older CUDA version still has it."
+    )
+
+
+def wheels_with(gpu: Gpu) -> str:
+    """``2.7 to 2.11 for CUDA 12.8, …``: one clause for each CUDA version, newest last."""
+    found: dict[str, list[str]] = {}
+    for minor in torch_minors():
+        for cuda in cuda_of_minor(minor):
+            archs = torch_archs(minor, cuda)
+            if archs is not None and covers(archs, gpu):
+                found.setdefault(cuda, []).append(minor)
+    clauses = []
+    for cuda in sorted(found, key=parse_cuda):
+        minors = found[cuda]
+        span = minors[0] if len(minors) == 1 else f"{minors[0]} to {minors[-1]}"
+        clauses.append(f"{span} for CUDA {cuda}")
+    return ", ".join(clauses)
+
+
+def install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
+    """The release nearest to the one in use whose wheel on the index has code for a GPU."""
+    atlas = seen.tables.atlas
+    if atlas is None:
+        return ()
+    from fa_forensics.why.history import order_key
+
+    having = []
+    for build in atlas.builds(seen.place.machine):
+        archs = torch_archs(build.release, build.cuda) if build.cuda else None
+        if archs is not None and covers(archs, gpu) and serves(build, seen):
+            having.append(build)
+    if not having:
+        return ()
+    if seen.torch is None:
+        # CUDA 13 takes a new driver; without a word about the torch in use, the step before.
+        modest = [build for build in having if build.cuda_major and build.cuda_major <= 12]
+        release = (modest or having)[-1].release
+    else:
+        own = order_key(seen.torch.split("+")[0])
+        later = [build for build in having if order_key(build.release) >= own]
+        release = (later[0] if later else having[-1]).release
+    return (f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',)
