@@ -15,7 +15,7 @@ def driver_since(name: str) -> str | None:
 
 
 def libstdcxx_since(name: str) -> str | None:
-    """The symbol version ("GLIBCXX_3.4.26") of a libstdc++ name.
+    """The symbol version ("GLIBCXX_3.4.26", "CXXABI_1.3.13") of a libstdc++ name.
 
     None for names that are older than GLIBCXX_3.4.21, newer than the table, or none of
     libstdc++.
@@ -23,7 +23,16 @@ def libstdcxx_since(name: str) -> str | None:
     version = _table("libstdcxx_names.json").get(name)
     if version is None and re.match(r"_ZN?[KVT]*[ISV]*NSt7__cxx11|_ZNK?St7__cxx11", name):
         version = "3.4.21"
-    return None if version is None else f"GLIBCXX_{version}"
+    if version is not None:
+        return f"GLIBCXX_{version}"
+    abi = _cxxabi().get(name)
+    return None if abi is None else f"CXXABI_{abi}"
+
+
+@lru_cache(maxsize=1)
+def _cxxabi() -> Mapping[str, str]:
+    rows: dict[str, list[str]] = read_table("libstdcxx_names.json")["cxxabi"]
+    return {name: version for version, names in rows.items() for name in names}
 
 
 @lru_cache(maxsize=2)

@@ -105,8 +105,60 @@ def brings(version: str) -> str | None:
         if release is None:
             return None
         text = f"the {'libgcc' if family == GCC else 'libstdc++'} of GCC {release}"
-    systems = oldest_systems([version])
+    systems = _first_systems(version)
     return f"{text} ({', '.join(systems)})" if systems else text
+
+
+def _first_systems(version: str) -> tuple[str, ...]:
+    """The first release of each family that brings a version, where an earlier one does not.
+
+    The oldest release on record says nothing of those before it, unless glibc is asked for,
+    which is on record for some of them.
+    """
+    family, wanted = family_of(version), version_number(version)
+    older = [(r["family"], r["release"], r["glibc"]) for r in _older()] if family == GLIBC else []
+    rows = [
+        *older,
+        *((r.family, r.release, r.glibc if family == GLIBC else r.newest[family or ""])
+          for r in _distributions()),
+    ]  # fmt: skip
+    lacking = {name for name, _, has in rows if number(has) < wanted}
+    found: dict[str, str] = {}
+    for name, release, has in rows:
+        if name in lacking and number(has) >= wanted:
+            found.setdefault(name, f"{name} {release}")
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=1)
+def _older() -> Any:
+    return read_table("distributions.json")["older"]
+
+
+def system_named(text: str) -> tuple[str, str] | None:
+    """(what it is, its glibc) of a distribution that a report names; None for unknown ones.
+
+    ``CentOS Linux release 7.9.2009 (Core)`` → ("RHEL 7", "2.17").
+    """
+    for called, family, release, glibc in _named_releases():
+        if called.search(text[:300]) is not None:
+            return f"{family} {release}", glibc
+    return None
+
+
+@lru_cache(maxsize=1)
+def _named_releases() -> tuple[tuple[re.Pattern[str], str, str, str], ...]:
+    table = read_table("distributions.json")
+    return tuple(
+        (
+            re.compile(
+                rf"\b{table['called'][row['family']]}[ -]v?{re.escape(row['release'])}(?!\d)",
+                re.IGNORECASE,
+            ),
+            row["family"], row["release"], row["glibc"],
+        )
+        for row in (*table["distributions"], *table["older"])
+    )  # fmt: skip
 
 
 def refuses_executable_stack(glibc: str, tunables: str = "") -> bool:

@@ -51,7 +51,33 @@ def judge_known(
     return None
 
 
+#: The version of names that the parts of one glibc share with one another.
+PRIVATE = "GLIBC_PRIVATE"
+
+
+def two_glibcs(file: str, library: str = "") -> Known:
+    """A name of GLIBC_PRIVATE is missing: parts of two glibcs are in one process."""
+    other = f" and {library}" if library else ""
+    cause = (
+        "GLIBC_PRIVATE is no release: by it the parts of one glibc (libc, libm, libdl, librt, "
+        "libpthread, ld.so) know one another, and they fit those of the very same build alone. "
+        f"{file}{other} come from two: one of them is a copy of another system's, in the "
+        "program's directory or on LD_LIBRARY_PATH. No newer glibc is needed."
+    )
+    notes = (
+        "The copy is to be taken away from there (LD_LIBRARY_PATH, the package's lib directory), "
+        "so that all of them are the system's own.",
+    )
+    commands = (
+        "echo $LD_LIBRARY_PATH",
+        "LD_DEBUG=libs true 2>&1 | grep -E 'lib(c|m|dl|rt|pthread)[.]so'",
+    )
+    return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, notes), commands
+
+
 def _old_glibc(name: str, version: str) -> Known:
+    if version == PRIVATE:
+        return two_glibcs("The file that needs the name", "libc.so.6")
     first = brings(version)
     cause = f"{name} came with {version}"
     cause += f", {first}: the C library of this system is older." if first else "."

@@ -12,7 +12,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement
-from fa_forensics.why.known import judge_known
+from fa_forensics.why.known import PRIVATE, judge_known
 from fa_forensics.why.place import Place, other_soname
 from fa_forensics.why.spelling import could_be_spelt
 from fa_forensics.why.tables import Tables
@@ -47,7 +47,8 @@ def other_answer(
         return cuda_answer(symbol, name, owner, provider, place, tables, needed_by)
     commands: tuple[str, ...] = ()
     known = None
-    if provider is None and name and not _known_here(owner, place):
+    private = symbol.version == PRIVATE  # not a matter of what is here
+    if provider is None and name and (private or not _known_here(owner, place)):
         known = judge_known(symbol, name, owner, place, needed_by)
     if owner == OWN and provider is None and name and known is None:
         from fa_forensics.why.own import judge_own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, can_demangle, demangle
 from fa_forensics.facts.paste.lines import Line
@@ -204,7 +204,12 @@ def _readable(body: str, start: int) -> Symbol | None:
         "::" in name or "(" in name or special
     ):
         return None
-    return _with_version(body, " ".join(name.split()), at, depth > 0 or body[at : at + 2] == "..")
+    cut = depth > 0 or body[at : at + 2] == ".."
+    name, _, version = name.partition("@")  # f()@GLIBCXX_3.4.29
+    return replace(
+        _with_version(body, " ".join(name.split()), at, cut),
+        **({"version": version.strip("@")} if version else {}),
+    )
 
 
 def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.owner import owner_of_library
-from fa_forensics.facts.system_releases import brings, family_of, gcc_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN
-from fa_forensics.why.known import libstdcxx_commands
+from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts import import_first
 from fa_forensics.why.texts.cuda_missing import wheel_of
@@ -18,102 +15,6 @@ from fa_forensics.why.texts.own_file import missing_own_file
 from fa_forensics.why.texts.symbol_text import symbol_of_text
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
-
-
-def version_not_found(seen: Seen) -> Answer:
-    """``version `GLIBCXX_3.4.30' not found (required by ...)``."""
-    version = seen.mention.version or ""
-    family = family_of(version)
-    if family == "GLIBC":
-        return _glibc(seen, version)
-    if family is not None:
-        return _libstdcxx(seen, version)
-    library = (seen.mention.library or version).rsplit("/", 1)[-1]
-    cause = (
-        f"The {library} that is loaded does not define the version {version}: another copy of the "
-        "library comes before the one that the file was built with."
-    )
-    return seen.answer(
-        VERSIONED, OTHER_COPY, cause, owner=owner_of_library(library), direction=UNKNOWN,
-        confidence="medium", help=(f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'",
-                                   seen.inspect_command()),
-    )  # fmt: skip
-
-
-def _required_by(seen: Seen) -> str:
-    file = seen.mention.file or seen.mention.detail.get("needed_by") or ""
-    return file.rsplit("/", 1)[-1] or "the file"
-
-
-def _glibc(seen: Seen, version: str) -> Answer:
-    own = seen.versions.get("glibc")
-    file = _required_by(seen)
-    cause = f"{file[0].upper()}{file[1:]}" if " " in file else file
-    cause += " was built on a system with a newer glibc"
-    first = brings(version)
-    cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
-    cause += f"; this system has glibc {own}." if own else "."
-    notes = [
-        "A wheel that is tagged linux_x86_64 promises nothing about glibc, so pip cannot refuse "
-        "it; a manylinux tag does.",
-        "glibc belongs to the system and is not to be changed: a build of the file for this "
-        "system, or a system (a container) with that glibc, are the two ways.",
-    ]
-    return seen.answer(
-        "glibc", "FA203", cause, owner="libc", direction=NEWER, confidence="high",
-        help=(*_built_here(seen), "ldd --version | head -1", seen.inspect_command()),
-        notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _built_here(seen: Seen) -> tuple[str, ...]:
-    from fa_forensics.rules.remedy import rebuild_command, row_of
-    from fa_forensics.why.texts.clues import package_in
-
-    name = package_in(seen) or _named(seen)
-    if name is None:
-        return ()
-    python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
-    return (rebuild_command(python, name, "", row_of(name)),)
-
-
-def _named(seen: Seen) -> str | None:
-    """The distribution whose name stands in the line."""
-    from fa_forensics.rules.remedy import known_packages
-
-    names = [str(row["distribution"]) for row in known_packages()]
-    line = seen.mention.line
-    return next((n for n in names if re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", line)), None)
-
-
-def _libstdcxx(seen: Seen, version: str) -> Answer:
-    library = seen.mention.library or "libstdc++.so.6"
-    first, gcc = brings(version), gcc_of(version)
-    cause = f"{_required_by(seen)} needs {version}"
-    cause += f", {first} or newer" if first else ""
-    cause += f"; the copy that is loaded, {library}, is older."
-    where = (
-        "The path in the message is the copy that was taken. A conda environment has a copy of its "
-        "own, which goes first only where its lib directory has the name libstdc++.so.6."
-    )
-    if "/lib/x86_64-linux-gnu" in library or library.startswith(("/usr/lib", "/lib")):
-        where = (
-            "It is the system's copy. Where this is a conda environment, its own, newer copy was "
-            "not found: libstdcxx-ng is not installed there or not whole."
-        )
-    notes = (
-        where,
-        "A file compiled with an older compiler, conda's for instance, loads with the older copy "
-        "too.",
-    )
-    list_copies = (
-        "for f in $(ldconfig -p | grep -o '/.*libstdc++.so.6$') $CONDA_PREFIX/lib/libstdc++.so.6; "
-        'do echo $f; strings $f | grep -o "GLIBCXX_3[0-9.]*" | sort -V | tail -1; done'
-    )
-    return seen.answer(
-        "libstdcxx", "FA203", cause, owner="libstdc++", direction=NEWER, confidence="high",
-        help=(list_copies, *libstdcxx_commands(version if gcc else None, ())[1:]), notes=notes,
-    )  # fmt: skip
 
 
 def could_not_load(seen: Seen) -> Answer:
@@ -291,7 +192,6 @@ def nccl(seen: Seen) -> Answer:
 
 ANSWERERS: dict[str, Answerer] = {
     **import_first.ANSWERERS,
-    "version-not-found": version_not_found,
     "missing-library": missing_library,
     "missing-own-file": missing_own_file,
     "could-not-load-library": could_not_load,
