@@ -37,6 +37,13 @@ def _of_ptxas() -> tuple[Recogniser, ...]:
             _target,
         ),
         by_pattern(
+            ("ptxas",),
+            r"(?P<missing>Cannot find ptxas|No such file or directory: '[^'\n]{0,200}ptxas')"
+            r"|ptxas'[^\n]{0,200}--gpu-name=sm_(?P<target>\d{2,3})[af]?[^\n]{0,300} returned "
+            r"non-zero exit status",
+            _ptxas,
+        ),
+        by_pattern(
             ("unsupported .version",),
             r"Unsupported \.version (?P<ptx>\d{1,2}\.\d)\s?;? current version is "
             r"'?(?P<knows>\d{1,2}\.\d)",
@@ -67,6 +74,11 @@ def _target(line: Line, match: re.Match[str]) -> Mention | None:
     return line.mention("gpu-feature", match.start(), detail=detail)
 
 
+def _ptxas(line: Line, match: re.Match[str]) -> Mention:
+    detail = {"sm": f"sm_{match['target']}" if match["target"] else ""}
+    return line.mention("ptxas-failed", match.start(), detail=detail)
+
+
 def _ptx_version(line: Line, match: re.Match[str]) -> Mention:
     """A ptxas program says ``ptxas FILE, line 9; fatal``; the driver's own has no file."""
     own = re.search(r"ptxas (?!application)\S{1,200}, line", line.body[: match.start()])
@@ -95,7 +107,7 @@ def _of_triton() -> tuple[Recogniser, ...]:
             "shared-memory",
             ("out of resource: shared memory",),
             r"out of resource: shared memory(?:, Required: (?P<required>\d{3,9}))?"
-            r"(?:, Hardware limit: (?P<limit>\d{3,9}))?",
+            r"(?:, Hardware limit: (?P<limit>\d{3,9}))?(?![^\n]{0,200}Ignoring this)",
         ),
         plain(
             "gpu-feature",
@@ -178,8 +190,12 @@ def _refusal(line: Line, match: re.Match[str]) -> Mention | None:
         return None  # one of many reasons in the list of xformers
     groups = {key.rstrip("2"): text.strip() for key, text in match.groupdict().items() if text}
     needs = re.sub(r"\D", "", groups.pop("needs", ""))
+    if len(needs) == 1 or "major" in match[0]:
+        needs += "0"  # the major number alone
     path, function, code = frame(line)
     detail = {**groups, "frame": path, "function": function, "code": code, "needs": needs}
+    if re.search(r"\bINFO\b|\bWARN|Warning", line.raw):
+        detail["prose"] = "yes"  # what a program says and goes on after
     for text in (line.body[match.end() :], *(below.body for below in line.below(2))):
         have = _HAVE.search(text[:400])
         if have and "sm" not in detail:
@@ -238,7 +254,48 @@ def _of_refusals() -> tuple[Recogniser, ...]:
             _LEAST,
             _refusal,
         ),
+        *_of_named(),
     )  # fmt: skip
+
+
+def _of_named() -> tuple[Recogniser, ...]:
+    """Requirements by a target (SM90) or a family (Hopper) in place of a capability."""
+    return (
+        by_pattern(
+            ("requires sm", "supported on sm", "supports sm", "needs sm", "requires at least sm",
+             "supported for sm"),
+            r"(?:requires|needs|supports|supported (?:on|for))(?: at least)? SM_?"
+            r"(?P<needs>\d{2,3})[a-z]?(?:\+| (?:and|or) (?:above|higher|newer|later|up)|\b)",
+            _refusal,
+        ),
+        by_pattern(
+            ("hopper gpu", "blackwell gpu", "ampere gpu", "turing gpu", "volta gpu", "hopper or",
+             "ampere or"),
+            r"(?:requires?|needs?|only supports?|only supported on)(?: an?| at least)?(?: NVIDIA)? "
+            r"(?P<family>Hopper|Blackwell|Ampere|Turing|Volta)(?: GPUs?| or (?:newer|later|above))",
+            _refusal,
+        ),
+        by_pattern(
+            ("unsupported cuda arch", "unsupported gpu arch:", "unsupported architecture: sm"),
+            r"Unsupported (?:CUDA |GPU )?arch(?:itecture)?: ?(?:sm_?)(?P<sm>\d{2,3})",
+            _unsupported,
+        ),
+        by_pattern(
+            ("no supported cuda architectures found",),
+            r"No supported CUDA architectures found for major versions \[(?P<needs>\d{1,2})",
+            _refusal,
+        ),
+        by_pattern(
+            ("arch_major ==",),
+            r"arch_major == (?P<needs>\d{1,2})",
+            _refusal,
+        ),
+    )  # fmt: skip
+
+
+def _unsupported(line: Line, match: re.Match[str]) -> Mention:
+    detail = {"sm": f"sm_{match['sm']}"}
+    return line.mention("capability-refused", match.start(), detail=detail)
 
 
 def _bf16(line: Line, match: re.Match[str]) -> Mention | None:

@@ -91,14 +91,33 @@ def _of_device() -> tuple[Recogniser, ...]:
 def _of_rest() -> tuple[Recogniser, ...]:
     return (
         plain(
+            "rocm-no-toolkit",
+            (
+                "rocm device library",
+                "hip_runtime.h",
+                "rocm_home",
+                "hipcc: not found",
+                "hipcc: command not found",
+            ),
+            r"cannot find ROCm device library|hip/hip_runtime(?:_api)?\.h['\"]?:? (?:file not found"
+            r"|No such file)|hipcc: (?:command )?not found|ROCM_HOME[^\n]{0,40} is not set",
+        ),
+        plain(
             "rocm-fault",
             ("memory access fault by gpu",),
             r"Memory access fault by GPU node-\d{1,3}[^\n]{0,200}",
         ),
         plain(
             "hip-error",
-            ("hiperror", "hip error", "hsa_status_error", "miopen error", "miopenstatus"),
+            (
+                "hiperror",
+                "hip error",
+                "hsa_status_error",
+                "miopen error",
+                "miopenstatus",
+                "miopen(hip): error",
+            ),
             r"hipError\w{3,40}|HIP error:\s?[^\n]{3,100}|HSA_STATUS_ERROR_\w{3,60}"
-            r"|MIOpen Error:[^\n]{3,160}|miopenStatus(?!Success)\w{3,40}",
+            r"|MIOpen(?: Error:|\(HIP\): Error)[^\n]{3,160}|miopenStatus(?!Success)\w{3,40}",
         ),
     )

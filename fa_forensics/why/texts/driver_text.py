@@ -24,6 +24,7 @@ from fa_forensics.why.texts.clues import (
     version_of,
 )
 from fa_forensics.why.texts.code_here import code_here
+from fa_forensics.why.texts.rocm_text import not_for_rocm, on_amd
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 
@@ -43,6 +44,14 @@ def too_old(seen: Seen) -> Answer:
         floor = driver_table().floors.get(wanted[0])
         since = f", which runs from driver {floor} on" if floor else ""
         cause += f"; torch here brings CUDA {cuda_text(wanted)}{since}"
+    elif driver is not None and driver.cuda is not None and driver.cuda[0] >= 11:
+        # Within one major version of CUDA any driver of that version will do.
+        floor = driver_table().floors.get(driver.cuda[0] + 1)
+        if floor:
+            cause += (
+                f". That is enough for any torch of CUDA {driver.cuda[0]}, so this one is built "
+                f"for CUDA {driver.cuda[0] + 1} or newer, which runs from driver {floor} on"
+            )
     cause += "."
     notes.append(
         "Two ways out: a newer driver, or a torch built for a CUDA major version that this driver "
@@ -238,6 +247,8 @@ def _host_driver(seen: Seen) -> str:
 
 def no_device(seen: Seen) -> Answer:
     """No driver, or no GPU that this process may see."""
+    if on_amd(seen):
+        return not_for_rocm(seen)
     if "driver" in seen.mention.line.lower():
         cause = "There is no NVIDIA driver for this process: torch found none on the system."
     else:
@@ -257,6 +268,8 @@ def no_device(seen: Seen) -> Answer:
 
 def torch_without_cuda(seen: Seen) -> Answer:
     """``Torch not compiled with CUDA enabled``: a CPU build of torch."""
+    if on_amd(seen):
+        return not_for_rocm(seen)
     torch = f"torch {seen.torch}" if seen.torch else "The torch that is imported"
     cause = (
         f"{torch} is a build without CUDA: the driver and the GPU play no part. A later "

@@ -276,10 +276,45 @@ def _arch_mismatch(seen: Seen, library: str) -> Answer:
     )  # fmt: skip
 
 
+def _of_family(name: str) -> str:
+    """The least compute capability of a family: "Hopper" → 9.0."""
+    rows = [f for f in gpu_table().families if name.lower() in f.architecture.lower()]
+    return capability_text(min(f.capability for f in rows)) if rows else ""
+
+
+def ptxas_failed(seen: Seen) -> Answer:
+    """``Cannot find ptxas``, and a command of ptxas whose own words are not in the text."""
+    gpus = gpus_of(seen)[:1] if seen.mention.detail.get("sm") else ()
+    if gpus:
+        family = gpu_table().family(gpus[0].capability)
+        since = f", which takes CUDA {family.since_cuda} or newer" if family else ""
+        cause = (
+            f"ptxas failed when it compiled for {named(gpus[0])}{since}; its own words are not in "
+            "the text. Most often it is older than that GPU."
+        )
+    else:
+        cause = (
+            "Triton compiles with ptxas, a program that its wheel brings, and does not find it: "
+            "the wheel is not whole, or a build of Triton's own has none."
+        )
+    return seen.answer(
+        KIND, "FA883", cause, owner="ptxas", direction="none",
+        confidence="low" if gpus else "medium",
+        help=("command -v ptxas; ptxas --version; echo $TRITON_PTXAS_PATH",
+              f"{seen.pip} show triton"),
+        notes=(
+            "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
+            "them brings a newer one, and TRITON_PTXAS_PATH names another.",
+        ),
+    )  # fmt: skip
+
+
 def capability_refused(seen: Seen) -> Answer:
     """A package's own check of the compute capability."""
     detail = seen.mention.detail
     needs, name = detail.get("needs", ""), detail.get("feature", "")
+    if detail.get("family"):
+        needs = _of_family(detail["family"])
     least = _dotted(needs)
     package = "torch" if detail.get("most") or "_scaled_mm" in name else package_in(seen)
     gpu = next((gpu for gpu in gpus_of(seen)[:1]), None)
@@ -288,8 +323,12 @@ def capability_refused(seen: Seen) -> Answer:
     which = "the GPU at hand" if gpu is None or not (older or newer) else named(gpu)
     if detail.get("most"):
         asks = f"serves compute capability {least} to {_dotted(detail['most'])}"
-    else:
+    elif detail.get("family"):
+        asks = f"is made for {detail['family']} GPUs (compute capability {least})"
+    elif needs:
         asks = f"asks for compute capability {least} or newer"
+    else:
+        older, asks = True, "does not serve it"
     what = {"bf16": "bfloat16"}.get(name.lower(), name) or package or "The package"
     cause = f"A check refuses {which} before any kernel runs: {what} {asks}."
     if newer:
@@ -321,6 +360,7 @@ ANSWERERS: dict[str, Answerer] = {
     "gpu-feature": feature,
     "shared-memory": shared_memory,
     "ptxas-too-old": ptxas_too_old,
+    "ptxas-failed": ptxas_failed,
     "kernel-left-out": left_out,
     "capability-refused": capability_refused,
 }

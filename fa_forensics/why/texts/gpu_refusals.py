@@ -156,10 +156,17 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     if found == "nvcc" and last and (mine is None or mine > parse_cuda(last)):
         return _dropped(seen, name, owner, number, last)
     cause = f"{name} does not compile for compute capability {number}"
-    if family is not None:
+    if found == "torch":
+        cause = f"{name} does not know compute capability {number}: this torch is older than it"
+    elif family is not None:
         cause += f": that takes CUDA {family.since_cuda} or newer"
         cause += f", up to {family.last_cuda}" if family.last_cuda else ""
     notes = [note]
+    if found == "torch" and family is not None:
+        notes.append(
+            f"The nvcc of CUDA {family.since_cuda} or newer compiles for compute capability "
+            f"{number}."
+        )
     if mine is not None and family is not None and mine >= parse_cuda(family.since_cuda):
         notes.insert(
             0,

@@ -37,6 +37,8 @@ def missing_library(seen: Seen) -> Answer:
         return torch_library(seen, path, soname)
     if "/torch/lib/" in path and HASHED.match(soname):
         return not_whole(seen, path)
+    if owner in _DRIVER and about_rocm(seen):
+        return cuda_build_on_rocm(seen, soname, owner)
     if owner in _DRIVER:
         return _driver(seen, soname, owner)
     if owner is not None and is_rocm(owner):

@@ -184,6 +184,42 @@ def unknown_target(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def no_toolkit(seen: Seen) -> Answer:
+    """A build for AMD GPUs that finds no ROCm to build with."""
+    cause = (
+        "A build for AMD GPUs needs ROCm's compiler, headers and device libraries, and does not "
+        "find them: torch's wheel brings the libraries that run, not those."
+    )
+    return seen.answer(
+        KIND, "FA883", cause, owner="hip", direction="none", confidence="high",
+        help=("ls -d /opt/rocm*; command -v hipcc",
+              f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"),
+        notes=("ROCM_PATH and ROCM_HOME name the directory; its release should be that of torch.",),
+    )  # fmt: skip
+
+
+def on_amd(seen: Seen) -> bool:
+    """Whether the text is of a machine with an AMD GPU, and its torch is not one for ROCm."""
+    versions = seen.versions
+    amd = "gfx" in versions or "amd_gpu" in versions or "rocm" in versions
+    return amd and "gpu" not in versions and "rocm" not in (seen.torch or "")
+
+
+def not_for_rocm(seen: Seen) -> Answer:
+    """torch looks for NVIDIA's driver, or for no GPU at all, on a machine with an AMD GPU."""
+    cause = (
+        "The machine has an AMD GPU, and this torch is not built for ROCm: the default index has "
+        "torch for NVIDIA GPUs or for the CPU. A torch from torch's own index for ROCm takes its "
+        "place; no driver of NVIDIA is missing."
+    )
+    return seen.answer(
+        KIND, "FA601", cause, owner="torch", direction="none", confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+              "rocminfo | grep -m1 gfx"),
+        notes=("None in the first line is a torch that is not built for ROCm.",),
+    )  # fmt: skip
+
+
 def no_device(seen: Seen) -> Answer:
     """``No HIP GPUs are available``, ``/dev/kfd: Permission denied``."""
     cause = (
@@ -236,6 +272,7 @@ def hip_error(seen: Seen) -> Answer:
 ANSWERERS: dict[str, Answerer] = {
     "rocm-unknown-target": unknown_target,
     "rocm-no-device": no_device,
+    "rocm-no-toolkit": no_toolkit,
     "rocm-fault": fault,
     "hip-error": hip_error,
 }
