@@ -145,3 +145,33 @@ def test_a_lazy_import_that_hides_everything_is_not_called_an_undefined_symbol()
     answer = only("ModuleNotFoundError: Could not import module 'PreTrainedModel'. Are this "
                   "object's requirements defined correctly?")  # fmt: skip
     assert answer.confidence == "low" and "undefined symbol" not in answer.cause
+
+
+def test_names_that_a_caught_import_left_undefined() -> None:
+    answer = only("NameError: name 'flash_attn_varlen_func' is not defined")
+    assert (answer.owner, answer.confidence) == ("flash-attn", "medium")
+    assert only("NameError: name 'str2optimizer32bit' is not defined").owner == "bitsandbytes"
+
+
+def test_torchs_own_attention_is_not_the_package_of_that_name() -> None:
+    answer = only("UserWarning: 1Torch was not compiled with flash attention. (Triggered "
+                  "internally at sdp_utils.cpp:263.)")  # fmt: skip
+    assert answer.owner == "torch" and "plays no part" in answer.cause
+
+
+def test_ranges_that_a_caller_states() -> None:
+    engine = only("[WARNING | DotProductAttention]: Supported flash-attn versions are >= 2.1.1, <= "
+                  "2.6.3. Found flash-attn 2.7.4.post1.")  # fmt: skip
+    assert engine.help[0].endswith('install "flash-attn>=2.1.1,<=2.6.3"')
+    kaolin = only("ImportError: Kaolin requires PyTorch >= 1.6, < 2.2 but torch 2.3.1 is installed")
+    assert kaolin.owner == "torch" and "torch>=1.6,<2.2" in kaolin.help[0]
+
+
+def test_flash_attention_3_is_built_by_itself() -> None:
+    answer = only("ModuleNotFoundError: No module named 'flash_attn_interface'")
+    assert "subdirectory=hopper" in answer.help[0]
+
+
+def test_the_class_of_an_object_is_no_module() -> None:
+    answer = only("AttributeError: 'LlamaFlashAttention2' object has no attribute 'rotary_emb'")
+    assert answer.confidence == "low" and "find_spec" not in "".join(answer.help)

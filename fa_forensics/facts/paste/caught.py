@@ -47,6 +47,18 @@ def _of_imports() -> tuple[Recogniser, ...]:
             _caught("flash-attn"),
         ),
         by_pattern(
+            ("is not defined",),
+            r"name ['\"](?:flash_attn\w{0,40}_func|flash_attn_with_kvcache|index_first_axis"
+            r"|(?:un)?pad_input|apply_rotary_emb_func|_flash_supports_window_size)['\"] is not "
+            r"defined",
+            _caught("flash-attn", "unknown"),
+        ),
+        by_pattern(
+            ("is not defined",),
+            r"name ['\"]str2optimizer\w{1,20}['\"] is not defined",
+            _caught("bitsandbytes", "extension"),
+        ),
+        by_pattern(
             ("xformers is not", "xformers not"),
             r"xformers(?: is)? not (?:available|installed|found)",
             _caught("xformers"),
@@ -123,6 +135,19 @@ def _of_versions() -> tuple[Recogniser, ...]:
             r" Please install [\w-]{1,30}(?P<want>[<>=~! ]{1,3}[\w.,<>=~! ]{1,60}\w)",
         ),
         plain(
+            "version-refused",
+            ("supported flash-attn versions are",),
+            rf"Supported (?P<package>flash-attn) versions are (?P<want>>= ?{_VERSION}, ?<= ?"
+            rf"{_VERSION}?)\.? Found flash-attn (?P<found>{_VERSION}?)\.?(?:\s|$)",
+        ),
+        plain(
+            "version-refused",
+            ("requires pytorch",),
+            rf"\w{{1,30}} requires (?P<package>PyTorch) (?P<want>[<>=~]{{1,2}} ?{_VERSION}"
+            rf"(?:, ?[<>=~]{{1,2}} ?{_VERSION}){{0,2}}?),? (?:but|and) (?:torch|PyTorch) "
+            rf"(?P<found>{_VERSION}) (?:is|was) (?:installed|found)",
+        ),
+        plain(
             "package-too-old",
             ("found an incompatible version of",),
             r"Found an incompatible version of (?P<package>[\w-]{1,40})\. Found version "
@@ -141,6 +166,11 @@ def _of_versions() -> tuple[Recogniser, ...]:
 
 def _of_gpus() -> tuple[Recogniser, ...]:
     return (
+        plain(
+            "sdpa-without-flash",
+            ("not compiled with flash attention", "not compiled with memory efficient attention"),
+            r"Torch was not compiled with (?:flash|memory efficient) attention",
+        ),
         plain(
             "torch-sees-no-gpu",
             ("not available on cpu", "no nvidia gpu found", "cannot find any torch accelerator",

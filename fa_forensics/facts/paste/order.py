@@ -26,7 +26,7 @@ _BUILDING = frozenset(
 #: Say that something is wrong, seldom what: behind all that say more.
 _VAGUE = frozenset(
     ("import-order", "torchcodec-banner", "no-module", "missing-attribute", "xformers-banner", "import-wrapper",
-     "caught-import", "torch-sees-no-gpu", "class-missing",
+     "caught-import", "torch-sees-no-gpu", "class-missing", "sdpa-without-flash",
      "segfault", "abort", "bus-error", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
      "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "struct-size", "module-init",
      "torch-without-cuda",

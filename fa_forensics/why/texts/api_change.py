@@ -19,7 +19,7 @@ from fa_forensics.facts.flash_names import (
     renamed,
 )
 from fa_forensics.report_why import Answer
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.seen import Answerer, Seen, package_of
 from fa_forensics.why.texts.api_names import name_of_release, parameter_of_release
 from fa_forensics.why.texts.call_counts import pybind_arguments
 from fa_forensics.why.texts.clues import package_in, version_of
@@ -148,6 +148,8 @@ def missing_attribute(seen: Seen) -> Answer:
     module = detail.get("module", "")
     if detail.get("sort") == "object" and module == "NoneType":
         return _of_none(seen, name)
+    if detail.get("sort") == "object" and module[:1].isupper():
+        return _of_an_object(seen, name, module)
     if detail.get("sort") == "operator":
         from fa_forensics.why.texts.call_text import operator_missing
 
@@ -177,6 +179,19 @@ def missing_attribute(seen: Seen) -> Answer:
         KIND, CODE, cause, owner=package, direction="none",
         confidence="medium", help=tuple(helps),
         notes=("The command that prints a path shows which file is imported.",) if module else (),
+    )  # fmt: skip
+
+
+def _of_an_object(seen: Seen, name: str, cls: str) -> Answer:
+    """``'Cls' object has no attribute 'x'``: of a class, so that no module is named."""
+    package = package_of(seen.mention.detail.get("frame", ""))
+    return seen.answer(
+        KIND, CODE,
+        f"Objects of the class {cls} have no {name}: the code that asks for it was written for "
+        "another release of the package that has the class, or the object was not made as a "
+        "whole. No file and no symbol is at fault.",
+        owner=package, direction="none", confidence="low",
+        help=(f"{seen.pip} show {package}" if package else f"{seen.pip} check",),
     )  # fmt: skip
 
 

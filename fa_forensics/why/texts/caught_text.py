@@ -155,7 +155,7 @@ def pair_mismatch(seen: Seen) -> Answer:
 def version_refused(seen: Seen) -> Answer:
     """``MMCV==2.2.0 is used but incompatible. Please install mmcv>=2.0.0rc4, <2.2.0``."""
     detail = seen.mention.detail
-    package = detail.get("package", "").lower()
+    package = detail.get("package", "").lower().replace("pytorch", "torch")
     found, want = detail.get("found", ""), detail.get("want", "").replace(" ", "").rstrip(".,")
     return seen.answer(
         "api-change", "FA881",
@@ -182,6 +182,19 @@ def sees_no_gpu(seen: Seen) -> Answer:
         "wrong-torch", "FA601" if cpu else "FA821", cause, owner="torch", direction="none",
         confidence="high" if cpu else "medium", help=(_sees(seen), "nvidia-smi"),
         notes=("In a container, the GPU has to be handed in (docker run --gpus all).",),
+    )  # fmt: skip
+
+
+def without_flash(seen: Seen) -> Answer:
+    """torch's scaled_dot_product_attention has no flash kernel in this build of torch."""
+    return seen.answer(
+        "gpu-arch", "FA507",
+        "This build of torch has no such kernel in its own scaled_dot_product_attention and takes "
+        "another of its kernels: the result is the same, only slower. It is a warning of torch; "
+        "the package flash-attn plays no part, and installing it changes nothing here.",
+        owner="torch", direction="none", confidence="high", help=(_sees(seen),),
+        notes=("Builds for Windows, and builds without CUDA, leave it out in many releases; a "
+               "newer torch may have it.",),
     )  # fmt: skip
 
 
@@ -240,5 +253,6 @@ ANSWERERS: dict[str, Answerer] = {
     "pair-mismatch": pair_mismatch,
     "version-refused": version_refused,
     "torch-sees-no-gpu": sees_no_gpu,
+    "sdpa-without-flash": without_flash,
     "class-missing": class_missing,
 }

@@ -144,8 +144,10 @@ def _extra(seen: Seen, module: str, folder: str) -> Answer:
         "damaged-file", ABSENT, cause, owner="flash-attn", direction="none", confidence="high",
         help=(f'MAX_JOBS={jobs_of(seen) or 4} {seen.pip} install --no-build-isolation "{url}"',),
         notes=(
-            "Newer releases of flash-attn do much of it in Triton, without such an extension: the "
-            "release of what imports it decides.",
+            "It is FlashAttention 3, for GPUs of compute capability 9.0 alone (Hopper)."
+            if folder == "hopper"
+            else "Newer releases of flash-attn do much of it in Triton, without such an extension: "
+            "the release of what imports it decides.",
         ),
     )  # fmt: skip
 
