@@ -92,14 +92,19 @@ def _in_prose(
             sort = PROSE if whole else LOOSE
             if _ANOTHER.search(words[max(0, match.start() - 40) : match.start()]):
                 sort = LOOSE + 1
+            apart = _APART.match(words, match.end()) if rule.key == "torch" else None
+            if apart is not None and "+" not in text:
+                text += f"+cu{apart[1]}{apart[2]}"
             offer(rule.key, sort, line.number, text.removesuffix("+cuda"))
 
 
+#: "2.0.1 + cu11.8", as people write 2.0.1+cu118.
+_APART = re.compile(r"\s?\+\s?cu(\d{2})\.?(\d)(?!\d)")
 #: "PyTorch (12.1)" is the CUDA that a torch was built with.
 _TORCH = re.compile(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
 _REQUIRED = re.compile(
-    r"\s(?:wheels?|binar(?:y|ies))\b|\s?\+(?![\w.])|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
+    r"\s(?:wheels?|binar(?:y|ies))\b|\s?\+(?![\w.]|\s?cu\d)|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
     re.IGNORECASE,
 )
 #: What stands before a version that is spoken of, and is not the one that fails.
@@ -157,21 +162,25 @@ def _answer_to(sign: str, question: str, answer: str) -> str:
     return answer.strip("'\"() ")
 
 
-#: What print(torch.__version__), print(torch.version.cuda) and a third line leave behind.
+#: What print(torch.version.cuda) and one more line leave behind, below torch's own version.
 _PRINTED = re.compile(
-    rf"^[ \t]{{0,8}}(?P<torch>{VERSION})[ \t]{{0,8}}\n[ \t]{{0,8}}(?P<cuda>(?:9|1[0-3])\.\d)"
-    r"[ \t]{0,8}\n[ \t]{0,8}(?:[789]\d{3}|9\d{4}|True|False)[ \t]{0,8}$",
-    re.MULTILINE,
+    r"\n[ \t]{0,8}(?P<cuda>(?:9|1[0-3])\.\d)[ \t]{0,8}\n"
+    r"[ \t]{0,8}(?:[789]\d{3}|9\d{4}|True|False)[ \t]{0,8}(?:\n|$)"
 )
 
 
 def _printed(source: Source, offer: Callable[[str, int, int, str], None]) -> None:
     """Three lines of bare values: torch, its CUDA, and cuDNN's number or whether CUDA is there."""
-    match = _PRINTED.search(source.text)
-    if match is not None:
-        number = source.line_at(match.start("torch")).number
-        offer("torch", BANNER, number, match["torch"])
-        offer("torch_cuda", BANNER, number, match["cuda"])
+    for match in itertools.islice(_PRINTED.finditer(source.text), 20):
+        line = source.line_at(max(0, match.start() - 1))
+        torch = line.body.strip()
+        if not re.fullmatch(VERSION, torch):
+            continue
+        cuda = match["cuda"]
+        local = "" if "+" in torch else f"+cu{cuda.replace('.', '')}"
+        offer("torch", BANNER, line.number, torch + local)
+        offer("torch_cuda", BANNER, line.number, cuda)
+        return
 
 
 _NVIDIA = re.compile(
