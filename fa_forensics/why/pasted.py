@@ -52,38 +52,17 @@ def answerers() -> Mapping[str, Answerer]:
         symbol_text,
         tool_text,
         toolchain_text,
+        wheel_text,
         xformers_text,
     )
 
     modules = (
-        abi_text,
-        api_change,
-        attention_text,
-        banner_text,
-        build_text,
-        call_text,
-        caught_text,
-        driver_ill,
-        driver_text,
-        file_text,
-        glibc_text,
-        gpu_limits_text,
-        gpu_refusals,
-        gpu_text,
-        rocm_text,
-        install_text,
-        outside_builds,
-        source_text,
-        link_text,
-        loader_text,
-        module_text,
-        python_text,
-        toolchain_text,
-        xformers_text,
-        symbol_text,
-        tool_text,
-        library_text,
-    )
+        abi_text, api_change, attention_text, banner_text, build_text, call_text, caught_text,
+        driver_ill, driver_text, file_text, glibc_text, gpu_limits_text, gpu_refusals, gpu_text,
+        rocm_text, install_text, outside_builds, wheel_text, source_text,
+        link_text, loader_text, module_text,
+        python_text, toolchain_text, xformers_text, symbol_text, tool_text, library_text,
+    )  # fmt: skip
     return {what: answerer for module in modules for what, answerer in module.ANSWERERS.items()}
 
 

@@ -69,6 +69,13 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"|\b(?P<program3>x86_64-[\w-]{1,40}-(?:gcc|g\+\+|cc|c\+\+)|gcc|g\+\+|c\+\+): "
             r"(?:command )?not found",
         ),
+        *_of_wheels(),
+    )
+
+
+def _of_wheels() -> tuple[Recogniser, ...]:
+    """What pip, uv and setuptools say after a build ended, without saying why."""
+    return (
         plain(
             "jit-build-failed",
             (

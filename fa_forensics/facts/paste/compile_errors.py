@@ -101,6 +101,31 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"|no member named|is not a (?:member|part) of|DeprecatedTypeProperties\b[^\n]{0,4}to",
             _without_a_place,
         ),
+        *_of_standards(),
+        plain(
+            "compiler-warned",
+            ("not compatible with the compiler pytorch was",),
+            r"Your compiler \((?P<compiler>[^()\n]{1,120})\) is not compatible with the compiler "
+            r"Pytorch was",
+        ),
+        plain(
+            "feature-needs-target",
+            ("requires .target sm_", "requires ptx isa"),
+            r"Feature '(?P<feature>[^'\n]{1,120})' requires (?:\.target "
+            r"(?P<least>sm_\d{2,3}[a-z]?)|PTX ISA \.version (?P<ptx>\d\.\d))",
+        ),
+        by_pattern(
+            ("error:", "error c", "error #", "error :", "错误:", "错误\uff1a", "錯誤:",
+             "錯誤\uff1a"),
+            _AT,
+            _of_a_source,
+        ),
+    )  # fmt: skip
+
+
+def _of_standards() -> tuple[Recogniser, ...]:
+    """Flags and checks that tell of a C++ standard or of a compiler's age."""
+    return (
         plain(
             "cxx-standard",
             ("-std=", "standard flag"),
@@ -134,24 +159,6 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"ABI-incompatible with PyTorch",
             least="5",
             warning="yes",
-        ),
-        plain(
-            "compiler-warned",
-            ("not compatible with the compiler pytorch was",),
-            r"Your compiler \((?P<compiler>[^()\n]{1,120})\) is not compatible with the compiler "
-            r"Pytorch was",
-        ),
-        plain(
-            "feature-needs-target",
-            ("requires .target sm_", "requires ptx isa"),
-            r"Feature '(?P<feature>[^'\n]{1,120})' requires (?:\.target "
-            r"(?P<least>sm_\d{2,3}[a-z]?)|PTX ISA \.version (?P<ptx>\d\.\d))",
-        ),
-        by_pattern(
-            ("error:", "error c", "error #", "error :", "错误:", "错误\uff1a", "錯誤:",
-             "錯誤\uff1a"),
-            _AT,
-            _of_a_source,
         ),
     )  # fmt: skip
 

@@ -103,6 +103,12 @@ def _of_toolkits() -> tuple[Recogniser, ...]:
             ("mismatches the version that was used",),
             r"CUDA version \(%s\) mismatches the version that was used",
         ),
+        *_of_cmake(),
+    )  # fmt: skip
+
+
+def _of_cmake() -> tuple[Recogniser, ...]:
+    return (
         plain(
             "cmake-stopped",
             ("cuda::nvtoolsext", "failed to find nvtoolsext"),
@@ -219,6 +225,13 @@ def _of_tools() -> tuple[Recogniser, ...]:
             r"|has no attribute '(?P<tool5>install_layout)'"
             r"|No module named '(?P<tool6>distutils|imp)\b",
         ),
+        *_of_runs(),
+    )  # fmt: skip
+
+
+def _of_runs() -> tuple[Recogniser, ...]:
+    """What is no question of files, or is one of requirements alone."""
+    return (
         plain(
             "run-time",
             ("cuda out of memory", "outofmemoryerror", "hip out of memory"),
@@ -237,19 +250,7 @@ def _of_tools() -> tuple[Recogniser, ...]:
             r"collective operation timeout",
             sort="timeout",
         ),
-        plain(
-            "python-refused",
-            ("requires a different python",),
-            r"Package '(?P<package>[\w.-]{1,80})' requires a different Python: "
-            r"(?P<have>[\d.]{1,12}) not in '(?P<range>[^'\n]{1,60})'",
-        ),
-        plain(
-            "no-matching-distribution",
-            ("has no wheels with a matching", "have no wheels with a matching"),
-            r"(?<![\w.\[\]=<>!~+,-])(?P<requirement>[A-Za-z][\w.\[\]=<>!~+,-]{0,100}) "
-            r"ha(?:s|ve) no wheels with a matching "
-            r"(?P<tag>[A-Za-z ]{3,40}tag)",
-        ),
+        *_of_pip(),
         plain(
             "run-time",
             ("conflicting dependencies", "resolutionimpossible", "no solution found when resolving",
@@ -281,6 +282,24 @@ def _of_tools() -> tuple[Recogniser, ...]:
             sort="disk",
         ),
     )  # fmt: skip
+
+
+def _of_pip() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "python-refused",
+            ("requires a different python",),
+            r"Package '(?P<package>[\w.-]{1,80})' requires a different Python: "
+            r"(?P<have>[\d.]{1,12}) not in '(?P<range>[^'\n]{1,60})'",
+        ),
+        plain(
+            "no-matching-distribution",
+            ("has no wheels with a matching", "have no wheels with a matching"),
+            r"(?<![\w.\[\]=<>!~+,-])(?P<requirement>[A-Za-z][\w.\[\]=<>!~+,-]{0,100}) "
+            r"ha(?:s|ve) no wheels with a matching "
+            r"(?P<tag>[A-Za-z ]{3,40}tag)",
+        ),
+    )
 
 
 def _of_windows() -> tuple[Recogniser, ...]:

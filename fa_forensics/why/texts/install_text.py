@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
@@ -144,7 +143,7 @@ def cmake_stopped(seen: Seen) -> Answer:
     """CMake ended before anything was compiled."""
     detail = seen.mention.detail
     sort = detail.get("sort")
-    owner, confidence, kind, notes = "cmake", "high", KIND, []
+    confidence, notes = "high", []
     helps: tuple[str, ...] = ("nvcc --version; ls -d /usr/local/cuda*",)
     if sort == "nvtx":
         owner = "torch"
@@ -183,22 +182,34 @@ def cmake_stopped(seen: Seen) -> Answer:
             f"cmake -DCMAKE_PREFIX_PATH=$({seen.python} -c 'import torch; "
             "print(torch.utils.cmake_prefix_path)') ..",
         )
-    elif sort == "old":
+    else:
+        return _cmake_release(seen, sort == "old")
+    return seen.answer(
+        KIND, COMPILE, cause, owner=owner, direction="none", confidence=confidence, help=helps,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _cmake_release(seen: Seen, is_old: bool) -> Answer:
+    """The cmake that runs is older than the package, or newer than its build files."""
+    least, notes = seen.mention.detail.get("least", ""), []
+    have = seen.mention.detail.get("have", "")
+    if is_old:
         cause = (
-            f"This cmake ({detail.get('have', '')}) is older than the {detail.get('least', '')} "
-            "that the package asks for. Nothing was compiled."
+            f"This cmake ({have}) is older than the {least} that the package asks for. Nothing was "
+            "compiled."
         )
         helps = (f"{seen.pip} install --upgrade cmake", "command -v cmake; cmake --version")
     else:
         cause = (
             "This cmake (4.0 or newer) no longer takes projects that ask for a CMake before "
-            f"{detail.get('least', '3.5')}. Nothing was compiled."
+            f"{least}. Nothing was compiled."
         )
         helps = (f'{seen.pip} install "cmake<4"',
                  f"CMAKE_POLICY_VERSION_MINIMUM=3.5 {seen.pip} install PACKAGE")  # fmt: skip
         notes.append("One of the two is enough; a newer release of the package is a third way.")
     return seen.answer(
-        kind, COMPILE, cause, owner=owner, direction="none", confidence=confidence, help=helps,
+        KIND, COMPILE, cause, owner="cmake", direction="none", confidence="high", help=helps,
         notes=tuple(notes),
     )  # fmt: skip
 
@@ -206,121 +217,6 @@ def cmake_stopped(seen: Seen) -> Answer:
 def _at_least(version: str | None, wanted: tuple[int, int]) -> bool:
     found = re.match(r"(\d{1,2})\.(\d{1,2})", version or "")
     return found is not None and (int(found[1]), int(found[2])) >= wanted
-
-
-def wheel_damaged(seen: Seen) -> Answer:
-    """pip cannot read a .whl file as one."""
-    detail = seen.mention.detail
-    file = seen.mention.file or detail.get("file2") or detail.get("file3") or ""
-    by_name = detail.get("named") or detail.get("named2")
-    name = re.split(r"[/\\]", file)[-1] or "The wheel"
-    shown = shlex.quote(name) if file else "FILE.whl"
-    ask = f"ls -l {shown}; head -c 200 {shown} | strings"
-    if by_name:
-        cause = (
-            f"pip refuses {name} by its name, before it looks inside: NAME-VERSION-PYTHON-ABI-"
-            "PLATFORM.whl is what it takes. Browsers and chats rename downloads ( (1), a + that "
-            "became a space): give it its own name back."
-        )
-        helps: tuple[str, ...] = (f"{seen.pip} debug --verbose",)
-    elif detail.get("metadata"):
-        cause = (
-            f"The wheel's name says {detail.get('told')}, the metadata inside says "
-            f"{detail.get('metadata')}: the file was renamed or built carelessly, and pip refuses "
-            "that. Take the file under the name that it was published with."
-        )
-        helps = (f"{seen.pip} install PACKAGE",)
-    elif (detail.get("reason") or "").startswith("DO NOT"):
-        cause = (
-            "The file that was fetched is not the one that the hashes are of: a download that "
-            "stopped, a proxy or a mirror that sends something else, or a file that was replaced "
-            "since. No version of Python or CUDA is involved."
-        )
-        helps = (f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir PACKAGE")
-    else:
-        cause = (
-            f"{name} is not a wheel inside: a download that stopped, a web page that was stored "
-            "under that name, or the small text file that Git LFS leaves in place of a file that "
-            "it did not fetch. No version of Python, torch or CUDA is involved."
-        )
-        helps = (ask, f"{seen.python} -m zipfile -t {shown}")
-    return seen.answer(
-        "damaged-file", NO_FILE, cause, owner=package_in(seen), direction="none",
-        confidence="high" if by_name or detail.get("metadata") else "medium",
-        help=helps,
-        notes=("A wheel has its megabytes and begins with PK; fetch the file anew from where it "
-               "was published.",) if not by_name and not detail.get("metadata") else (),
-    )  # fmt: skip
-
-
-def wheel_moved(seen: Seen) -> Answer:
-    """setup.py renames the wheel that it fetched, and source and target are on two disks."""
-    cause = (
-        "The prebuilt wheel was found and fetched; setup.py then could not rename it to pip's "
-        "directory, since the two are on different file systems. Nothing is wrong with the file, "
-        "the network or the permissions."
-    )
-    return seen.answer(
-        KIND, NO_FILE, cause, owner=package_in(seen), direction="none", confidence="high",
-        help=(
-            f"mkdir -p ~/tmp && TMPDIR=~/tmp {seen.pip} install --no-build-isolation "
-            f"--no-cache-dir {package_in(seen) or 'PACKAGE'}",
-        ),
-        notes=("TMPDIR on the file system of pip's cache is what counts. The other way out is to "
-               'fetch the wheel of the line "Guessing wheel URL" and give that file to pip.',),
-    )  # fmt: skip
-
-
-def wheel_not_there(seen: Seen) -> Answer:
-    """The address that setup.py made up for a prebuilt wheel holds nothing."""
-    url = seen.mention.detail.get("url", "")
-    status = seen.mention.detail.get("status", "404")
-    cause = (
-        f"The server has no file at the address that was asked for (HTTP {status}): there is no "
-        "prebuilt wheel for this combination of release, torch, CUDA, Python and system, or "
-        "setup.py put the address together wrongly. No installed file is at fault."
-    )
-    if "/../" in url:
-        cause = (
-            f"The address of the prebuilt wheel has /../ in it, which the server does not resolve "
-            f"(HTTP {status}): setup.py put it together wrongly. Another release of the package, "
-            "or the wheel fetched by hand, is the way out; no installed file is at fault."
-        )
-    package = package_in(seen) or re.split(r"[/-]", url.rsplit("/", 1)[-1])[0] or None
-    return seen.answer(
-        KIND, NO_FILE, cause, owner=package, direction="none", confidence="medium",
-        help=(f"curl -sIL {shlex.quote(url)} | head -1", f"{seen.pip} debug --verbose"),
-        notes=("Releases of the package that have wheels list them by name; without one, it is "
-               "built from source, which takes nvcc and a compiler.",),
-    )  # fmt: skip
-
-
-def no_prebuilt(seen: Seen) -> Answer:
-    """setup.py looked for a prebuilt wheel and goes on from source: no error by itself."""
-    url = seen.mention.detail.get("url", "")
-    package = package_in(seen)
-    name = package or "The package"
-    if seen.mention.detail.get("said"):
-        cause = (
-            f"{name} has no prebuilt wheel for this combination of torch, CUDA, Python and system, "
-            "so setup.py builds from source. That is no error by itself: what stopped the build "
-            "stands further below, and this text does not show it."
-        )
-    else:
-        cause = (
-            f"setup.py of {name} asks for a prebuilt wheel and takes the build from source where "
-            "there is none. This line is no error; what stopped the installation, this text does "
-            "not show."
-        )
-    helps = ["nvcc --version; gcc --version"]
-    if url:
-        helps.insert(0, f"curl -sIL {shlex.quote(url)} | head -1")
-    return seen.answer(
-        KIND, NO_FILE, cause, owner=package, direction="none", confidence="low",
-        help=tuple(helps),
-        notes=("A release of the package that has a wheel for this torch and Python spares the "
-               "build; without one, a toolkit of torch's CUDA major version and time are needed.",),
-    )  # fmt: skip
 
 
 def setup_tool(seen: Seen) -> Answer:
@@ -390,9 +286,5 @@ ANSWERERS: dict[str, Answerer] = {
     "torch-cpu-in-build": cpu_torch,
     "python-refused": python_refused,
     "cmake-stopped": cmake_stopped,
-    "wheel-damaged": wheel_damaged,
-    "wheel-moved": wheel_moved,
-    "wheel-not-there": wheel_not_there,
-    "no-prebuilt": no_prebuilt,
     "setup-tool": setup_tool,
 }

@@ -14,6 +14,8 @@ def windows_build(seen: Seen) -> Answer:
     sort = detail.get("sort")
     notes: list[str] = []
     helps: tuple[str, ...] = ("where cl", "nvcc --version")
+    if sort in ("long", "std", "decode"):
+        return _windows_itself(seen, sort)
     if sort == "newer":
         span = (
             f" (it takes {detail['range'].replace(' and ', ' to ')})" if detail.get("range") else ""
@@ -41,29 +43,6 @@ def windows_build(seen: Seen) -> Answer:
             "setuptools would look for a compiler of its own, and torch's helper refuses that."
         )
         helps = ("set DISTUTILS_USE_SDK=1", f"{seen.pip} install --no-build-isolation PACKAGE")
-    elif sort == "long":
-        cause = (
-            "A path is longer than Windows takes (260 characters): a short directory for the "
-            "environment and for TEMP, or long paths switched on, is the way out. The source is in "
-            "order."
-        )
-        helps = ("set TEMP=C:\\t", "set TMP=C:\\t")
-    elif sort == "std":
-        cause = (
-            "cl says that std is ambiguous, in torch's headers as nvcc hands them on: releases of "
-            "Visual Studio, CUDA and torch that do not fit one another, not the package's source. "
-            "Another MSVC toolset or CUDA release is the way out."
-        )
-        return _windows(seen, cause, helps, (), "medium")
-    elif sort == "decode":
-        cause = (
-            "torch's build helper could not read what the compiler printed, since it is in another "
-            "character set (a localized Visual Studio): the compiler's own error stands behind "
-            "this one and is not shown."
-        )
-        helps = ("chcp 65001", "set VSLANG=1033", "where cl")
-        notes.append("VSLANG=1033 takes Visual Studio's English language pack.")
-        return _windows(seen, cause, helps, tuple(notes), "medium")
     else:
         cause = (
             "A build on Windows needs Visual Studio's C++ compiler (cl.exe), and it is not "
@@ -74,6 +53,31 @@ def windows_build(seen: Seen) -> Answer:
         helps = ("where cl",)
         notes.append("A prebuilt wheel for this torch, CUDA and Python needs no compiler.")
     return _windows(seen, cause, helps, tuple(notes), "high")
+
+
+def _windows_itself(seen: Seen, sort: str) -> Answer:
+    """Long paths, other character sets, and cl that stumbles over torch's headers."""
+    if sort == "long":
+        cause = (
+            "A path is longer than Windows takes (260 characters): a short directory for the "
+            "environment and for TEMP, or long paths switched on, is the way out. The source is in "
+            "order."
+        )
+        return _windows(seen, cause, ("set TEMP=C:\\t", "set TMP=C:\\t"), (), "high")
+    if sort == "std":
+        cause = (
+            "cl says that std is ambiguous, in torch's headers as nvcc hands them on: releases of "
+            "Visual Studio, CUDA and torch that do not fit one another, not the package's source. "
+            "Another MSVC toolset or CUDA release is the way out."
+        )
+        return _windows(seen, cause, ("where cl", "nvcc --version"), (), "medium")
+    cause = (
+        "torch's build helper could not read what the compiler printed, since it is in another "
+        "character set (a localized Visual Studio): the compiler's own error stands behind "
+        "this one and is not shown."
+    )
+    notes = ("VSLANG=1033 takes Visual Studio's English language pack.",)
+    return _windows(seen, cause, ("chcp 65001", "set VSLANG=1033", "where cl"), notes, "medium")
 
 
 def _windows(

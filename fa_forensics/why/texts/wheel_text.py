@@ -1,0 +1,135 @@
+"""Answers about wheels as files: damaged, misnamed, not at their address, on another disk."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import package_in
+
+KIND, NO_FILE = "wrong-torch", "FA887"
+
+
+def wheel_damaged(seen: Seen) -> Answer:
+    """pip cannot read a .whl file as one."""
+    detail = seen.mention.detail
+    file = seen.mention.file or detail.get("file2") or detail.get("file3") or ""
+    by_name = detail.get("named") or detail.get("named2")
+    name = re.split(r"[/\\]", file)[-1] or "The wheel"
+    shown = shlex.quote(name) if file else "FILE.whl"
+    ask = f"ls -l {shown}; head -c 200 {shown} | strings"
+    if by_name:
+        cause = (
+            f"pip refuses {name} by its name, before it looks inside: NAME-VERSION-PYTHON-ABI-"
+            "PLATFORM.whl is what it takes. Browsers and chats rename downloads ( (1), a + that "
+            "became a space): give it its own name back."
+        )
+        helps: tuple[str, ...] = (f"{seen.pip} debug --verbose",)
+    elif detail.get("metadata"):
+        cause = (
+            f"The wheel's name says {detail.get('told')}, the metadata inside says "
+            f"{detail.get('metadata')}: the file was renamed or built carelessly, and pip refuses "
+            "that. Take the file under the name that it was published with."
+        )
+        helps = (f"{seen.pip} install PACKAGE",)
+    elif (detail.get("reason") or "").startswith("DO NOT"):
+        cause = (
+            "The file that was fetched is not the one that the hashes are of: a download that "
+            "stopped, a proxy or a mirror that sends something else, or a file that was replaced "
+            "since. No version of Python or CUDA is involved."
+        )
+        helps = (f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir PACKAGE")
+    else:
+        cause = (
+            f"{name} is not a wheel inside: a download that stopped, a web page that was stored "
+            "under that name, or the small text file that Git LFS leaves in place of a file that "
+            "it did not fetch. No version of Python, torch or CUDA is involved."
+        )
+        helps = (ask, f"{seen.python} -m zipfile -t {shown}")
+    return seen.answer(
+        "damaged-file", NO_FILE, cause, owner=package_in(seen), direction="none",
+        confidence="high" if by_name or detail.get("metadata") else "medium",
+        help=helps,
+        notes=("A wheel has its megabytes and begins with PK; fetch the file anew from where it "
+               "was published.",) if not by_name and not detail.get("metadata") else (),
+    )  # fmt: skip
+
+
+def wheel_moved(seen: Seen) -> Answer:
+    """setup.py renames the wheel that it fetched, and source and target are on two disks."""
+    cause = (
+        "The prebuilt wheel was found and fetched; setup.py then could not rename it to pip's "
+        "directory, since the two are on different file systems. Nothing is wrong with the file, "
+        "the network or the permissions."
+    )
+    return seen.answer(
+        KIND, NO_FILE, cause, owner=package_in(seen), direction="none", confidence="high",
+        help=(
+            f"mkdir -p ~/tmp && TMPDIR=~/tmp {seen.pip} install --no-build-isolation "
+            f"--no-cache-dir {package_in(seen) or 'PACKAGE'}",
+        ),
+        notes=("TMPDIR on the file system of pip's cache is what counts. The other way out is to "
+               'fetch the wheel of the line "Guessing wheel URL" and give that file to pip.',),
+    )  # fmt: skip
+
+
+def wheel_not_there(seen: Seen) -> Answer:
+    """The address that setup.py made up for a prebuilt wheel holds nothing."""
+    url = seen.mention.detail.get("url", "")
+    status = seen.mention.detail.get("status", "404")
+    cause = (
+        f"The server has no file at the address that was asked for (HTTP {status}): there is no "
+        "prebuilt wheel for this combination of release, torch, CUDA, Python and system, or "
+        "setup.py put the address together wrongly. No installed file is at fault."
+    )
+    if "/../" in url:
+        cause = (
+            f"The address of the prebuilt wheel has /../ in it, which the server does not resolve "
+            f"(HTTP {status}): setup.py put it together wrongly. Another release of the package, "
+            "or the wheel fetched by hand, is the way out; no installed file is at fault."
+        )
+    package = package_in(seen) or re.split(r"[/-]", url.rsplit("/", 1)[-1])[0] or None
+    return seen.answer(
+        KIND, NO_FILE, cause, owner=package, direction="none", confidence="medium",
+        help=(f"curl -sIL {shlex.quote(url)} | head -1", f"{seen.pip} debug --verbose"),
+        notes=("Releases of the package that have wheels list them by name; without one, it is "
+               "built from source, which takes nvcc and a compiler.",),
+    )  # fmt: skip
+
+
+def no_prebuilt(seen: Seen) -> Answer:
+    """setup.py looked for a prebuilt wheel and goes on from source: no error by itself."""
+    url = seen.mention.detail.get("url", "")
+    package = package_in(seen)
+    name = package or "The package"
+    if seen.mention.detail.get("said"):
+        cause = (
+            f"{name} has no prebuilt wheel for this combination of torch, CUDA, Python and system, "
+            "so setup.py builds from source. That is no error by itself: what stopped the build "
+            "stands further below, and this text does not show it."
+        )
+    else:
+        cause = (
+            f"setup.py of {name} asks for a prebuilt wheel and takes the build from source where "
+            "there is none. This line is no error; what stopped the installation, this text does "
+            "not show."
+        )
+    helps = ["nvcc --version; gcc --version"]
+    if url:
+        helps.insert(0, f"curl -sIL {shlex.quote(url)} | head -1")
+    return seen.answer(
+        KIND, NO_FILE, cause, owner=package, direction="none", confidence="low",
+        help=tuple(helps),
+        notes=("A release of the package that has a wheel for this torch and Python spares the "
+               "build; without one, a toolkit of torch's CUDA major version and time are needed.",),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "wheel-damaged": wheel_damaged,
+    "wheel-moved": wheel_moved,
+    "wheel-not-there": wheel_not_there,
+    "no-prebuilt": no_prebuilt,
+}
