@@ -57,10 +57,10 @@ _CODE = re.compile(
     r"|-c \"|\|\w+\||\]\?\w"
 )
 _COMMAND = re.compile(
-    r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:cat|cd|command|conda|echo|env|export|find|findmnt|for f"
+    r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:cat|cd|command|conda|df|file|getenforce|hipcc|echo|env|export|find|findmnt|for f"
     r"|dmesg|gcc --version|getconf|hipcc|uname|grep|head|index|install|ldconfig|ldd|list|ls|ninja|nm|nvcc|nvidia-smi"
     r"|patchelf|ptxas|python|readelf|rm|apt-get|rocminfo|show|check|sudo"
-    r"|systemctl|debug|ulimit|uninstall|unset|fa-forensics|-X|--kernels)(?:[ ;]|$)"
+    r"|systemctl|debug|docker info|npu-smi|ulimit|uninstall|unset|fa-forensics|-X|--kernels)(?:[ ;]|$)"
 )
 
 

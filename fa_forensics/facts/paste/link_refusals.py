@@ -84,8 +84,8 @@ def _of_the_end() -> tuple[Recogniser, ...]:
             r"(?P<program>ld) terminated with signal 9\b|final link failed: memory exhausted",
         ),
         by_pattern(
-            ("final link failed", "ld terminated with signal"),
-            r"final link failed: No space left on device|\bld terminated with signal 7\b",
+            ("ld terminated with signal",),
+            r"\bld terminated with signal 7\b",
             _refused("disk"),
         ),
     )

@@ -206,10 +206,8 @@ def _readable(body: str, start: int) -> Symbol | None:
         return None
     cut = depth > 0 or body[at : at + 2] == ".."
     name, _, version = name.partition("@")  # f()@GLIBCXX_3.4.29
-    return replace(
-        _with_version(body, " ".join(name.split()), at, cut),
-        **({"version": version.strip("@")} if version else {}),
-    )
+    found = _with_version(body, " ".join(name.split()), at, cut)
+    return replace(found, version=version.strip("@")) if version else found
 
 
 def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:

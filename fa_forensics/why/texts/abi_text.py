@@ -22,7 +22,7 @@ def numpy_abi(seen: Seen) -> Answer:
         return _for_a_newer_numpy(seen, built, found)
     if (detail.get("unavailable") and built is None) or detail.get("absent"):
         return _unavailable(seen)
-    if built is None and "failed to import" in detail.get("said", ""):
+    if built is None and detail.get("said", "").endswith("import"):
         return _numpy_alone(seen)
     cause = (
         "A compiled module was built for numpy 1, and numpy 2 is installed. It concerns what "
@@ -84,10 +84,10 @@ def _for_a_newer_numpy(seen: Seen, built: Span, found: Span) -> Answer:
     if known and found != _OLDER:
         cause += f": with {built.words}, and {found.words} is imported"
     cause += ". No torch symbol and no CUDA library is involved."
-    wanted = "--upgrade numpy"
+    get = f"{seen.pip} install --upgrade numpy"
     if known:
         roof = "" if number(built.since) >= (2, 0) else ",<2"
-        wanted = f'"numpy>={built.since}{roof}"'
+        get = f'{seen.pip} install "numpy>={built.since}{roof}"'
     who = seen.mention.detail.get("importer", "")
     notes = [
         "The other way out is a build of that module for the numpy that is installed: from source "
@@ -97,7 +97,7 @@ def _for_a_newer_numpy(seen: Seen, built: Span, found: Span) -> Answer:
         notes.insert(0, f"It is a module of {who}, or of a package that it imports.")
     return seen.answer(
         KIND, NUMPY, cause, owner="numpy", direction="none", confidence="high",
-        help=(f"{seen.pip} install {wanted}", f"{seen.pip} show numpy"), notes=tuple(notes),
+        help=(get, f"{seen.pip} show numpy"), notes=tuple(notes),
     )  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
             "LD_LIBRARY_PATH."
         )
     elif system:
-        cause += f"; this system ({system}) has glibc {own}."
+        cause += f"; the system here, {system}, has glibc {own}."
     else:
         cause += f"; this system has glibc {own}." if own else "."
     jit = _JIT.search(path)
@@ -155,12 +155,12 @@ def _libgcc(seen: Seen, version: str) -> Answer:
     cause = f"{_required_by(seen)} needs {version}"
     cause += f", {first} or newer" if first else ""
     cause += f"; the libgcc_s that is loaded, {library}, is older."
-    wanted = f'"libgcc-ng>={gcc}" libstdcxx-ng' if gcc else "libgcc-ng libstdcxx-ng"
+    wanted = f'"libgcc-ng>={gcc}"' if gcc else "libgcc-ng"
     return seen.answer(
         "libstdcxx", "FA203", cause, owner="libgcc_s", direction=NEWER, confidence="high",
         help=("for f in $(ldconfig -p | grep -o '/.*libgcc_s.so.1$') $CONDA_PREFIX/lib/"
               'libgcc_s.so.1; do echo $f; strings $f | grep -o "^GCC_[0-9.]*" | sort -V | tail -1; '
-              "done", f"conda install -c conda-forge {wanted}"),
+              "done", f"conda install -c conda-forge {wanted} libstdcxx-ng"),
         notes=(
             "libgcc_s.so.1 and libstdc++.so.6 come from one GCC and fit one another: one of the "
             "two was taken from conda or another directory, the other from the system.",

@@ -116,7 +116,7 @@ def _not_named(seen: Seen) -> Answer:
         "is not too old."
     )
     owner = owner_of_library(library) if library else None
-    helps = [f"LDFLAGS={flag} {seen.pip} install -v --no-build-isolation --no-cache-dir ."]
+    helps = [f"LDFLAGS={flag} {seen.pip} install -v --no-build-isolation --no-cache-dir ./"]
     note = f"In setup.py it is libraries=[{flag[2:]!r}], in CMake target_link_libraries."
     if owner is not None and is_torch(owner):
         helps = [
@@ -153,7 +153,9 @@ def _format(seen: Seen) -> Answer:
         "x86_64, 32 bit against 64), or no library at all (a Git LFS pointer, a text, an error "
         "page), or an object that another compiler made (-flto). The first command tells which."
     )
-    sure = re.search(r"wrong format|incompatible with elf|architecture of input", seen.mention.line)
+    sure = re.search(
+        r"wrong\sformat|incompatible with elf|architecture of input", seen.mention.line
+    )
     if sure:
         cause = (
             f"{name} is for another machine than the rest of the link line "

@@ -151,7 +151,7 @@ def _page_size(seen: Seen, path: str) -> Answer:
         "kernel has (4 KB against 64 KB, as some aarch64 systems have), so that it cannot be "
         "mapped."
     )
-    if "system page" in seen.mention.line:
+    if re.search(r"system\spage", seen.mention.line):
         cause = (
             "jemalloc was built for smaller pages than this kernel has (4 KB against 16 or 64 KB, "
             "as some aarch64 systems have), and refuses to work."

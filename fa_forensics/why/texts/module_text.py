@@ -90,14 +90,15 @@ def bad_magic(seen: Seen) -> Answer:
     """``bad magic number in 'x'``: bytecode of another Python, without its source."""
     module = seen.mention.detail.get("module", "a module")
     writer = _python_of(seen.mention.detail.get("magic", ""))
-    wrote = f"Python {writer}" if writer else "another Python"
     cause = (
-        f"The .pyc file of {module} was written by {wrote} than the one that runs, and its source "
-        "(.py) is not there to be compiled again. No compiled library is involved."
-        if not writer
-        else f"The .pyc file of {module} was written by {wrote}, another one runs here, and its "
+        f"The .pyc file of {module} was written by another Python than the one that runs, and its "
         "source (.py) is not there to be compiled again. No compiled library is involved."
     )
+    if writer:
+        cause = (
+            f"The .pyc file of {module} was written by Python {writer}, another one runs here, and "
+            "its source (.py) is not there to be compiled again. No compiled library is involved."
+        )
     return seen.answer(
         KIND, START, cause, owner=package_in(seen), direction="none", confidence="high",
         help=(f"{seen.python} -c 'import sys; print(sys.version, sys.executable)'",
