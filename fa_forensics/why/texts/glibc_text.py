@@ -80,7 +80,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
             "LD_LIBRARY_PATH."
         )
     elif system:
-        cause += f"; the system here, {system}, has glibc {own}."
+        cause += f"; this system has glibc {own} ({system})."
     else:
         cause += f"; this system has glibc {own}." if own else "."
     jit = _JIT.search(path)
