@@ -9,7 +9,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts import import_first
-from fa_forensics.why.texts.cuda_missing import wheel_of
+from fa_forensics.why.texts.cuda_missing import torches_bringing, wheel_of
 from fa_forensics.why.texts.missing_library import missing_library
 from fa_forensics.why.texts.own_file import missing_own_file
 from fa_forensics.why.texts.symbol_text import symbol_of_text
@@ -57,7 +57,8 @@ def _cudnn_part(seen: Seen, soname: str) -> Answer:
         "print(torch.backends.cudnn.version())'",
     ]
     if major in ("8", "9"):
-        helps.append(f'{seen.pip} install "nvidia-cudnn-cu12=={major}.*"')
+        if _goes_with_torch(seen, major):
+            helps.append(f'{seen.pip} install "nvidia-cudnn-cu12=={major}.*"')
         helps.append(_WHEELS_ON_PATH.format(python=seen.python))
         notes.append(
             "ctranslate2 (faster-whisper, WhisperX) brings the head of cuDNN and no parts of it: "
@@ -68,6 +69,17 @@ def _cudnn_part(seen: Seen, soname: str) -> Answer:
         "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _goes_with_torch(seen: Seen, major: str) -> bool:
+    """Whether installing this cuDNN leaves the torch that is there its own: there is one for all.
+
+    Where no torch is told, only the newer one is offered.
+    """
+    present = seen.place.present
+    if present is None:
+        return major == "9"
+    return present.release in torches_bringing(seen, f"libcudnn.so.{major}")
 
 
 def _no_handle(seen: Seen) -> Answer:
