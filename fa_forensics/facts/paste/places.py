@@ -21,6 +21,9 @@ STEMS = (
     "defined ", "signal ", "require", "format", "glibc", "exit code", "library", "load", "triton",
     "lnk", "xformers", "sglang", "driver", "exllama", "registered", "mamba", "conv1d", "module ",
     "cuda_", "winerror", "missing", "sparse", "cublas", "cudnn", "symbol", "import", "device",
+    "is not", "member", "memory", "microsoft", "capabilit", "unknown", "could not", " fatal",
+    "metadata", "conflict", "resol", "killed", "unable to", "attribute", "incompatible", "wheel",
+    "nonetype", "install", "nvtools", "matching",
 )  # fmt: skip
 
 
