@@ -18,7 +18,7 @@ _FLASH = r"flash[ _-]?att(?:entio)?n"
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of Unsloth, transformers, torchao, MMCV and others."""
-    return (*_of_versions(), *_of_gpus(), *_of_imports(), *_of_classes())
+    return (*_of_versions(), *_of_gpus(), *_of_imports(), *_of_names(), *_of_classes())
 
 
 def _of_imports() -> tuple[Recogniser, ...]:
@@ -47,18 +47,6 @@ def _of_imports() -> tuple[Recogniser, ...]:
             _caught("flash-attn"),
         ),
         by_pattern(
-            ("is not defined",),
-            r"name ['\"](?:flash_attn\w{0,40}_func|flash_attn_with_kvcache|index_first_axis"
-            r"|(?:un)?pad_input|apply_rotary_emb_func|_flash_supports_window_size)['\"] is not "
-            r"defined",
-            _caught("flash-attn", "unknown"),
-        ),
-        by_pattern(
-            ("is not defined",),
-            r"name ['\"]str2optimizer\w{1,20}['\"] is not defined",
-            _caught("bitsandbytes", "extension"),
-        ),
-        by_pattern(
             ("xformers is not", "xformers not"),
             r"xformers(?: is)? not (?:available|installed|found)",
             _caught("xformers"),
@@ -83,6 +71,23 @@ def _of_imports() -> tuple[Recogniser, ...]:
             _caught("torchvision"),
         ),
     )  # fmt: skip
+
+
+def _of_names() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("is not defined",),
+            r"name ['\"](?:flash_attn\w{0,40}_func|flash_attn_with_kvcache|index_first_axis"
+            r"|(?:un)?pad_input|apply_rotary_emb_func|_flash_supports_window_size)['\"] is not "
+            r"defined",
+            _caught("flash-attn", "unknown"),
+        ),
+        by_pattern(
+            ("is not defined",),
+            r"name ['\"]str2optimizer\w{1,20}['\"] is not defined",
+            _caught("bitsandbytes", "extension"),
+        ),
+    )
 
 
 def _caught(package: str, sort: str = "") -> Build:

@@ -147,10 +147,10 @@ def _torch_without_it(seen: Seen, soname: str) -> Answer:
         "first command tells them apart: None is a build without CUDA."
     )
     release = (seen.torch or "").partition("+")[0]
+    owner = "torch/torch_cuda" if "torch_cuda" in soname else owner_of_library(soname)
     again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
     return seen.answer(
-        "wrong-torch", "FA601", cause, owner=owner_of_library(soname), direction=NONE,
-        confidence="medium",
+        "wrong-torch", "FA601", cause, owner=owner, direction=NONE, confidence="medium",
         help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
               "torch.__path__)'", *((again,) if release else ())),
         notes=("No toolkit, driver or path brings that library: it is a part of torch's CUDA "
