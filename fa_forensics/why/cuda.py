@@ -75,17 +75,9 @@ def cuda_answer(
         elif judgement.direction == NEWER and not loaded and (wheel is None or place.told):
             judgement = with_origin(judgement, history, needed_by, wheel is None)
     torches = _torches(history, tables, place) if provider is None else ()
-    notes = [*judgement.notes]
-    if name.startswith("_Z") and provider is None:
-        notes.append(
-            f"Such inner names are meant for the libraries of one and the same {title_of(owner)}: "
-            "two copies of it are mixed, and the one that was added is to be removed."
-        )
-    if provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared:
-        notes.append(
-            "An older copy comes from a toolkit's directory on LD_LIBRARY_PATH, or from pip: "
-            "nothing ties nvidia-cusparse and nvidia-nvjitlink together, so compare their versions."
-        )
+    inner = provider is None and name.startswith("_Z")
+    linking = provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared
+    notes = _notes(judgement, owner, inner, linking)
     if torches and tables.atlas is not None:
         span = interval_text(torches, tables.atlas.releases(place.machine))
         verb = "brings" if len(torches) == 1 else "bring"
@@ -115,6 +107,22 @@ def cuda_answer(
         notes=tuple(notes),
         releases_looked_up=table is not None,
     )
+
+
+def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list[str]:
+    """The remarks of a judgement, and those on inner names and on nvJitLink's two sources."""
+    notes = [*judgement.notes]
+    if inner:
+        notes.append(
+            f"Such inner names are meant for the libraries of one and the same {title_of(owner)}: "
+            "two copies of it are mixed, and the one that was added is to be removed."
+        )
+    if linking:
+        notes.append(
+            "An older copy comes from a toolkit's directory on LD_LIBRARY_PATH, or from pip: "
+            "nothing ties nvidia-cusparse and nvidia-nvjitlink together, so compare their versions."
+        )
+    return notes
 
 
 def _judge(
