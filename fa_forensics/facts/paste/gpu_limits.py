@@ -273,7 +273,7 @@ def _of_named() -> tuple[Recogniser, ...]:
              "ampere or"),
             r"(?:requires?|needs?|only supports?|only supported on)(?: an?| at least)?(?: NVIDIA)? "
             r"(?P<family>Hopper|Blackwell|Ampere|Turing|Volta)(?: GPUs?| or (?:newer|later|above))",
-            _refusal,
+            _family,
         ),
         by_pattern(
             ("unsupported cuda arch", "unsupported gpu arch:", "unsupported architecture: sm"),
@@ -291,6 +291,13 @@ def _of_named() -> tuple[Recogniser, ...]:
             _refusal,
         ),
     )  # fmt: skip
+
+
+def _family(line: Line, match: re.Match[str]) -> Mention | None:
+    """FlashAttention's checks are read by their own words, in gpu.py."""
+    if re.search(r"flash\s?attention", line.body[: match.start()], re.IGNORECASE):
+        return None
+    return _refusal(line, match)
 
 
 def _unsupported(line: Line, match: re.Match[str]) -> Mention:
