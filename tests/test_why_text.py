@@ -87,7 +87,9 @@ def test_here_and_elsewhere_settle_it(tree: Path) -> None:
     assert answer_of(here)["direction"] == "file-older"
     elsewhere = run(tree, loaded(str(tree / FLASH)), "--elsewhere")
     assert "--elsewhere" in elsewhere.document["note"]
-    assert answer_of(elsewhere)["direction"] == "unknown"
+    # Older and newer torches lack it, and there are far more of the newer ones.
+    likely = answer_of(elsewhere)
+    assert (likely["direction"], likely["confidence"]) == ("file-older", "medium")
 
 
 def test_a_torch_that_is_asked_for_counts_before_the_text(tree: Path) -> None:

@@ -364,13 +364,18 @@ def _variant_flavour(build: Build, cuda: str | None) -> str | None:
     """The flavour of a build that is not on the package index, where its makers told it."""
     if cuda is None or cuda == build.cuda:
         return None
+    return variant_flavour(build.release, cuda, build.machine)
+
+
+def variant_flavour(release: str, cuda: str, machine: str) -> str | None:
+    """The flavour of the build of a release for another CUDA, where it is not the usual one."""
     with open(_VARIANTS, encoding="utf-8") as file:
         rows = json.load(file)["rows"]
     return next(
         (
             str(row["cxx11_abi"])
             for row in rows
-            if (row["release"], row["cuda"], row["machine"]) == (build.release, cuda, build.machine)
+            if (row["release"], row["cuda"], row["machine"]) == (release, cuda, machine)
         ),
         None,
     )

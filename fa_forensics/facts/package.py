@@ -264,18 +264,20 @@ def build_tags(version: str) -> BuildTags:
     """The labels in a version's local part; every part may be missing.
 
     Known spellings: ``+cu122torch2.3cxx11abiFALSE`` (flash-attn), ``+pt24cu121``,
-    ``+cu118`` and ``+rocm6.2`` (torch and many others).
+    ``+torch260cu126`` (natten), ``+cu118`` and ``+rocm6.2`` (torch and many others).
     """
     local = version.partition("+")[2]
     cuda = re.search(r"(?<![a-z])cu(\d{2,3})(?!\d)|(?<=\d)cu(\d{2,3})(?!\d)", local)
     digits = (cuda.group(1) or cuda.group(2)) if cuda else ""
     torch = re.search(r"torch(\d+\.\d+(?:\.\d+)?)", local)
+    joined = re.search(r"torch(\d)(\d{1,2})(\d)(?!\d|\.)", local)
     short = re.search(r"(?<![a-z])pt(\d)\.?(\d+)", local)
+    found = joined or short
     flavour = re.search(r"cxx11abi(true|false)", local, re.IGNORECASE)
     rocm = re.search(r"rocm(\d+(?:\.\d+)*)", local)
     return BuildTags(
         cuda=(f"{digits[:2]}.{digits[2:]}" if len(digits) == 3 else digits) or None,
-        torch=torch.group(1) if torch else (".".join(short.groups()) if short else None),
+        torch=torch.group(1) if torch else (".".join(found.groups()) if found else None),
         cxx11_abi=flavour.group(1).lower() == "true" if flavour else None,
         rocm=rocm.group(1) if rocm else None,
     )

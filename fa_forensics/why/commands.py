@@ -71,6 +71,9 @@ def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
     wheel = _official(place, found.name, found.version, place.environment.version_short)
     if wheel is not None:
         return wheel
+    paired = _partner(place, found.name)
+    if paired is not None:
+        return paired
     row = row_of(found.name)
     bearable = jobs(read_build_machine())
     python = place.environment.python
@@ -89,9 +92,54 @@ def _rebuild_there(place: Place, file: str) -> tuple[str, str] | None:
     wheel = _official(place, name, "", _python_of(file, place))
     if wheel is not None:
         return wheel
+    paired = _partner(place, name)
+    if paired is not None:
+        return paired
     row = row_of(name)
     there = place.present.text if place.present else "the torch that is there"
     return rebuild_command("python", name, "", row), rebuild_does(name, row, there)
+
+
+#: Packages whose other releases are other programs: those are not changed to fit a torch.
+_NOT_EXCHANGED = ("vllm",)
+
+
+def _partner(place: Place, name: str) -> tuple[str, str] | None:
+    """(command, what it does) where one release of the package belongs to the torch there."""
+    from fa_forensics.facts.python_api import partner_of
+
+    if place.present is None or not place.present.published or name in _NOT_EXCHANGED:
+        return None
+    release = partner_of(name, place.present.release)
+    if release is None:
+        return None
+    command = f"{_pip(place)} install --force-reinstall --no-deps --no-cache-dir {name}=={release}"
+    return command, f"installs the release of {name} that belongs to torch {place.present.release}"
+
+
+#: Files that pip did not build: torch's JIT cache, an egg, torch's own.
+_NO_PIP = re.compile(r"torch_extensions/|\.egg/|/torch/lib/|/lib(?:torch|c10)\w*\.so")
+
+
+def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
+    """How a file gets newer than the torch that is installed, where it may come from its source."""
+    from fa_forensics.facts.python_api import has_partners
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    if not needed_by or _NO_PIP.search(needed_by[0]):
+        return ()
+    name = package_of(needed_by[0])
+    row = row_of(name) if name else None
+    if has_partners(name) or (row is not None and not row["source_build"]):
+        return ()
+    built = rebuild(place, needed_by)
+    if built is not None and ".whl" in built[0]:
+        return ()
+    return (
+        "Where pip compiled it from source, it took the newest torch for that and not the one "
+        "that is installed: --no-build-isolation takes the installed one.",
+    )
 
 
 def _official(place: Place, name: str, version: str, python: str | None) -> tuple[str, str] | None:

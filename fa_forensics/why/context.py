@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import interval_text
+from fa_forensics.atlas.requested import variant_flavour
 from fa_forensics.facts.owner import is_torch, libraries_of
+from fa_forensics.facts.package import build_tags
+from fa_forensics.facts.python_api import torch_of
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.why.place import Place
@@ -26,7 +30,11 @@ def with_context(
     if not answers:
         return ()
     first = answers[0]
-    notes = [*_built_on(first, paste, place, tables), *_copies(first, paste)]
+    notes = [
+        *_built_on(first, paste, place, tables),
+        *_by_its_version(first, paste, place),
+        *_copies(first, paste),
+    ]
     if not notes:
         return answers
     return (replace(first, notes=(*notes, *first.notes)), *answers[1:])
@@ -52,6 +60,39 @@ def _built_on(answer: Answer, paste: Paste, place: Place, tables: Tables) -> lis
         f"{interval_text(common, known)} alone: that is what the file was built on, whatever its "
         "own version says."
     ]
+
+
+def _by_its_version(answer: Answer, paste: Paste, place: Place) -> list[str]:
+    """The torch that the failing file's package was built for, as its own version tells."""
+    if answer.kind not in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+        return []
+    file = next((m.file for m in paste.mentions if m.file), None)
+    name = _directory(file) if file else None
+    version = paste.versions.get(f"pkg:{name}", "") if name else ""
+    if not version:
+        return []
+    tags = build_tags(version)
+    torch = tags.torch or torch_of(name or "", version)
+    if torch is None:
+        return []
+    note = f"{name} {version} was built for torch {torch}, as its version says."
+    flavour = variant_flavour(torch, tags.cuda or "", place.machine)
+    if flavour is None:
+        return [note]
+    return [
+        note,
+        f"That build of torch {torch} is {flavour}, and the one that PyPI has is not: a torch "
+        f"{torch} for CUDA {tags.cuda} from PyTorch's own index fits it, or a build of {name} for "
+        "the torch that is installed.",
+    ]
+
+
+def _directory(file: str) -> str | None:
+    """The package of a file by the directory below site-packages, as pip writes it."""
+    from fa_forensics.why.seen import package_of
+
+    found = re.search(r"/(?:site|dist)-packages/([\w-]{1,60})/", file)
+    return package_of(file) or (found[1].replace("_", "-") if found else None)
 
 
 def _torch_names(paste: Paste) -> list[str]:

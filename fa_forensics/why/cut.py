@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fa_forensics.facts.demangle import demangle, qualified_name, readable
 from fa_forensics.facts.owner import is_torch, owner_of
+from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
 from fa_forensics.why.seen import Seen
 
@@ -34,30 +36,55 @@ def cut_answer(seen: Seen) -> Answer:
     owner = owner_of(start, None, demangle(names[0]) if names else scope_of(start)[0])
     if not names:
         return _same_scope(seen, start, owner)
+    if len({demangle(name) for name in names}) == 1:
+        return _only_one(seen, names[0])
     rows = [
         Overload(name, demangle(name), releases, interval_of(seen, releases))
         for name, releases in found_names[:_SHOWN]
     ]
     scopes = {qualified_name(row.demangled) for row in rows}
-    which = readable(rows[0].demangled) if len(rows) == 1 else " or ".join(sorted(scopes)[:3])
+    which = " or ".join(sorted(scopes)[:3])
     cause = f"The name is cut off. Names of torch that begin so: {which}"
-    if len(rows) == 1:
-        cause += f" (torch {rows[0].interval})"
     cause += "; which one is missing, only the whole name says."
+    span = _span(seen, found_names)
+    notes = (f"Names that begin so are in torch {span} alone.",) if span else ()
     return seen.answer(
         "symbol-drift",
         "FA201",
         cause,
         symbol=start,
-        demangled=rows[0].demangled if len(rows) == 1 else None,
         owner=owner,
         overloads=tuple(rows),
-        exported_by=rows[0].exported_by if len(rows) == 1 else (),
-        interval=rows[0].interval if len(rows) == 1 else "",
         releases_looked_up=True,
         help=(seen.inspect_command(),),
+        notes=notes,
         confidence="medium" if len(scopes) == 1 else "low",
     )
+
+
+def _only_one(seen: Seen, name: str) -> Answer:
+    """The answer for the only name of torch that begins so."""
+    from fa_forensics.why.symbol import symbol_answer
+
+    symbol = SymbolText(name, demangle(name), None)
+    answer = symbol_answer(symbol, seen.place, seen.tables, seen.mention.file)
+    note = "The name is cut off; of torch's names this one alone begins so."
+    return replace(
+        answer,
+        source_line=seen.mention.line or None,
+        confidence="medium" if answer.confidence == "high" else answer.confidence,
+        notes=(note, *answer.notes),
+    )
+
+
+def _span(seen: Seen, names: list[tuple[str, tuple[str, ...]]]) -> str:
+    """The releases with any of the names, as text; "" where every release has one."""
+    atlas = seen.tables.ages
+    if atlas is None or len(names) > _SHOWN:
+        return ""
+    known = atlas.releases(seen.place.machine)
+    having = {release for _, releases in names for release in releases}
+    return "" if set(known) <= having else interval_of(seen, tuple(r for r in known if r in having))
 
 
 def interval_of(seen: Seen, releases: tuple[str, ...]) -> str:

@@ -121,18 +121,19 @@ def _most_likely(
     history: History, side: str, exports: str, releases: Sequence[str]
 ) -> tuple[str, str, str]:
     first, last = history.alive[0], history.alive[-1]
-    words = f"torch {exports} it: a torch that lacks it is most likely "
     if side == OLDER:
-        others = [r for r in releases if order_key(r) < order_key(first)]
-        words += (
-            f"newer than {last}, so the file was built for an older torch than that (of the older "
-            f"releases, {history.interval(others)} lack it too)"
+        others = history.interval([r for r in releases if order_key(r) < order_key(first)])
+        words = (
+            f"torch {exports} it: a torch that lacks it is most likely newer than {last}, so the "
+            "file was built for an older torch than that (of the older releases, "
+            f"{others} lack it too)"
         )
     else:
-        others = [r for r in releases if order_key(r) > order_key(last)]
-        words += (
-            f"older than {first}, so the file was built for a newer torch than that (of the newer "
-            f"releases, {history.interval(others)} lack it too)"
+        others = history.interval([r for r in releases if order_key(r) > order_key(last)])
+        words = (
+            f"torch {exports} it: a torch that lacks it is most likely older than {first}, so the "
+            "file was built for a newer torch than that (of the newer releases, "
+            f"{others} lack it too)"
         )
     return side, words, "medium"
 

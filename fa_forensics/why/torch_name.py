@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.atlas.store import Atlas
+from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
@@ -14,13 +15,14 @@ from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (
     commands_by_history,
     inspect_command,
+    isolated_build,
     reinstall_torch,
     torch_commands,
     torch_with_it,
     which_torch,
 )
 from fa_forensics.why.history import Form, History, look_up
-from fa_forensics.why.judgement import FLAVOUR, UNKNOWN, Judgement, Question
+from fa_forensics.why.judgement import FLAVOUR, NEWER, UNKNOWN, Judgement, Question
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.spelling import could_be_spelt, same_text
 from fa_forensics.why.tables import Tables
@@ -49,6 +51,8 @@ def torch_answer(
     if history is not None and history.machine != place.machine:
         judgement = replace(judgement, notes=(*judgement.notes, _OTHER_MACHINE))
     helped, remarks = _help(judgement, question, provider, place, tables, needed_by)
+    if place.told is not None and _newer_than_torch(judgement, question):
+        remarks = (*remarks, *isolated_build(place, needed_by))
     if history is not None and history.machine != place.machine:
         # That torch would come without CUDA on this machine.
         helped = tuple(command for command in helped if '"torch==' not in command)
@@ -69,6 +73,13 @@ def torch_answer(
         notes=(*judgement.notes, *remarks),
         releases_looked_up=history is not None,
     )
+
+
+def _newer_than_torch(judgement: Judgement, question: Question) -> bool:
+    """Whether the file is of a newer torch: by its direction, or cxx11 for a pre-cxx11 torch."""
+    if judgement.direction == NEWER and judgement.kind == "symbol-drift":
+        return True
+    return judgement.direction == FLAVOUR and mentions_cxx11(question.name, question.demangled)
 
 
 #: Said where the other machine's releases stand in.

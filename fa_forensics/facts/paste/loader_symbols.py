@@ -154,6 +154,10 @@ def _link_time(line: Line, match: re.Match[str]) -> Mention:
     )
 
 
+#: The file that dyld was asked for.
+_OPENED = re.compile(r"dlopen\(([^\s,()]{1,500}),")
+
+
 def _macho_symbol(line: Line, match: re.Match[str]) -> Mention:
     symbol = symbol_at(line, match.end())
     name = symbol.name if symbol else None
@@ -165,11 +169,12 @@ def _macho_symbol(line: Line, match: re.Match[str]) -> Mention:
             at = text.lower().find(words)
             if at >= 0 and not parts[words]:
                 parts[words] = path_after(text, at + len(words) + 1) or ""
+    opened = _OPENED.search(line.body) if not parts["referenced from"] else None
     return line.mention(
         "symbol-not-found-macho",
         match.start(),
         symbol=name,
-        file=parts["referenced from"],
+        file=parts["referenced from"] or (opened[1] if opened else ""),
         library=parts["expected in"],
         detail={"pasted": symbol.name if symbol else "", "os": "macOS"},
     )
@@ -209,7 +214,8 @@ def recognisers() -> tuple[Recogniser, ...]:
         ),
         by_pattern(
             ("symbol not found",),
-            r"Symbol not found(?: in flat namespace)?\s?:?\s?(?=['\"`(]?_)",
+            r"Symbol not found(?: in flat namespace)?\s?:?\s?"
+            r"(?=['\"`(]?(?:_|Z?N[KVRO]{0,3}\d{1,2}[a-z]))",
             _macho_symbol,
         ),
         by_pattern(

@@ -64,7 +64,7 @@ def _capability(found: str) -> str:
 
 
 #: What separates a name from its version: "torch: 2.3", "torch == 2.3", "torch .... 2.3".
-_SEP = r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|is|v(?:ersion)?)?\s{0,40}['\"`*(]{0,3}v?"
+_SEP = r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|is|v(?:ersion)?)?\s{0,40}['\"`*(]{0,3}\s?v?"
 
 #: Markdown's stars and backticks around a name.
 _MARK = r"[*`]{0,3}"
@@ -217,6 +217,12 @@ _VERSION_WORD = (
 #: Versions in sentences.
 _SENTENCES: tuple[Row, ...] = (
     (
+        "torch_version",
+        rf"\bTORCH_VERSION(?:\s?[:=]{{1,2}}\s?| (?:is|of) )['\"]?({VERSION})",
+        "torch",
+        PROSE,
+    ),
+    (
         "torch",
         rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?"
         rf"|\s+(?:version:?\s+)?(?:is\s+)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
@@ -225,7 +231,7 @@ _SENTENCES: tuple[Row, ...] = (
         "torch",
         PROSE,
     ),
-    ("+cu", r"(?<![\w.])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
+    ("+cu", r"(?<![\w.=-])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
     (
         "cuda",
         rf"(?<![\w./+-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?|\s+(?:version:?\s+)?"

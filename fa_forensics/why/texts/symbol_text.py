@@ -10,6 +10,8 @@ from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.judgement import NONE, UNKNOWN
+from fa_forensics.why.macos import as_on_linux, built_with_gcc, of_apple, of_gcc
+from fa_forensics.why.repair import repaired, with_its_beginning
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
 from fa_forensics.why.symbol import symbol_answer
@@ -24,7 +26,10 @@ _CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
 def undefined_symbol(seen: Seen) -> Answer:
     """A symbol that the loader did not find."""
     answer = symbol_of_text(seen)
-    asking = owner_of_library((seen.mention.file or "").rsplit("/", 1)[-1])
+    file = (seen.mention.file or "").rsplit("/", 1)[-1]
+    if answer.owner == OWN and answer.code == "FA205" and _CPU_LIBRARY.search(file):
+        return ctypes_attribute(seen)
+    asking = owner_of_library(file)
     if asking == "cudnn" and answer.owner in (OWN, "cudnn") and not answer.exported_by:
         from fa_forensics.why.texts.library_text import cudnn_mix
 
@@ -35,18 +40,75 @@ def undefined_symbol(seen: Seen) -> Answer:
 def symbol_of_text(seen: Seen) -> Answer:
     """The answer by the symbol's own history."""
     symbol = _symbol(seen)
-    if symbol is None:
-        return cut_answer(seen) if seen.mention.symbol else _unnamed(seen)
+    mended = _mended(seen) if symbol is None else None
+    if mended is not None:
+        return with_signs(_misspelt(mended, seen), seen)
+    if symbol is None or _ends_early(seen, symbol):
+        return with_signs(cut_answer(seen), seen) if seen.mention.symbol else _unnamed(seen)
     if symbol.name and owner_of(symbol.name, symbol.version, "") == "nccl" and needs_rccl(seen):
         return rccl(seen, symbol.name, symbol.demangled)
+    if seen.mention.detail.get("os") == "macOS" or "std::__1::" in symbol.demangled:
+        return with_signs(_on_a_mac(symbol, seen), seen)
+    return with_signs(_answer(symbol, seen), seen)
+
+
+def _answer(symbol: SymbolText, seen: Seen) -> Answer:
     answer = symbol_answer(symbol, seen.place, seen.tables, seen.mention.file)
-    answer = replace(answer, source_line=seen.mention.line or None)
-    return with_signs(answer, seen)
+    return replace(answer, source_line=seen.mention.line or None)
+
+
+def _mended(seen: Seen) -> SymbolText | None:
+    """The name of torch that was meant by one that cannot be read; None where none is near."""
+    found = _MANGLED.search((seen.mention.symbol or "").strip())
+    atlas = seen.tables.ages
+    if found is None or atlas is None or begins_a_name(seen, "_Z" + found["rest"]):
+        return None
+    name = repaired("_Z" + found["rest"], atlas, seen.place.machine)
+    return None if name is None else parse_symbol(name)
+
+
+def _misspelt(symbol: SymbolText, seen: Seen) -> Answer:
+    """The answer for the name that was meant."""
+    answer = _answer(symbol, seen)
+    note = (
+        "The name in the text is misspelt, so that it cannot be read; names of torch that begin "
+        f"alike show what was meant: {symbol.name}."
+    )
+    confidence = "medium" if answer.confidence == "high" else answer.confidence
+    return replace(answer, confidence=confidence, notes=(note, *answer.notes))
+
+
+def _ends_early(seen: Seen, symbol: SymbolText) -> bool:
+    """Whether a name reads as one without parameters because its end was cut off.
+
+    Data has none either: that is exported under this very name.
+    """
+    atlas, name = seen.tables.ages, symbol.name or ""
+    if atlas is None or not name.startswith("_ZN") or "(" in symbol.demangled:
+        return False
+    return not atlas.releases_of(name, seen.place.machine) and begins_a_name(seen, name)
+
+
+def _on_a_mac(symbol: SymbolText, seen: Seen) -> Answer:
+    """A name of macOS, whose compiler spells some types otherwise than that of Linux."""
+    linux = as_on_linux(symbol, seen)
+    answer = _answer(linux, seen)
+    if answer.owner is None or not is_torch(answer.owner):
+        return answer
+    if seen.mention.detail.get("os") == "macOS" and of_gcc(symbol):
+        return built_with_gcc(answer, seen)
+    if linux == symbol:
+        return of_apple(answer, symbol, seen)
+    note = (
+        f"macOS spells it {symbol.name}; the releases are those of the wheels for Linux, which are "
+        "compiled from the same source."
+    )
+    return replace(answer, notes=(note, *answer.notes))
 
 
 def _symbol(seen: Seen) -> SymbolText | None:
     """The symbol as it was meant; None where it is cut off or none."""
-    text = seen.mention.symbol or ""
+    text = with_its_beginning(seen.mention.symbol or "")
     symbol = parse_symbol(text)
     if symbol is None:
         symbol = _undemangled(seen, text)

@@ -1,0 +1,129 @@
+"""Names as compilers on macOS spell them, and what of torch is there alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from fa_forensics.atlas.builds import interval_text
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.report_why import Answer
+from fa_forensics.why.history import order_key
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.spelling import same_text
+
+_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "mps_names.json")
+#: What LLVM's C++ library has in std::__1, and GCC's right in std:: (or std::__cxx11).
+_OF_GCC = re.compile(
+    r"\bstd::(?:__cxx11::)?(?:unique_ptr|shared_ptr|weak_ptr|vector|function|tuple|pair|optional|"
+    r"variant|map|multimap|unordered_map|unordered_set|set|deque|list|array|basic_string|string|"
+    r"allocator|default_delete|char_traits|ostream|istream|basic_ostream|mutex|thread)\b"
+)
+_LONG = re.compile(r"\blong long\b")
+_LIBCXX_STRING = re.compile(
+    r"std::__1::basic_string<char, std::__1::char_traits<char>, std::__1::allocator<char> ?>"
+)
+
+
+def of_gcc(symbol: SymbolText) -> bool:
+    """Whether a name takes types of GCC's C++ library, which no torch for macOS is built with."""
+    return _OF_GCC.search(symbol.demangled) is not None and "std::__1::" not in symbol.demangled
+
+
+def built_with_gcc(answer: Answer, seen: Seen) -> Answer:
+    """A file compiled by GCC on a Mac: torch is built with clang and LLVM's C++ library there."""
+    cause = (
+        "The name is spelt with GCC's C++ library (std::), and torch for macOS is built with clang "
+        "and LLVM's (std::__1): no torch there exports it, whatever its release. The file was "
+        "compiled with GCC; it has to be compiled with Apple's clang (CC=clang CXX=clang++)."
+    )
+    package = (seen.package or "").replace("_", "-")
+    build = (
+        f"CC=clang CXX=clang++ {seen.pip} install --no-build-isolation --no-cache-dir "
+        f"--force-reinstall --no-deps {package}",
+    ) if re.fullmatch(r"[A-Za-z][\w.-]*", package) else ()  # fmt: skip
+    return replace(
+        answer, kind="cxx11-abi", code="FA301", direction=NONE, confidence="high", cause=cause,
+        exported_by=(), interval="", overloads=(), help=(*build, seen.inspect_command()), notes=(),
+    )  # fmt: skip
+
+
+def as_on_linux(symbol: SymbolText, seen: Seen) -> SymbolText:
+    """The same name as compilers on Linux spell it, where the releases have that."""
+    atlas = seen.tables.ages
+    text = _LIBCXX_STRING.sub("std::string", symbol.demangled)
+    text = _LONG.sub("long", text.replace("std::__1::", "std::"))
+    if atlas is None or not symbol.name or text == symbol.demangled or "(" not in text:
+        return symbol
+    if atlas.releases_of(symbol.name, seen.place.machine):
+        return symbol
+    for row in atlas.overloads(text, seen.place.machine):
+        if row.releases and same_text(row.demangled, text):
+            return SymbolText(row.symbol, row.demangled, symbol.version)
+    return symbol
+
+
+def of_apple(answer: Answer, symbol: SymbolText, seen: Seen) -> Answer:
+    """A name of the part of torch that only macOS has; any other answer as it is."""
+    if not symbol.demangled.startswith("at::mps::"):
+        return answer
+    releases, known = _releases(symbol.name or "")
+    torch = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+        seen.inspect_command(),
+    )
+    if not releases:
+        cause = (
+            "It belongs to the part of torch for Apple's GPUs (MPS), which is in builds for macOS "
+            f"alone. No macOS wheel from {known[0]} to {known[-1]} exports it: the file was built "
+            "for a build between releases, or declares an inner function of torch itself."
+        )
+        return replace(answer, cause=cause, confidence="medium", direction=UNKNOWN)
+    span = interval_text(releases, known)
+    having = f"{span} exports" if len(releases) == 1 else f"{span} export"
+    cause = (
+        "It belongs to the part of torch for Apple's GPUs (MPS), which is in builds for macOS "
+        f"alone. There torch {having} it"
+    )
+    direction = UNKNOWN
+    present = seen.place.present
+    if present is not None and present.release not in releases:
+        direction = OLDER if order_key(present.release) > order_key(releases[-1]) else NEWER
+        age = "older" if direction == OLDER else "newer"
+        cause += f": the file was built for a torch that is {age} than torch {present.release}."
+    elif present is None and releases[-1] != known[-1]:
+        direction = OLDER
+        cause += (
+            ": the file was built for such a torch, and the one that lacks it is most likely newer "
+            f"than {releases[-1]}."
+        )
+    else:
+        cause += ": the torch that is loaded is another one."
+    return replace(
+        answer, cause=cause, direction=direction, confidence="medium", exported_by=releases,
+        interval=span, overloads=(), help=torch, notes=(),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _table() -> Mapping[str, Any]:
+    with open(_DATA, encoding="utf-8") as file:
+        table: Mapping[str, Any] = json.load(file)
+    return table
+
+
+def _releases(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(the releases whose macOS wheel exports a name, all those that were read)."""
+    table = _table()
+    known = tuple(table["releases"])
+    for row in table["names"]:
+        if row["symbol"] == name:
+            spans = [(known.index(first), known.index(last)) for first, last in row["spans"]]
+            return tuple(r for a, b in spans for r in known[a : b + 1]), known
+    return (), known
