@@ -277,6 +277,35 @@ def _of_libraries() -> tuple[Recogniser, ...]:
     )
 
 
+def _of_mapping() -> tuple[Recogniser, ...]:
+    return (
+        by_pattern(
+            ("git-lfs.github.com/spec",),
+            r"version https://git-lfs\.github\.com/spec",
+            _pointer,
+        ),
+        _phrase(
+            "map-refused",
+            "failed to map segment from shared object",
+            "cannot make segment writable for relocation",
+            "cannot apply additional memory protection after relocation",
+            "cannot restore segment prot after reloc",
+            "cannot change memory protections",
+            "cannot create shared object descriptor",
+            "cannot map zero-fill pages",
+            "cannot allocate memory for program header",
+            rest=r"(?:\s?:\s?(?P<reason>[\w ]{1,40}))?",
+        ),
+        _phrase(
+            "misaligned",
+            "ELF load command address/offset not properly aligned",
+            "ELF load command address/offset not page-aligned",
+            "ELF load command alignment not page-aligned",
+            "Unsupported system page size",
+        ),
+    )
+
+
 def _of_files() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
@@ -289,11 +318,6 @@ def _of_files() -> tuple[Recogniser, ...]:
             ("bus error", "sigbus"),
             r"\bBus error\b|\bSIGBUS\b",
             _of_file("bus-error"),
-        ),
-        by_pattern(
-            ("git-lfs.github.com/spec",),
-            r"version https://git-lfs\.github\.com/spec",
-            _pointer,
         ),
         _phrase(
             "static-tls",
@@ -314,25 +338,7 @@ def _of_files() -> tuple[Recogniser, ...]:
         ),
         _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS32"),
         _phrase("wrong-elf-class", "wrong ELF class: ELFCLASS64"),
-        _phrase(
-            "map-refused",
-            "failed to map segment from shared object",
-            "cannot make segment writable for relocation",
-            "cannot apply additional memory protection after relocation",
-            "cannot restore segment prot after reloc",
-            "cannot change memory protections",
-            "cannot create shared object descriptor",
-            "cannot map zero-fill pages",
-            "cannot allocate memory for program header",
-            rest=r"(?:\s?:\s?(?P<reason>[\w ]{1,40}))?",
-        ),
-        _phrase(
-            "misaligned",
-            "ELF load command address/offset not properly aligned",
-            "ELF load command address/offset not page-aligned",
-            "ELF load command alignment not page-aligned",
-            "Unsupported system page size",
-        ),
+        *_of_mapping(),
         _phrase(
             "damaged-elf",
             "object file has no dynamic section",
