@@ -167,6 +167,16 @@ def test_a_wheel_for_another_build_of_the_same_release(bare: str) -> None:
     answer = first(text, bare)
     assert answer.direction == "other-flavour"
     assert any("CUDA 12.6" in note and "cxx11" in note for note in answer.notes)
+    assert not any('"torch' in command for command in answer.help)
+
+
+def test_the_torch_to_install_is_the_one_that_the_package_was_built_for(bare: str) -> None:
+    text = "torchvision 0.13.0\n" + told(
+        "_ZN3c107Warning4warnERKNS_14SourceLocationERKSsb",
+        "2.0.1",
+        "/v/site-packages/torchvision/_C.so",
+    )
+    assert "torch==1.12.0" in "\n".join(first(text, bare).help)
 
 
 def test_a_newer_file_from_source_names_the_isolated_build(bare: str) -> None:

@@ -29,14 +29,13 @@ def with_context(
     """The answers, with what other lines of the text say about them."""
     if not answers:
         return ()
-    first = answers[0]
+    first = _by_its_version(answers[0], paste, place)
     notes = [
         *_built_on(first, paste, place, tables),
-        *_by_its_version(first, paste, place),
         *_copies(first, paste),
     ]
     if not notes:
-        return answers
+        return (first, *answers[1:])
     return (replace(first, notes=(*notes, *first.notes)), *answers[1:])
 
 
@@ -62,29 +61,39 @@ def _built_on(answer: Answer, paste: Paste, place: Place, tables: Tables) -> lis
     ]
 
 
-def _by_its_version(answer: Answer, paste: Paste, place: Place) -> list[str]:
-    """The torch that the failing file's package was built for, as its own version tells."""
+def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
+    """The answer with the torch that the failing file's package names in its own version.
+
+    Where a torch is to be installed, that is the one.
+    """
     if answer.kind not in ("symbol-drift", "cxx11-abi", "wrong-torch"):
-        return []
+        return answer
     file = next((m.file for m in paste.mentions if m.file), None)
     name = _directory(file) if file else None
     version = paste.versions.get(f"pkg:{name}", "") if name else ""
-    if not version:
-        return []
     tags = build_tags(version)
     torch = tags.torch or torch_of(name or "", version)
     if torch is None:
-        return []
-    note = f"{name} {version} was built for torch {torch}, as its version says."
+        return answer
+    notes = [f"{name} {version} was built for torch {torch}, as its version says."]
     flavour = variant_flavour(torch, tags.cuda or "", place.machine)
-    if flavour is None:
-        return [note]
-    return [
-        note,
-        f"That build of torch {torch} is {flavour}, and the one that PyPI has is not: a torch "
-        f"{torch} for CUDA {tags.cuda} from PyTorch's own index fits it, or a build of {name} for "
-        "the torch that is installed.",
-    ]
+    if flavour is not None:
+        notes.append(
+            f"That build of torch {torch} is {flavour}, and the one that PyPI has is not: a torch "
+            f"{torch} for CUDA {tags.cuda} from PyTorch's own index fits it, or a build of {name} "
+            "for the torch that is installed."
+        )
+    own = torch in answer.exported_by and flavour is None
+    commands = (
+        _TORCH.sub(f'"torch=={torch}"', text) if own else text
+        for text in answer.help
+        if own or not _TORCH.search(text)
+    )
+    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(*notes, *answer.notes))
+
+
+#: The torch that a command installs.
+_TORCH = re.compile(r"\"torch[=>]=[\d.]+\"")
 
 
 def _directory(file: str) -> str | None:
