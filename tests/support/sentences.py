@@ -57,10 +57,11 @@ _CODE = re.compile(
     r"|-c \"|\|\w+\||\]\?\w"
 )
 _COMMAND = re.compile(
-    r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:cat|cd|command|conda|df|file|getenforce|hipcc|echo|env|export|find|findmnt|for f"
-    r"|dmesg|gcc --version|getconf|hipcc|uname|grep|head|index|install|ldconfig|ldd|list|ls|ninja|nm|nvcc|nvidia-smi"
-    r"|patchelf|ptxas|python|readelf|rm|apt-get|rocminfo|show|check|sudo"
-    r"|systemctl|debug|docker info|npu-smi|ulimit|uninstall|unset|fa-forensics|-X|--kernels)(?:[ ;]|$)"
+    r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:apt-get|cat|cd|check|command|conda|debug|df|dmesg|docker info"
+    r"|echo|env|export|fa-forensics|file|find|findmnt|for f|gcc --version|getconf|getenforce|grep"
+    r"|head|hipcc|index|install|ldconfig|ldd|list|ls|ninja|nm|npu-smi|nvcc|nvidia-smi|patchelf|ptxas"
+    r"|python|readelf|rm|rocminfo|show|sudo|systemctl|ulimit|uname|uninstall|unset|-X|--kernels)"
+    r"(?:[ ;]|$)"
 )
 
 

@@ -180,7 +180,8 @@ def _of_packages() -> tuple[Recogniser, ...]:
         ),
         by_pattern(("build variant",), r"Cannot find a build variant", _variant),
         by_pattern(
-            ("cuda setup failed", "compiled without gpu support", "cuda binary not found", "rocm binary not found",
+            ("cuda setup failed", "compiled without gpu support", "cuda binary not found",
+             "rocm binary not found",
              "find the bitsandbytes cuda binary", "required library version not found",
              "defaulting to libbitsandbytes"),
             r"Required library version not found: (?:libbitsandbytes_\w{1,30}\.so)?"

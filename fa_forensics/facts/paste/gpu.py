@@ -248,6 +248,24 @@ def _of_driver_itself() -> tuple[Recogniser, ...]:
             r"|OS call failed or operation not supported on this OS",
             _called("driver-ill"),
         ),
+        *_of_mismatches(),
+        by_pattern(
+            ("no nvidia driver", "no cuda-capable device", "no cuda gpus are available"),
+            r"Found no NVIDIA driver on your system|no CUDA-capable device is detected"
+            r"|No CUDA GPUs are available",
+            _called("no-device"),
+        ),
+        plain(
+            "torch-without-cuda",
+            ("not compiled with cuda enabled", "not linked with support for cuda"),
+            r"Torch not compiled with CUDA enabled|PyTorch is not linked with support for cuda",
+        ),
+    )
+
+
+def _of_mismatches() -> tuple[Recogniser, ...]:
+    """The driver's parts, or the driver and a library, are of different releases."""
+    return (
         by_pattern(
             ("system not yet initialized", "cudaerrorsystemnotready"),
             r"system not yet initialized|cudaErrorSystemNotReady",
@@ -268,17 +286,6 @@ def _of_driver_itself() -> tuple[Recogniser, ...]:
             r"forward compatibility was attempted on non supported HW"
             r"|cudaErrorCompatNotSupportedOnDevice",
             _called("driver-mismatch"),
-        ),
-        by_pattern(
-            ("no nvidia driver", "no cuda-capable device", "no cuda gpus are available"),
-            r"Found no NVIDIA driver on your system|no CUDA-capable device is detected"
-            r"|No CUDA GPUs are available",
-            _called("no-device"),
-        ),
-        plain(
-            "torch-without-cuda",
-            ("not compiled with cuda enabled", "not linked with support for cuda"),
-            r"Torch not compiled with CUDA enabled|PyTorch is not linked with support for cuda",
         ),
     )
 

@@ -12,26 +12,26 @@ _LOADING = frozenset(
     ("undefined-symbol", "symbol-not-found-macho", "missing-library", "version-not-found",
      "invalid-elf", "file-too-short", "wrong-elf-class", "static-tls", "exec-stack", "misaligned",
      "damaged-elf", "map-refused", "loader-inconsistent", "ctypes-attribute",
-     "could-not-load-library", "wrong-machine", "import-order", "missing-own-file", "no-init", "python-mismatch", "windows")
+     "could-not-load-library", "wrong-machine", "import-order", "missing-own-file", "no-init",
+     "python-mismatch", "windows")
 )  # fmt: skip
 _BUILDING = frozenset(
     ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",
      "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build",
-     "gpu-feature", "ptxas-too-old",
-     "torch-missing-in-build", "linker-refuses", "torch-name-missing", "cxx-standard",
-     "host-headers", "source-error", "feature-needs-target", "no-target", "cmake-stopped",
-     "windows-build", "wheel-moved", "setup-tool", "torch-cpu-in-build", "compiler-missing",
-     "python-refused")
+     "gpu-feature", "ptxas-too-old", "torch-missing-in-build", "linker-refuses",
+     "torch-name-missing", "cxx-standard", "host-headers", "source-error", "feature-needs-target",
+     "no-target", "cmake-stopped", "windows-build", "wheel-moved", "setup-tool",
+     "torch-cpu-in-build", "compiler-missing", "python-refused")
 )  # fmt: skip
 #: Say that something is wrong, seldom what: behind all that say more.
 _VAGUE = frozenset(
-    ("import-order", "torchcodec-banner", "no-module", "missing-attribute", "xformers-banner", "import-wrapper",
-     "caught-import", "torch-sees-no-gpu", "class-missing", "sdpa-without-flash",
-     "segfault", "abort", "bus-error", "nccl", "stop-iteration-so", "kernels-variant", "xformers-no-operator",
-     "no-device", "operator-missing", "torch-pin-broken", "numpy-abi", "struct-size", "module-init",
-     "torch-without-cuda",
-     "hip-error", "gpu-warned", "sdpa-no-kernel",
-     "no-matching-distribution", "compiler-warned", "no-prebuilt", "wheel-not-there", "run-time")
+    ("import-order", "torchcodec-banner", "no-module", "missing-attribute", "xformers-banner",
+     "import-wrapper", "caught-import", "torch-sees-no-gpu", "class-missing",
+     "sdpa-without-flash", "segfault", "abort", "bus-error", "nccl", "stop-iteration-so",
+     "kernels-variant", "xformers-no-operator", "no-device", "operator-missing",
+     "torch-pin-broken", "numpy-abi", "struct-size", "module-init", "torch-without-cuda",
+     "hip-error", "gpu-warned", "sdpa-no-kernel", "no-matching-distribution", "compiler-warned",
+     "no-prebuilt", "wheel-not-there", "run-time")
 )  # fmt: skip
 #: Errors of compilers that only the first of counts, behind all that name a cause.
 _ANY_SOURCE = frozenset(("source-error", "host-headers"))

@@ -64,7 +64,10 @@ def _capability(found: str) -> str:
 
 
 #: What separates a name from its version: "torch: 2.3", "torch == 2.3", "torch .... 2.3".
-_SEP = r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|is|v(?:ersion)?)?\s{0,40}['\"`*(]{0,3}\s?v?"
+_SEP = (
+    r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|is|v(?:ersion)?)?"
+    r"\s{0,40}['\"`*(]{0,3}\s?v?"
+)
 
 #: Markdown's stars and backticks around a name.
 _MARK = r"[*`]{0,3}"
@@ -260,12 +263,13 @@ _SENTENCES: tuple[Row, ...] = (
     ),
     (
         "driver",
-        r"\bdrivers?(?: version)?(?: is| 版本)?[\s:=(]{1,3}v?([3-6]\d\d(?:\.\d{1,3}(?:\.\d{1,2})?)?)"
+        r"\bdrivers?(?: version)?(?: is| 版本)?[\s:=(]{1,3}"
+        r"v?([3-6]\d\d(?:\.\d{1,3}(?:\.\d{1,2})?)?)"
         r"(?![\w.]*\d|\+)",
         "driver",
         PROSE,
     ),
-    ("驱动", r"驱动(?:版本)?[\s:：=]{0,3}([3-6]\d\d(?:\.\d{1,3}){0,2})", "driver", PROSE),
+    ("驱动", r"驱动(?:版本)?[\s:\uff1a=]{0,3}([3-6]\d\d(?:\.\d{1,3}){0,2})", "driver", PROSE),
     ("nvcc ", r"\bnvcc (?:version |is )?v?(\d{1,2}\.\d)(?!\d)", "cuda", PROSE),
     ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
     (

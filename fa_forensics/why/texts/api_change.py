@@ -198,7 +198,7 @@ def _of_an_object(seen: Seen, name: str, cls: str) -> Answer:
 def _of_none(seen: Seen, name: str) -> Answer:
     """Something is None that should have been an object; of bitsandbytes, its library."""
     if re.match(r"c\w+_(?:fp16|fp32|bf16|grad)|cget_|cquantize|cdequantize|cadam|clion", name):
-        from fa_forensics.why.texts.banner_text import no_cuda_binary
+        from fa_forensics.why.texts.bitsandbytes_text import no_cuda_binary
 
         return no_cuda_binary(seen)
     return seen.answer(

@@ -244,11 +244,17 @@ def _cutlass_range(seen: Seen) -> Answer:
 
 def _without_target(seen: Seen, target: str) -> Answer:
     """CUTLASS: the kernel was compiled for sm_90 where it takes sm_90a."""
-    named = _dotted(target) if target else "the one of the GPU with an a (9.0a, 10.0a, 12.0a)"
     cause = (
         "A CUTLASS kernel runs that was compiled without the instructions it is made of: the build "
-        f"lacks the target {named}, or the GPU runs a kernel that was made for another one."
+        "lacks the target of the GPU with an a (9.0a, 10.0a, 12.0a), or the GPU runs a kernel that "
+        "was made for another one."
     )
+    if target:
+        cause = (
+            "A CUTLASS kernel runs that was compiled without the instructions it is made of: the "
+            f"build lacks the target {_dotted(target)}, or the GPU runs a kernel that was made for "
+            "another one."
+        )
     gpus = gpus_of(seen)[:1]
     return seen.answer(
         KIND, "FA504", cause, owner=package_in(seen), direction="none", confidence="medium",

@@ -51,8 +51,8 @@ def _torch_not_on_the_line(seen: Seen, answer: Answer) -> Answer:
     flag = "-l" + library.removeprefix("lib").split(".so")[0]
     cause = (
         f"torch {answer.interval} export it, from {library}: no release is too old or too new. "
-        f"That library is not on the link line ({flag}); it is {library} that owns the name, not the "
-        "part of torch that was being linked. At run time, import torch before the extension."
+        f"That library is not on the link line ({flag}); it is {library} that owns the name, not "
+        "the part of torch that was being linked. At run time, import torch before the extension."
     )
     kind = "rocm" if _is_rocm(seen) else "import-order"
     return replace(
