@@ -246,7 +246,7 @@ def _without_target(seen: Seen, target: str) -> Answer:
     """CUTLASS: the kernel was compiled for sm_90 where it takes sm_90a."""
     cause = (
         "A CUTLASS kernel runs that was compiled without the instructions it is made of: the build "
-        "lacks the target of the GPU with an a (9.0a, 10.0a, 12.0a), or the GPU runs a kernel that "
+        "lacks the GPU's own target with an a (9.0a, 10.0a, 12.0a), or the GPU runs a kernel that "
         "was made for another one."
     )
     if target:

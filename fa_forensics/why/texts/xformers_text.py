@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import inspect_package
@@ -90,6 +91,11 @@ def _cuda_torch(seen: Seen, built: str) -> str:
 
 def no_operator(seen: Seen) -> Answer:
     """``No operator found for memory_efficient_attention_forward``: no kernel of xformers fits."""
+    text = " ".join((seen.mention.line, *seen.mention.detail.values()))
+    if "wasn't build with CUDA" in text:
+        return _without_code(seen)
+    if "device=cpu" in text:
+        return _on_the_cpu(seen)
     cause = (
         "xformers has no kernel for what it was given. Two causes fit: its compiled part did not "
         'load (the list below the message then says "wasn\'t build with CUDA support"), or each '
@@ -102,6 +108,43 @@ def no_operator(seen: Seen) -> Answer:
             inspect_package(seen, "xformers"),
         ),
         notes=("The first command tells the two apart.",),
+    )  # fmt: skip
+
+
+def _without_code(seen: Seen) -> Answer:
+    """xformers says so of each kernel where its library did not load, or has no CUDA code."""
+    torch = _release(seen.torch) if seen.torch else None
+    fitting = partner_of("xformers", torch) if torch else None
+    helps = [f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info"]
+    if fitting:
+        helps.append(f'{seen.pip} install --force-reinstall --no-deps "xformers=={fitting}"')
+    helps += [f"{seen.pip} show torch xformers", inspect_package(seen, "xformers")]
+    return seen.answer(
+        "wrong-torch", BANNER,
+        "xformers runs without its compiled part: it says so of each kernel (\"wasn't build with "
+        'CUDA support"), whatever else it lists. Most often that part was built for another torch '
+        "than the one that is here and did not load; else this xformers was built without CUDA.",
+        owner="xformers", direction="unknown", confidence="high", help=tuple(helps),
+        notes=(
+            "The lines on capability, type and shape play no part: each is said of one kernel, and "
+            "others serve what it refuses.",
+            "The first command shows the error of the load. Each release of xformers before 0.0.35 "
+            "is for one release of torch; without xformers most programs take torch's own "
+            "scaled_dot_product_attention.",
+        ),
+    )  # fmt: skip
+
+
+def _on_the_cpu(seen: Seen) -> Answer:
+    return seen.answer(
+        "gpu-arch", "FA507",
+        "The tensors are on the CPU, and the kernels of xformers are for GPUs: none of its files "
+        "is at fault. Two causes fit: the program put them there, or torch sees no GPU.",
+        owner="xformers", direction="none", confidence="high",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+            "torch.cuda.is_available())'",
+        ),
     )  # fmt: skip
 
 
