@@ -123,6 +123,11 @@ def test_no_pattern_runs_away() -> None:
     assert slow == []
 
 
+def test_every_sign_is_a_word_and_not_a_letter() -> None:
+    signs = [sign for found in reader._recognisers() for sign in found.signs]
+    assert not [sign for sign in signs if len(sign) < (4 if sign.isascii() else 3)]
+
+
 def test_a_line_of_every_sign_is_read_in_bounded_time() -> None:
     text = "\n".join(baited())
     assert timed(text)[1] < 4

@@ -247,7 +247,7 @@ def _of_runs() -> tuple[Recogniser, ...]:
         ),
         plain(
             "run-time",
-            ("collective operation timeout"),
+            ("collective operation timeout",),
             r"collective operation timeout",
             sort="timeout",
         ),
