@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 
 #: No more than this of a text is read (characters): its beginning and its end.
-MAX_TEXT = 6 << 20
+MAX_TEXT = 4 << 20
 #: How much of a longer text's end is read (characters).
-TAIL = 2 << 20
+TAIL = 3 << 19
 
 #: No more than this of what is no text.
 MAX_BINARY = 1 << 20
