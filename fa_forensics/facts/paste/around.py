@@ -8,7 +8,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.tokens import path_before
 
 _IMPORT = re.compile(
-    r"(?:-+>\s?)?(?:\d{1,5}\s+)?(?:>>>\s?)?(?:import\s+(?P<module>[A-Za-z_][\w.]{0,200})"
+    r"(?:-+>\s?)?(?:\[?\d{1,5}\]?\s*)?(?:>>>\s?)?(?:import\s+(?P<module>[A-Za-z_][\w.]{0,200})"
     r"|from\s+(?P<package>\.{0,3}[\w.]{0,200})\s+import\s+(?P<names>[\w, ().*]{1,200}))",
     re.ASCII,
 )
@@ -26,10 +26,18 @@ _COMMAND = re.compile(r"(?:-c\s+['\"]|;\s*)(?:import|from)\s+([A-Za-z_][\w.]{0,2
 _LOADED = re.compile(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
 
 
+#: IPython marks the line that failed, ``---> 42``, and shows lines around it: ``44``, ``[44]``.
+_ARROW = re.compile(r"-+>\s?\[?\d")
+_NUMBERED = re.compile(r"\[?\d{1,5}\]?\s*(?:$|[A-Za-z@#])")
+
+
 def importing(line: Line) -> str:
     """The module that the nearest import statement above names, or ""."""
+    arrow = any(_ARROW.match(above.body) for above in line.above(8))
     for above in line.above(8):
         body = above.body
+        if arrow and _NUMBERED.match(body):
+            continue
         if _LOADED.search(body) or _ENDED.match(body):
             return ""
         match = _IMPORT.match(body)
@@ -48,6 +56,28 @@ def importing(line: Line) -> str:
             return f"{match['package']}.{name}" if match["package"].strip(".") else name
         return match["package"] if match["package"].strip(".") else name
     return ""
+
+
+def fails_itself(line: Line) -> bool:
+    """Whether the import right above is a traceback's last step: its module is what fails.
+
+    A module of Python that failed further down would have a step of its own.
+    """
+    statement = False
+    for above in line.above(6):
+        body = above.body
+        if not body or set(body) <= set("^~ "):
+            continue
+        if statement:
+            return _FRAME.search(body) is not None
+        if _ARROW.match(body):
+            return _IMPORT.match(body) is not None
+        if _NUMBERED.match(body):
+            continue
+        statement = _IMPORT.match(body) is not None
+        if not statement:
+            return False
+    return False
 
 
 def frame(line: Line) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste import loader_symbols
-from fa_forensics.facts.paste.around import importing, path_of_line_above
+from fa_forensics.facts.paste.around import fails_itself, importing, path_of_line_above
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import (
@@ -15,6 +15,12 @@ from fa_forensics.facts.paste.recogniser import (
     by_pattern,
     by_words,
     in_every_language,
+)
+from fa_forensics.facts.paste.system_around import (
+    loaded_by_torch,
+    package_of_frame,
+    shown_elsewhere,
+    system_around,
 )
 from fa_forensics.facts.paste.tokens import is_binary_name, path_after, path_before
 
@@ -32,12 +38,15 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
         library = path_of_line_above(line)
     reason = re.compile(r"\s?:\s{0,3}([^:\n'\"`()]{4,60})").match(body, match.end())
     detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
+    detail["direct"] = "yes" if detail["import"] and fails_itself(line) else ""
     detail["frame"] = _own_frame(line)
-    detail["present"] = _shown_elsewhere(line, library)
+    detail["present"] = shown_elsewhere(line, library)
+    detail["torch_loads"] = loaded_by_torch(line)
+    detail.update(system_around(line))
     if "dso_loader" in line.lower or "could not load dynamic library" in line.lower:
         detail["by"] = "tensorflow"
     elif not detail["import"]:
-        detail["by"] = _package_of_frame(line)
+        detail["by"] = package_of_frame(line)
     if any("ctypes" in above.body for above in line.above(4)):
         detail["ctypes"] = "yes"
     if "error while loading shared libraries" in body[: match.start()].lower():
@@ -59,50 +68,6 @@ def _own_frame(line: Line) -> str:
             return found[0]
         if ".py" in above.body and "ctypes" not in above.body:
             break
-    return ""
-
-
-_FRAME_PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
-#: Packages that look for libraries themselves, and are named where no frame shows them.
-_LOOKS_ITSELF = (
-    "onnxruntime", "torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper",
-)  # fmt: skip
-
-
-def _package_of_frame(line: Line) -> str:
-    """The package of the traceback's last step that is not torch's or Python's own."""
-    text = line.source.text
-    before = text[max(0, line.start - 1_500) : line.start]
-    names = _FRAME_PACKAGE.findall(before[before.rfind("Traceback ") + 1 :])
-    name = next((name for name in reversed(names) if name != "torch"), "")
-    if name:
-        return str(name)
-    near = f"{before}{text[line.start : line.start + 800]}".lower()
-    return next((name for name in _LOOKS_ITSELF if name in near), "")
-
-
-#: Lines that name a library and do not show that it is there.
-_NOT_THERE = ("ln -s", "cannot open", "no such file", "not found", " rm ", "could not load")
-
-
-def _shown_elsewhere(line: Line, library: str | None) -> str:
-    """The path of the missing library in a line nearby: what find or ls showed."""
-    if library is None or "/" in library:
-        return ""
-    text, name = line.source.text, f"/{library}"
-    at = text.find(name, max(0, line.start - 3_000), line.start + 4_000)
-    for _ in range(4):
-        if at < 0:
-            break
-        end = at + len(name)
-        other = line.source.line_at(at)
-        words = text[max(0, at - 300) : at].split()
-        head = words[-1].lstrip("'\"`(") if words and not text[at - 1].isspace() else ""
-        after = text[end : end + 1]
-        shown = head.startswith(("/", "~")) and not (after.isalnum() or after == ".")
-        if shown and not any(words in other.lower for words in _NOT_THERE):
-            return f"{head}/{library}"
-        at = text.find(name, end, line.start + 4_000)
     return ""
 
 
@@ -156,6 +121,8 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
         body, match.end()
     )
     requirer = by[1].rstrip(".,;'\"") if by else None
+    if by and requirer and not body[by.end() : by.end() + 1] and ".so" not in requirer:
+        requirer = None  # the text ends in the middle of the path
     return line.mention(
         "version-not-found",
         match.start(),

@@ -1,0 +1,89 @@
+"""What a text says of the system around a missing library: who asks, what is there, by whom."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.lines import Line
+
+_FRAME_PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
+#: Packages that look for libraries themselves, and are named where no frame shows them.
+_LOOKS_ITSELF = (
+    "onnxruntime", "torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper",
+)  # fmt: skip
+#: What makes a line one that installs or lists packages: it does not say who failed.
+_LISTED = re.compile(r"\binstall\b|[=<>~]=|\.whl\b|^-r\b", re.IGNORECASE)
+
+
+def package_of_frame(line: Line) -> str:
+    """The package of the traceback's last step that is not torch's or Python's own."""
+    text = line.source.text
+    before = text[max(0, line.start - 1_500) : line.start]
+    names = _FRAME_PACKAGE.findall(before[before.rfind("Traceback ") + 1 :])
+    name = next((name for name in reversed(names) if name != "torch"), "")
+    if name:
+        return str(name)
+    near = f"{before}{text[line.start : line.start + 800]}".lower()
+    told = "\n".join(one for one in near.split("\n") if not _LISTED.search(one))
+    return next((name for name in _LOOKS_ITSELF if name in told), "")
+
+
+#: Lines that name a library and do not show that it is there.
+_NOT_THERE = ("ln -s", "cannot open", "no such file", "not found", " rm ", "could not load")
+
+
+def shown_elsewhere(line: Line, library: str | None) -> str:
+    """The path of the missing library in a line nearby: what find or ls showed."""
+    if library is None or "/" in library:
+        return ""
+    text, name = line.source.text, f"/{library}"
+    at = text.find(name, max(0, line.start - 3_000), line.start + 4_000)
+    for _ in range(4):
+        if at < 0:
+            break
+        end = at + len(name)
+        other = line.source.line_at(at)
+        words = text[max(0, at - 300) : at].split()
+        head = words[-1].lstrip("'\"`(") if words and not text[at - 1].isspace() else ""
+        after = text[end : end + 1]
+        shown = head.startswith(("/", "~")) and not (after.isalnum() or after == ".")
+        if shown and not any(words in other.lower for words in _NOT_THERE):
+            return f"{head}/{library}"
+        at = text.find(name, end, line.start + 4_000)
+    return ""
+
+
+#: torch from conda, not a torch of pip in a conda environment: who installed it says so.
+_CONDA_TORCH = re.compile(
+    r"\b(?:conda|mamba|micromamba)\s+(?:install|create)\b[^\n]{0,200}?\bpytorch\b"
+    r"|^pytorch\s{1,40}\d[\w.]{0,20}\s{1,20}\S{0,60}(?:py3|cuda|cpu)"
+    r"|-c (?:pytorch|soumith|conda-forge)\b[^\n]{0,60}\bpytorch\b",
+    re.MULTILINE,
+)
+_CUDATOOLKIT = re.compile(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
+_BOARD = ("jetson", "tegra", "orin", "l4t", "jetpack", "aarch64", "nvgpu")
+_CPU_WANTED = re.compile(
+    r"\bcpu[- ]?only\b|\bcpu version\b|without (?:a )?gpu\b|\bno gpu\b|\+cpu\b", re.IGNORECASE
+)
+
+
+def system_around(line: Line) -> dict[str, str]:
+    """How torch came there: ``conda``, conda's ``cudatoolkit``, ``board``, ``cpu_wanted``."""
+    source = line.source
+    start, end = max(0, line.start - 4_000), line.start + 4_000
+    near, lower = source.text[start:end], source.lower[start:end]
+    found: dict[str, str] = {}
+    if "conda" in lower or "mamba" in lower:
+        found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
+        toolkit = _CUDATOOLKIT.search(near)
+        found["cudatoolkit"] = toolkit[1] if toolkit else ""
+    found["board"] = "yes" if any(word in lower for word in _BOARD) else ""
+    found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
+    return found
+
+
+def loaded_by_torch(line: Line) -> str:
+    """ "yes" where torch's own code loads the file: then torch is in the process already."""
+    words = ("torch/_ops.py", "torch.ops.load_library")
+    above = (one.body for one in line.above(8))
+    return "yes" if any(word in body for body in above for word in words) else ""
