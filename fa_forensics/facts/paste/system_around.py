@@ -83,7 +83,7 @@ def system_around(line: Line) -> dict[str, str]:
 
 
 def loaded_by_torch(line: Line) -> str:
-    """ "yes" where torch's own code loads the file: then torch is in the process already."""
+    """Tell with ``yes`` that torch loads the file: it is in the process already then."""
     words = ("torch/_ops.py", "torch.ops.load_library")
     above = (one.body for one in line.above(8))
     return "yes" if any(word in body for body in above for word in words) else ""

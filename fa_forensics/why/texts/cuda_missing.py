@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from fa_forensics.atlas.builds import interval_text
@@ -12,7 +11,21 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.needing import import_torch_first, needing, rebuild_commands
+from fa_forensics.why.texts.brought_text import (
+    known_releases,
+    major_of,
+    there_already,
+    torches_bringing,
+    wheel_of,
+)
+from fa_forensics.why.texts.needing import (
+    import_torch_first,
+    needing,
+    rebuild_commands,
+    rebuild_notes,
+    who_needs_it,
+)
+from fa_forensics.why.texts.torch_itself import is_torch_itself, of_torch_itself, perhaps_torch
 
 KIND, CODE = "missing-library", "FA202"
 
@@ -29,20 +42,15 @@ def cuda_major_of_soname(seen: Seen, soname: str) -> str | None:
     table = seen.tables.libraries
     if table is None:
         return None
-    majors = {_major_of(row.distribution) for row in table.releases(soname)}
+    majors = {major_of(row.distribution) for row in table.releases(soname)}
     return majors.pop() if len(majors) == 1 else None
-
-
-def _major_of(distribution: str) -> str:
-    found = re.search(r"-cu(\d{2})$", distribution)
-    return found[1] if found else "13"
 
 
 def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     """A library of the CUDA toolkit: its major version against that of torch."""
     major = cuda_major_of_soname(seen, soname)
-    if _torch_itself(seen):
-        return _of_torch_itself(seen, soname, owner, major)
+    if is_torch_itself(seen):
+        return of_torch_itself(seen, soname, owner, major)
     if soname.endswith(".so"):
         return _unnumbered(seen, soname, owner)
     torch_cuda = seen.torch_cuda
@@ -56,7 +64,7 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         return _cpu_torch(seen, soname, owner)
     bringing = torches_bringing(seen, soname)
     present = seen.place.present
-    if bringing and present is not None and present.release in _known(seen):
+    if bringing and present is not None and present.release in known_releases(seen):
         if present.release not in bringing:
             return _other_torches(seen, soname, owner, bringing)
         if major is None:
@@ -64,14 +72,6 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     if major is None or own is None:
         return _major_alone(seen, soname, owner, major, bringing)
     return _same_major(seen, soname, owner, major)
-
-
-#: torch's own file, from which it loads its libraries, in a traceback's steps.
-_TORCH_INIT = re.compile(r"(?:^|/)torch/__init__\.py$")
-
-
-#: CUPTI's name carries the minor version up to CUDA 11.
-_CUPTI = re.compile(r"libcupti\.so\.(?P<toolkit>1[01]\.\d)")
 
 
 def tensorflow(seen: Seen, soname: str, owner: str | None) -> Answer:
@@ -89,86 +89,12 @@ def tensorflow(seen: Seen, soname: str, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
-def _torch_itself(seen: Seen) -> bool:
-    """Whether it is torch's own import that failed, before any extension's."""
-    detail = seen.mention.detail
-    if _TORCH_INIT.search(detail.get("frame", "")) or detail.get("import") in ("torch", "torch._C"):
-        return True
-    return "/torch/lib/" in (seen.mention.file or "")
-
-
-def _of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer:
-    """torch does not find a library of CUDA that it needs itself."""
-    wheel = wheel_of(seen, soname, major or (seen.torch_cuda or "12").split(".")[0])
-    bringing = wheel or "a wheel of its own"
-    if wheel is not None and soname.endswith(".so") and seen.torch_cuda is None:
-        bringing = f"a wheel such as {wheel}"
-    cause = (
-        f"It is torch itself that needs {soname} and does not find it: no extension plays a part."
-    )
-    if major is not None and int(major) < 11:
-        cause += (
-            f" torch's wheels for CUDA {major} have it inside; a torch that needs it from outside "
-            "is one of conda, which gets it from the package cudatoolkit, or was built for a "
-            "system (Jetson, NGC, a distribution) with exactly that CUDA toolkit."
-        )
-    else:
-        cause += (
-            f" A torch from PyPI gets it from {bringing}, which is not installed whole; a torch "
-            "that was built for a system (Jetson, NGC, a distribution) takes it from that system's "
-            "CUDA toolkit, in the version it was built with, or has it handed into the container."
-        )
-    helps = [f"{seen.pip} list | grep -iE '^(torch|nvidia|cuda)'"]
-    minor = _CUPTI.fullmatch(soname)
-    if minor is not None:
-        helps.append(f'{seen.pip} install --force-reinstall "{bringing}=={minor["toolkit"]}.*"')
-        cause += (
-            f" The name carries the minor version: the library of another CUDA {major} does not "
-            "count."
-        )
-    helps.append(f"ldconfig -p | grep {shlex.quote(soname.split('.so')[0])}")
-    if seen.torch:
-        release = seen.torch.partition("+")[0]
-        helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')
-    elif soname.endswith(".so"):
-        helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir torch")
-    return seen.answer(
-        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium", help=tuple(helps),
-        notes=(
-            "On a Jetson the wheel must be one for its JetPack release; in a container there, "
-            "docker run --runtime nvidia hands the system's libraries in.",
-            *there_already(seen),
-        ),
-    )  # fmt: skip
-
-
-def _known(seen: Seen) -> tuple[str, ...]:
-    atlas = seen.tables.atlas
-    return atlas.releases(seen.place.machine) if atlas is not None else ()
-
-
-def torches_bringing(seen: Seen, soname: str) -> tuple[str, ...]:
-    """The torch releases whose wheels bring a CUDA library along."""
-    from fa_forensics.atlas.brought import BroughtLibraries
-
-    atlas, libraries = seen.tables.atlas, seen.tables.libraries
-    if atlas is None or libraries is None:
-        return ()
-    found = []
-    for build in atlas.builds(seen.place.machine):
-        if build.cuda is not None:
-            brought = BroughtLibraries(build, build.cuda, libraries, "")
-            if brought.release_of(soname) is not None:
-                found.append(build.release)
-    return tuple(found)
-
-
 def _other_torches(seen: Seen, soname: str, owner: str | None, bringing: tuple[str, ...]) -> Answer:
     """torch is there, and it is none of those that bring the library."""
     present = seen.place.present
     own = order_key(present.version) if present is not None else order_key("0.0")
     newer = own < order_key(bringing[0])
-    span = interval_text(bringing, _known(seen))
+    span = interval_text(bringing, known_releases(seen))
     cause = (
         f"torch {span} bring {soname}; torch {seen.torch} brings another version of that library "
         f"or none: {needing(seen)} was built for {'a newer' if newer else 'another'} torch."
@@ -196,8 +122,8 @@ def other_toolkit(seen: Seen, soname: str, owner: str | None, wanted: str, own: 
         notes.append(f"A torch for CUDA {wanted} needs the NVIDIA driver {floor} or newer.")
     return seen.answer(
         KIND, "FA602", cause, owner=owner, direction=NEWER if newer else OLDER,
-        confidence="high", help=(*rebuild_commands(seen), seen.inspect_command()),
-        notes=tuple(notes),
+        confidence="high", help=(*rebuild_commands(seen), who_needs_it(seen)),
+        notes=(*notes, *rebuild_notes(seen)),
     )  # fmt: skip
 
 
@@ -212,15 +138,27 @@ _ONE_RUNTIME = (
 
 
 def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
+    """torch is a build for the CPU: which of the two was meant, the text alone can tell."""
+    wanted = exact_toolkit(soname) or cuda_major_of_soname(seen, soname)
+    cuda = f"CUDA {wanted}" if wanted else "CUDA"
+    who = needing(seen) if seen.mention.file or seen.mention.detail.get("import") else ""
     cause = (
         f"torch {seen.torch} is a build without CUDA and brings no {soname}, and "
-        f"{needing(seen)} needs it: torch has to be a CUDA build."
+        f"{who or 'a compiled part of some package'} is a build for {cuda} that needs it. The two "
+        "have to agree: a build of that package for the CPU, or a torch for that CUDA. Installing "
+        "CUDA alone does not mend it."
     )
+    helps = list(rebuild_commands(seen))
     release = (seen.torch or "").partition("+")[0]
+    atlas = seen.tables.atlas
+    build = atlas.build(release, seen.place.machine) if atlas is not None else None
+    fits = build is not None and build.cuda is not None and wanted is not None
+    if fits and build is not None and (build.cuda or "").startswith(f"{wanted}."):
+        again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+        helps.insert(len(helps) if seen.mention.detail.get("cpu_wanted") else 0, again)
     return seen.answer(
         KIND, "FA601", cause, owner=owner, direction=NONE, confidence="high",
-        help=(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',
-              seen.inspect_command()),
+        help=(*helps, who_needs_it(seen)), notes=rebuild_notes(seen),
     )  # fmt: skip
 
 
@@ -231,7 +169,7 @@ def _major_alone(
     detail = seen.mention.detail
     told = seen.mention.file or detail.get("import") or detail.get("by")
     if major is None and bringing and not told:
-        return _perhaps_torch(seen, soname, owner, bringing)
+        return perhaps_torch(seen, soname, owner, bringing)
     exact = exact_toolkit(soname)
     wanted = exact or major
     who = needing(seen)
@@ -242,6 +180,13 @@ def _major_alone(
             f" Most likely torch is a build for another CUDA than {exact}, and then a build of the "
             "package for torch's CUDA has to replace this one; or, with torch for CUDA "
             f"{exact}, torch was not imported first. The first command tells them apart."
+        )
+    elif major and seen.mention.detail.get("torch_loads"):
+        cause += (
+            " torch loads that file, so that it is in the process already: it is a build for "
+            "another CUDA major version, or for the CPU, and a build of the package for that has "
+            "to replace this one. The first command says which; where it says CUDA "
+            f"{major}, torch's own wheel with that library is not installed whole."
         )
     elif major:
         cause += (
@@ -256,7 +201,7 @@ def _major_alone(
         )
     notes = [_EXACT if exact else _ONE_RUNTIME] if major else []
     if bringing:
-        span = interval_text(bringing, _known(seen))
+        span = interval_text(bringing, known_releases(seen))
         notes.append(f"torch {span} for CUDA bring{'s' if len(bringing) == 1 else ''} {soname}.")
     notes += _about_toolkit(seen, wanted)
     if major and not exact and (floor := driver_table().floors.get(int(major))):
@@ -264,8 +209,8 @@ def _major_alone(
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=UNKNOWN, confidence="medium",
         help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
-              *rebuild_commands(seen), seen.inspect_command()),
-        notes=(*notes, *there_already(seen)),
+              *rebuild_commands(seen), who_needs_it(seen)),
+        notes=(*notes, *rebuild_notes(seen), *there_already(seen)),
     )  # fmt: skip
 
 
@@ -275,52 +220,6 @@ def _about_toolkit(seen: Seen, wanted: str | None) -> list[str]:
     if not toolkit or not wanted or f"{toolkit}.".startswith(f"{wanted}."):
         return []
     return [f"The system's CUDA {toolkit} plays no part: what counts is the CUDA of torch."]
-
-
-def _perhaps_torch(seen: Seen, soname: str, owner: str | None, bringing: tuple[str, ...]) -> Answer:
-    """A library that torch itself needs, and nothing in the text says who misses it."""
-    cause = (
-        f"torch's own libraries need {soname}, and pip's torch gets it from "
-        f"{wheels_of(seen, soname)}. Where import torch alone fails in this way, that wheel is "
-        "missing or not whole, or lies in another directory than the torch that is imported: "
-        "torch looks beside itself, in site-packages/nvidia. Where import torch works, an "
-        "extension was imported before it. The first command tells them apart."
-    )
-    span = interval_text(bringing, _known(seen))
-    notes = [f"torch {span} for CUDA bring{'s' if len(bringing) == 1 else ''} {soname}."]
-    word = re.split(r"[._]", soname.removeprefix("lib"))[0]
-    helps = [
-        f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__)'",
-        f"{seen.pip} list | grep -iE {shlex.quote(f'^torch|{word}')}",
-    ]
-    if seen.torch:
-        release = seen.torch.partition("+")[0]
-        helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')
-    else:
-        helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir torch")
-    return seen.answer(
-        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium", help=tuple(helps),
-        notes=(*there_already(seen), *notes),
-    )  # fmt: skip
-
-
-def wheels_of(seen: Seen, soname: str) -> str:
-    """The wheels that bring a library, in words: ``nvidia-nccl-cu12 or nvidia-nccl-cu13``."""
-    table = seen.tables.libraries
-    names = dict.fromkeys(row.distribution for row in table.releases(soname)) if table else {}
-    return " or ".join(names) or "a wheel of its own"
-
-
-def there_already(seen: Seen) -> tuple[str, ...]:
-    """That the text itself shows the library, in a place where the loader does not look."""
-    path = seen.mention.detail.get("present")
-    if not path:
-        return ()
-    return (
-        f"The text has the library itself, {path}: it is there, and not where the file that needs "
-        "it looks. Its own package looks beside itself, so that a copy in another Python, another "
-        "environment or another directory of packages does not count.",
-    )
 
 
 def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
@@ -342,13 +241,41 @@ def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
+def _inside(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
+    """torch's wheel has the library inside, under a name of its own."""
+    stem = soname.split(".so")[0]
+    who = needing(seen)
+    cause = (
+        f"{who[0].upper()}{who[1:]} is a build for CUDA {major}, as torch {seen.torch} is. The "
+        f"wheels of torch before 1.13 have {stem} inside under a name with a hash "
+        f"({stem}-80664282.so.10.2 is one), which serves torch alone: {soname} itself has to come "
+        f"from a CUDA {major} toolkit, or from conda's cudatoolkit, where the loader looks."
+    )
+    number = exact_toolkit(soname) or (seen.torch_cuda or major)
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
+        help=("ls -d /usr/local/cuda*", f"ldconfig -p | grep {shlex.quote(stem)}",
+              f'conda install "cudatoolkit={number}"'),
+        notes=("A toolkit's directory goes on LD_LIBRARY_PATH before Python starts, for example "
+               f"/usr/local/cuda-{number}/lib64.", *there_already(seen)),
+    )  # fmt: skip
+
+
 def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
+    if seen.torch and order_key(seen.torch) < order_key("1.13.0"):
+        return _inside(seen, soname, owner, major)
     wheel = wheel_of(seen, soname, major)
+    bringer = wheel or "the wheel that brings it"
     cause = (
         f"torch is a build for CUDA {major} too and loads {soname} itself: either "
-        f"{needing(seen)} was imported before torch, or "
-        f"{wheel or 'the wheel that brings it'} is not installed in this environment."
+        f"{needing(seen)} was imported before torch, or {bringer} is not installed in this "
+        "environment."
     )
+    if seen.mention.detail.get("torch_loads"):
+        cause = (
+            f"torch is a build for CUDA {major} too, and it is torch that loads the file which "
+            f"needs {soname}: {bringer} is not installed in this environment, or not whole."
+        )
     commands = [import_torch_first(seen)]
     if wheel:
         commands.append(f"{seen.pip} show {wheel}")
@@ -359,15 +286,3 @@ def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answe
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(*commands, seen.inspect_command()),
     )  # fmt: skip
-
-
-def wheel_of(seen: Seen, soname: str, major: str) -> str | None:
-    """The wheel that brings a library for a CUDA major version: ``nvidia-cuda-runtime-cu12``."""
-    table = seen.tables.libraries
-    if table is None:
-        return None
-    names = dict.fromkeys(row.distribution for row in table.releases(soname))
-    if soname.endswith(".so"):
-        sonames = [s for s in table.sonames() if s.startswith(f"{soname}.")]
-        names = dict.fromkeys(row.distribution for s in sonames for row in table.releases(s))
-    return next((name for name in names if _major_of(name) == major), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.library_names import only_in_builds, torch_library_life
@@ -11,7 +12,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.needing import rebuild_commands
+from fa_forensics.why.texts.needing import package_needing, rebuild_commands, rebuild_notes
 from fa_forensics.why.texts.rocm_text import about_rocm, cuda_build_on_rocm
 
 _CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
@@ -208,6 +209,7 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
         helps.append(f'{seen.pip} install "torch=={having[-1]}"')
     cause += f": the file was built for one of them, and {torch} is "
     cause += "newer." if newer else "older."
+    cause += " A build of it for the torch that is there has to replace it."
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
         direction=OLDER if newer else UNKNOWN, confidence="high" if present else "medium",
@@ -264,13 +266,28 @@ def not_whole(seen: Seen, path: str) -> Answer:
 
 
 def _rocm(seen: Seen, soname: str) -> Answer:
+    owner, torch = owner_of_library(soname), seen.torch or ""
+    package = package_needing(seen)
+    who = package or "the extension"
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
+    if re.search(r"\+(?:cu\d|cpu)", torch) or (seen.torch_cuda and "rocm" not in torch):
+        cause = (
+            f"Only builds of torch for ROCm have {soname}, and torch {torch} is none: {who} is a "
+            "build for AMD GPUs, and the build of the same release for this torch has to replace "
+            "it. Nothing of ROCm is to be installed."
+        )
+        return seen.answer(
+            "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="high",
+            help=(*rebuild_commands(seen), ask), notes=rebuild_notes(seen),
+        )  # fmt: skip
     cause = (
-        f"Only builds of torch for ROCm have {soname}: the extension was built for AMD GPUs, or "
-        "for torch with ROCm, and torch was not imported first or is a build for NVIDIA GPUs."
+        f"Only builds of torch for ROCm have {soname}: {who} was built for AMD GPUs. Where torch "
+        "is a build for NVIDIA GPUs or for the CPU, the build for that has to replace it; where "
+        "torch is one for ROCm, it was not imported first."
     )
     return seen.answer(
-        "rocm", "FA202", cause, owner=owner_of_library(soname), direction=NONE, confidence="high",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",),
+        "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
+        help=(ask, *rebuild_commands(seen)), notes=rebuild_notes(seen),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts import import_first
-from fa_forensics.why.texts.cuda_missing import torches_bringing, wheel_of
+from fa_forensics.why.texts.brought_text import torches_bringing, wheel_of
 from fa_forensics.why.texts.missing_library import missing_library
 from fa_forensics.why.texts.own_file import missing_own_file
 from fa_forensics.why.texts.symbol_text import symbol_of_text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.flash_names import extra_folder
+from fa_forensics.facts.python_api import partner_of
 from fa_forensics.why.seen import Seen, package_of
 
 #: Names of compiled modules, as packages give them.
@@ -16,7 +18,7 @@ def needing(seen: Seen) -> str:
     if file:
         return file.rsplit("/", 1)[-1]
     module = seen.mention.detail.get("import")
-    if module and _COMPILED.search(module):
+    if module and (seen.mention.detail.get("direct") or _COMPILED.search(module)):
         return f"the extension {module}"
     if module:
         return f"the extension that {module} imports"
@@ -29,19 +31,88 @@ def files_of(seen: Seen) -> tuple[str, ...]:
     return (seen.mention.file,) if seen.mention.file else ()
 
 
+def package_needing(seen: Seen) -> str | None:
+    """The distribution that the text says needs the library, as far as it is known."""
+    module = seen.mention.detail.get("import") or ""
+    name = seen.package or package_of(f"{module.replace('.', '/')}.so" if module else "")
+    by = seen.mention.detail.get("by")
+    return name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
+
+
 def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:
     """Get a build of the package that fits, where the package is known."""
     from fa_forensics.rules.remedy import rebuild_command, row_of
 
-    module = seen.mention.detail.get("import") or ""
-    name = package or seen.package or package_of(f"{module.replace('.', '/')}.so" if module else "")
-    if name is None and seen.mention.detail.get("by"):
-        name = package_of(f"/site-packages/{seen.mention.detail['by']}/_C.so")
+    name = package or package_needing(seen)
     if name is None:
-        return ()
+        return _extra(seen)
+    row = row_of(name)
+    if row is not None and row.get("by_cuda"):
+        return (_of_index(seen, name),)
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
     version = seen.versions.get(f"pkg:{name}", "")
-    return (rebuild_command(python, name, version, row_of(name)),)
+    return (rebuild_command(python, name, version, row),)
+
+
+def _extra(seen: Seen) -> tuple[str, ...]:
+    """The separate extensions of flash-attn's repository, each built from its own directory."""
+    module = seen.mention.detail.get("import") or seen.module
+    folder = extra_folder(module)
+    if folder is None:
+        return ()
+    version = seen.versions.get("pkg:flash-attn", "").partition("+")[0]
+    tag = f"@v{version}" if version else ""
+    url = f"git+https://github.com/Dao-AILab/flash-attention{tag}#subdirectory={folder}"
+    return (
+        f"MAX_JOBS=4 {seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall "
+        f'--no-deps "{url}"',
+    )
+
+
+def torch_label(seen: Seen) -> str:
+    """The build of torch as PyTorch's indexes are named: cu129, cpu, rocm6.3; "" unknown."""
+    local = (seen.torch or "").partition("+")[2]
+    if re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", local):
+        return local
+    parts = (seen.torch_cuda or "").split(".")
+    return f"cu{parts[0]}{parts[1]}" if len(parts) > 1 else ""
+
+
+def _of_index(seen: Seen, name: str) -> str:
+    """A package that is published once for each CUDA: the build for that of torch."""
+    release = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
+    if not release and seen.torch:
+        release = partner_of(name, seen.torch) or ""
+    wanted = f"{name}=={release}" if release else name
+    return (
+        f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}" '
+        "--index-url INDEX"
+    )
+
+
+def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
+    """What the command for a package with a build for each CUDA needs to be told."""
+    from fa_forensics.rules.remedy import row_of
+
+    name = package or package_needing(seen)
+    row = row_of(name) if name else None
+    if name is None or row is None or not row.get("by_cuda"):
+        return ()
+    label = torch_label(seen)
+    ends = f"it ends in /{label}" if label else "it ends in /cu126, /cu130, /cpu and so on"
+    return (
+        f"PyTorch publishes {name} once for each CUDA, for ROCm and for the CPU, and the package "
+        "index has one of them alone: plain pip install gets that one again. INDEX is the address "
+        f"that pytorch.org/get-started gives for torch's own CUDA; {ends}.",
+    )
+
+
+def who_needs_it(seen: Seen) -> str:
+    """Inspect the file, or, where the text does not name it, look for it."""
+    if seen.mention.file:
+        return seen.inspect_command()
+    own = not seen.elsewhere and seen.place.python
+    return f"fa-forensics env --python {seen.python}" if own else "fa-forensics env"
 
 
 def import_torch_first(seen: Seen) -> str:

@@ -9,7 +9,8 @@ from fa_forensics.facts.library_names import OutsideLibrary, outside_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.cuda_missing import other_toolkit, there_already
+from fa_forensics.why.texts.brought_text import there_already
+from fa_forensics.why.texts.cuda_missing import other_toolkit
 from fa_forensics.why.texts.needing import needing, rebuild_commands
 
 KIND, CODE = "missing-library", "FA202"

@@ -1,0 +1,66 @@
+"""Which wheel and which torch bring a library of CUDA along, and whether the text shows it."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.why.seen import Seen
+
+
+def known_releases(seen: Seen) -> tuple[str, ...]:
+    """The torch releases of the table."""
+    atlas = seen.tables.atlas
+    return atlas.releases(seen.place.machine) if atlas is not None else ()
+
+
+def torches_bringing(seen: Seen, soname: str) -> tuple[str, ...]:
+    """The torch releases whose wheels bring a CUDA library along."""
+    from fa_forensics.atlas.brought import BroughtLibraries
+
+    atlas, libraries = seen.tables.atlas, seen.tables.libraries
+    if atlas is None or libraries is None:
+        return ()
+    found = []
+    for build in atlas.builds(seen.place.machine):
+        if build.cuda is not None:
+            brought = BroughtLibraries(build, build.cuda, libraries, "")
+            if brought.release_of(soname) is not None:
+                found.append(build.release)
+    return tuple(found)
+
+
+def wheels_of(seen: Seen, soname: str) -> str:
+    """The wheels that bring a library, in words: ``nvidia-nccl-cu12 or nvidia-nccl-cu13``."""
+    table = seen.tables.libraries
+    names = dict.fromkeys(row.distribution for row in table.releases(soname)) if table else {}
+    return " or ".join(names) or "a wheel of its own"
+
+
+def there_already(seen: Seen) -> tuple[str, ...]:
+    """That the text itself shows the library, in a place where the loader does not look."""
+    path = seen.mention.detail.get("present")
+    if not path:
+        return ()
+    return (
+        f"The text has the library itself, {path}: it is there, and not where the file that needs "
+        "it looks. Its own package looks beside itself, so that a copy in another Python, another "
+        "environment or another directory of packages does not count.",
+    )
+
+
+def wheel_of(seen: Seen, soname: str, major: str) -> str | None:
+    """The wheel that brings a library for a CUDA major version: ``nvidia-cuda-runtime-cu12``."""
+    table = seen.tables.libraries
+    if table is None:
+        return None
+    names = dict.fromkeys(row.distribution for row in table.releases(soname))
+    if soname.endswith(".so"):
+        sonames = [s for s in table.sonames() if s.startswith(f"{soname}.")]
+        names = dict.fromkeys(row.distribution for s in sonames for row in table.releases(s))
+    return next((name for name in names if major_of(name) == major), None)
+
+
+def major_of(distribution: str) -> str:
+    """The CUDA major version that a wheel is for: "12" of ``nvidia-nccl-cu12``."""
+    found = re.search(r"-cu(\d{2})$", distribution)
+    return found[1] if found else "13"
