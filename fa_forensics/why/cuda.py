@@ -21,6 +21,8 @@ from fa_forensics.why.commands import (
     without_path,
 )
 from fa_forensics.why.cuda_origin import (
+    inner_name,
+    inner_of,
     one_file_for_two,
     separate_commands,
     shared_file,
@@ -66,7 +68,7 @@ def cuda_answer(
     history = next((h for h in histories if h.having), histories[0] if histories else None)
     wheel = None if history is None else wheel_here(history, place, tables)
     loaded = place.loaded_of(owner)
-    judgement = _judge(symbol, owner, provider, place, history, wheel, loaded)
+    judgement = _judge(symbol, owner, provider, place, history, wheel, loaded, needed_by)
     shared: tuple[Wheel, ...] = ()
     if provider is None and history is not None and judgement.code == CODE:
         shared = one_file_for_two(history, place)
@@ -133,6 +135,7 @@ def _judge(
     history: CudaHistory | None,
     wheel: Wheel | None,
     loaded: Sequence[LoadedObject],
+    needed_by: Sequence[str],
 ) -> Judgement:
     title = title_of(owner)
     if provider is not None:
@@ -140,6 +143,8 @@ def _judge(
     other_major = other_soname(symbol, loaded)
     if other_major is not None:
         return another_major(other_major, symbol.version or "", place)
+    if history is not None and not history.having and inner_of(symbol, needed_by):
+        return inner_name(history, needed_by[0])
     if history is None or not history.having:
         return _without_history(title, place, loaded, history)
     having = _of_this_cuda(history, wheel, place)
@@ -288,6 +293,9 @@ def _help(
     needed_by: Sequence[str],
 ) -> tuple[str, ...]:
     look = inspect_command(place, needed_by)
+    if history is not None and not history.having and judgement.direction == NONE:
+        copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
+        return (without_path(place), copy, list_wheels(place, short_name(history)), look)
     if history is None or not history.having or judgement.kind != KIND:
         return (look,)
     if judgement.code == "FA210":

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fa_forensics.why.judgement import NEWER, Judgement
+from fa_forensics.facts.owner import is_cuda, owner_of_library
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.why.judgement import NEWER, NONE, Judgement
 from fa_forensics.why.place import Place
 from fa_forensics.why.wheels import CudaHistory, Wheel, in_one_file, shared_lines
 
@@ -103,3 +105,28 @@ def with_origin(
             "same file: where several of them are installed, the last one counts."
         )
     return replace(judgement, cause=cause, notes=tuple(notes))
+
+
+def inner_of(symbol: SymbolText, needed_by: Sequence[str]) -> bool:
+    """Whether a library of NVIDIA asks another one of its own release for the name."""
+    asking = owner_of_library(needed_by[0].rsplit("/", 1)[-1]) if needed_by else None
+    return symbol.version is not None and asking is not None and is_cuda(asking)
+
+
+def inner_name(history: CudaHistory, file: str) -> Judgement:
+    """A name that NVIDIA's libraries of one release share with one another, and no other has."""
+    first, last = history.known[0], history.known[-1]
+    name, soname = file.rsplit("/", 1)[-1], history.soname
+    cause = (
+        f"No {soname} on record exports it ({first.distribution} {first.version} to "
+        f"{last.distribution} {last.version}), and {name} asks for it: it is a name that the two "
+        f"share within one release. {name} and the {soname} that is loaded are of two releases of "
+        "CUDA with one major version: a second toolkit, a wheel's library or conda's was loaded "
+        "before the one that belongs to it. Both have to come from one place."
+    )
+    notes = (
+        "One of the two sources is to leave LD_LIBRARY_PATH, or the wheel or conda package of the "
+        "library that a process does not need is to be removed. Another copy of the library "
+        "under that name does not help.",
+    )
+    return Judgement("versioned-symbol", "FA204", NONE, cause, notes)

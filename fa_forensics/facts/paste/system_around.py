@@ -87,3 +87,24 @@ def loaded_by_torch(line: Line) -> str:
     words = ("torch/_ops.py", "torch.ops.load_library")
     above = (one.body for one in line.above(8))
     return "yes" if any(word in body for body in above for word in words) else ""
+
+
+#: A part of cuDNN by its whole path, as LD_DEBUG, ldd, find and the maps of a process show it.
+_CUDNN_FILE = re.compile(
+    r"(?P<folder>/[\w./+~-]{1,300})/(?P<name>libcudnn\w{0,40}\.so\.\d[\d.]{0,9})"
+)
+
+
+def odd_part(line: Line) -> str:
+    """The path of the part of cuDNN that does not lie with the others, where the text has paths."""
+    start = max(0, line.start - 4_000)
+    near = line.source.text[start : line.start + 8_000]
+    folders: dict[str, list[str]] = {}
+    for found in _CUDNN_FILE.finditer(near) if "libcudnn" in near else ():
+        folders.setdefault(found["folder"], []).append(found["name"])
+    if len(folders) != 2:
+        return ""
+    outside = [one for one in folders if "-packages/" not in one]
+    few = min(folders, key=lambda one: len(set(folders[one])))
+    folder = outside[0] if len(outside) == 1 else few
+    return f"{folder}/{folders[folder][0]}"

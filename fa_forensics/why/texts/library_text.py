@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from dataclasses import replace
 
 from fa_forensics.report_why import Answer
@@ -109,6 +111,10 @@ def torchcodec(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+#: The directories of the loader itself.
+_SYSTEM_PLACE = re.compile(r"(?:/usr)?/lib(?:64)?/")
+
+
 def cudnn_mix(seen: Seen) -> Answer:
     """Parts of two cuDNN releases in one process."""
     detail = seen.mention.detail
@@ -124,6 +130,9 @@ def cudnn_mix(seen: Seen) -> Answer:
     answer = None
     if seen.mention.symbol:
         answer = symbol_of_text(seen)
+    odd = detail.get("odd", "")
+    if odd:
+        cause += f" In the text it is {odd}: the other parts lie in another directory."
     notes = (
         "Remove the copy that was added, or take it off LD_LIBRARY_PATH: pip's torch brings a "
         "whole cuDNN along. Adding further nvidia packages makes another mix.",
@@ -134,6 +143,18 @@ def cudnn_mix(seen: Seen) -> Answer:
         "echo $LD_LIBRARY_PATH",
         f"{seen.pip} list | grep -i cudnn",
     )
+    if _SYSTEM_PLACE.match(odd):
+        commands = (
+            f"dpkg -S {shlex.quote(odd)} || rpm -qf {shlex.quote(odd)}",
+            f"ls -l {shlex.quote(os.path.dirname(odd))}/libcudnn*",
+            commands[2],
+        )
+        notes = (
+            "That is the system's own directory, which the loader searches last and without "
+            "LD_LIBRARY_PATH: cuDNN asked for a part that its own release does not have, or has "
+            "not installed whole, and was given the system's. Remove the package that the first "
+            "command names, or bring it to the very release of torch's cuDNN.",
+        )
     if answer is not None and answer.kind == VERSIONED:
         return replace(
             answer, code=OTHER_COPY, cause=cause, direction=UNKNOWN, notes=notes, help=commands

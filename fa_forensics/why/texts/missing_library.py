@@ -14,6 +14,7 @@ from fa_forensics.why.texts.needing import needing
 from fa_forensics.why.texts.outside_text import outside_answer
 from fa_forensics.why.texts.rocm_text import (
     about_rocm,
+    by_its_number,
     cuda_build_on_rocm,
     is_torch_itself,
     torch_of_rocm,
@@ -86,22 +87,43 @@ def _rocm(seen: Seen, soname: str, owner: str) -> Answer:
     return seen.answer(
         "rocm", CODE, cause, owner=owner, direction=NONE, confidence="high",
         help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
-              seen.inspect_command()),
+              "ls -d /opt/rocm*; cat /opt/rocm*/.info/version", seen.inspect_command()),
+        notes=by_its_number(soname),
     )  # fmt: skip
 
 
 def _python(seen: Seen, soname: str, version: str) -> Answer:
-    cause = (
-        f"{soname} is the library of Python {version}: {needing(seen)} was linked with it. The "
-        f"Python that runs is another one, or Python {version} was built without its shared "
-        "library or has it where the loader does not look."
+    running = ".".join((seen.python_version or "").split(".")[:2])
+    libdir = 'sysconfig.get_config_var("LIBDIR")'
+    helps = [f"{seen.python} -c 'import sys, sysconfig; print(sys.version, {libdir})'"]
+    cause = f"{soname} is the library of Python {version}: {needing(seen)} was linked with it."
+    if running == version:
+        cause += (
+            f" Python {version} is what runs, so that no other version is to be installed: its "
+            "program has that code inside (conda's and many others are built so), and the library "
+            "is not there, or lies where the loader does not look."
+        )
+    else:
+        cause += (
+            f" The Python that runs is another one, or Python {version} was built without its "
+            "shared library or has it where the loader does not look."
+        )
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    helps.append(
+        f"LD_LIBRARY_PATH=$({seen.python} -c 'import sysconfig; print({libdir})') "
+        f"{seen.python} -c 'import {module}'"
     )
     return seen.answer(
         "python-abi", CODE, cause, owner="python", direction=NONE, confidence="medium",
-        help=(f"{seen.python} -c 'import sys, sysconfig; print(sys.version, "
-              "sysconfig.get_config_var(\"LIBDIR\"))'", seen.inspect_command()),
-        notes=("An extension module should not be linked with libpython at all: a build that is "
-               "not, loads in every Python of that version.",),
+        help=(*helps, f"find / -name 'libpython{version}*.so*' 2>/dev/null"),
+        notes=(
+            "Where the second command works, the library is there: LD_LIBRARY_PATH has to name "
+            "its directory before Python starts. What a shell exports does not reach a kernel of "
+            "Jupyter or VS Code that was not started from it: it goes under env in the kernel's "
+            "kernel.json.",
+            "An extension module should not be linked with libpython at all: a build that is not, "
+            "loads in every Python of that version.",
+        ),
     )  # fmt: skip
 
 
