@@ -306,6 +306,10 @@ class RequestedTorch:
                     return None
                 twin = self._atlas.twin(symbol, self.build.machine)
                 return None if twin is None else self._exporting(twin.symbol)
+            twin = self._atlas.twin(symbol, self.build.machine)
+            if twin is not None and has_string(twin.symbol, twin.demangled):
+                # A result's flavour shows in the cxx11 spelling alone: f[abi:cxx11]() and f().
+                return self._exporting(twin.symbol) if self.flavour == PRE_CXX11 else None
         return self._exporting(symbol)
 
     def _exporting(self, symbol: str) -> str | None:
@@ -325,11 +329,13 @@ class RequestedTorch:
             if self.release in named.releases:
                 place = f"{self.folder}/{self._exporting(named.symbol)}"
                 name, text, relation = named.symbol, named.demangled, named.relation
-                if self._other_flavour and has_string(name, text):
+                if self._other_flavour:
                     # What this build exports, the one asked for has in the other flavour.
                     twin = self._atlas.twin(name, self.build.machine)
-                    name, text = (name, text) if twin is None else (twin.symbol, twin.demangled)
-                    relation = _TURNED.get(relation, relation)
+                    shown = has_string(name, text)
+                    if shown or (twin is not None and has_string(twin.symbol, twin.demangled)):
+                        name, text = (name, text) if twin is None else (twin.symbol, twin.demangled)
+                        relation = _TURNED.get(relation, relation)
                 rows.append((name, text, place, relation))
         return tuple(rows)
 

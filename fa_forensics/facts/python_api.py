@@ -5,6 +5,7 @@ And which release of a package belongs to which torch: ``data/torch_pairs.json``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -85,18 +86,37 @@ def call_of(function: str) -> Call | None:
 
 def torch_of(package: str, release: str) -> str | None:
     """The torch that a release of a package was built for: 2.2.1 for torchvision 0.17.1."""
+    if package in _same_minor():
+        numbers = re.match(r"(\d{1,2}\.\d{1,3})(?:\.(\d{1,9}))?", release)
+        # 2.3.110 is Intel's count; others have torch's own.
+        return numbers and f"{numbers[1]}.{numbers[2] if len(numbers[2] or '') == 1 else 0}"
     return _pairs().get(package, {}).get(release.partition("+")[0])
 
 
+@lru_cache(maxsize=1)
+def _same_minor() -> tuple[str, ...]:
+    return tuple(read_table("torch_pairs.json")["same_minor"])
+
+
 def partner_of(package: str, torch: str) -> str | None:
-    """The last release of a package that was built for a release of torch; None for none."""
+    """The last release of a package that was built for a release of torch; None for none.
+
+    ``2.4.*`` where any release of that minor version is.
+    """
     wanted = torch.partition("+")[0]
+    if package in _same_minor():
+        return ".".join([*wanted.split(".")[:2], "*"])
     found = [release for release, of in _pairs().get(package, {}).items() if of == wanted]
     return found[-1] if found else None
 
 
 def has_partners(package: str | None) -> bool:
     """Whether each release of a package is built for one release of torch."""
+    return package in _pairs() or package in _same_minor()
+
+
+def brings_torch(package: str | None) -> bool:
+    """Whether each release of a package asks for one torch, so that pip installs that with it."""
     return package in _pairs()
 
 

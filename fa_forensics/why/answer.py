@@ -25,6 +25,12 @@ _LONGEST = 1 << 16
 #: One name and nothing else, as the linker spells it, with its version or without.
 _ONE_NAME = re.compile(r"\s*['\"`]?[A-Za-z_][\w.$]*(@@?[\w.+-]+)?['\"`]?\s*")
 
+#: Names of error codes, which look like functions' and which no library exports.
+_ERROR_CODE = re.compile(
+    r"[A-Z][A-Z0-9]*_(?:ERROR|STATUS)_\w+|(?:cuda|hip)Error[A-Z]\w*"
+    r"|nccl(?:\w*Error|InvalidUsage|InvalidArgument)"
+)
+
 
 def explain(
     texts: Sequence[str],
@@ -77,9 +83,11 @@ def _asked(texts: Sequence[str]) -> tuple[tuple[SymbolText, ...], Paste | None]:
     names = [_one_name(text) for text in texts]
     if all(names):
         return tuple(name for name in names if name is not None), None
-    from fa_forensics.facts.paste import read_paste
+    from fa_forensics.facts.paste import Paste, read_paste
 
     paste = read_paste(" ".join(texts))
+    if single and _is_code(texts[0]):
+        return (), paste if any(m.what != "bare-symbol" for m in paste.mentions) else Paste()
     if single and not paste.mentions and "\n" in texts[0].strip():
         return (), paste
     told = single and bool(paste.mentions) and "torch" in paste.versions
@@ -92,7 +100,12 @@ def _asked(texts: Sequence[str]) -> tuple[tuple[SymbolText, ...], Paste | None]:
 
 def _one_name(text: str) -> SymbolText | None:
     whole = len(text) <= _LONGEST and _ONE_NAME.fullmatch(text) is not None
-    return parse_symbol(text) if whole else None
+    return parse_symbol(text) if whole and not _is_code(text) else None
+
+
+def _is_code(text: str) -> bool:
+    """Whether a text is the name of an error code alone: ``CUDA_ERROR_NO_BINARY_FOR_GPU``."""
+    return len(text) < 200 and _ERROR_CODE.fullmatch(text.strip(" \t\n'\"`")) is not None
 
 
 def _parsed(text: str, single: bool) -> SymbolText | None:

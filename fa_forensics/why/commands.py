@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
 from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
+from fa_forensics.why.builds import pip_of, python_of, rebuild
 from fa_forensics.why.history import INSIDE, History, Present, order_key
 from fa_forensics.why.place import Place
 
@@ -30,175 +30,96 @@ def needed_libraries(needed_by: Sequence[str], only: str = "") -> str:
     return f"ldd {file} | grep {only}" if only else f"readelf -d {file} | grep NEEDED"
 
 
-def which_torch(place: Place) -> str:
-    """Ask the interpreter which torch it loads."""
-    return f"{_python(place)} {_WHICH_TORCH}"
+def which_torch(place: Place, flavour: bool = False) -> str:
+    """Ask the interpreter which torch it loads, with ``flavour`` in which std::string flavour."""
+    more = ", torch.compiled_with_cxx11_abi()" if flavour else ""
+    return f"{python_of(place)} {_WHICH_TORCH}".replace("__path__[0]", f"__path__[0]{more}")
 
 
 def without_path(place: Place) -> str:
     """Import torch without LD_LIBRARY_PATH: whether it works shows where the copy comes from."""
-    return f"env -u LD_LIBRARY_PATH {_python(place)} -c 'import torch'"
+    return f"env -u LD_LIBRARY_PATH {python_of(place)} -c 'import torch'"
 
 
 def list_wheels(place: Place, pattern: str) -> str:
     """The versions of installed wheels whose names match."""
-    return f"{_pip(place)} list | grep -iE '{pattern}'"
+    return f"{pip_of(place)} list | grep -iE '{pattern}'"
 
 
 def reinstall_torch(place: Place, release: str) -> str:
     """Put back the torch of a release, whole."""
-    return f'{_pip(place)} install --force-reinstall --no-cache-dir "torch=={release}"'
+    return f'{pip_of(place)} install --force-reinstall --no-cache-dir "torch=={release}"'
 
 
 def install(place: Place, requirement: str) -> str:
     """Install one requirement."""
-    return f'{_pip(place)} install "{requirement}"'
-
-
-def rebuild(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
-    """(command, what it does): another build of the package that has the failing file."""
-    if needed_by and place.told is not None:
-        return _rebuild_there(place, needed_by[0])
-    if not needed_by or place.environment is None or place.present is None:
-        return None
-    from fa_forensics.facts.build_machine import jobs, read_build_machine
-    from fa_forensics.facts.package import find_distribution
-    from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
-
-    found = find_distribution(needed_by[0], place.environment.site_dirs)
-    if found is None:
-        return None
-    wheel = _official(place, found.name, found.version, place.environment.version_short)
-    if wheel is not None:
-        return wheel
-    paired = _partner(place, found.name)
-    if paired is not None:
-        return paired
-    row = row_of(found.name)
-    bearable = jobs(read_build_machine())
-    python = place.environment.python
-    command = rebuild_command(python, found.name, found.version, row, bearable)
-    return command, rebuild_does(found.name, row, f"torch {place.present.release}")
-
-
-def _rebuild_there(place: Place, file: str) -> tuple[str, str] | None:
-    """(command, what it does) for a file on another machine, by its name alone."""
-    from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
-    from fa_forensics.why.seen import package_of
-
-    name = package_of(file)
-    if name is None:
-        return None
-    wheel = _official(place, name, "", _python_of(file, place))
-    if wheel is not None:
-        return wheel
-    paired = _partner(place, name)
-    if paired is not None:
-        return paired
-    row = row_of(name)
-    there = place.present.text if place.present else "the torch that is there"
-    return rebuild_command("python", name, "", row), rebuild_does(name, row, there)
-
-
-#: Packages whose other releases are other programs: those are not changed to fit a torch.
-_NOT_EXCHANGED = ("vllm",)
-
-
-def _partner(place: Place, name: str) -> tuple[str, str] | None:
-    """(command, what it does) where one release of the package belongs to the torch there."""
-    from fa_forensics.facts.python_api import partner_of
-
-    if place.present is None or not place.present.published or name in _NOT_EXCHANGED:
-        return None
-    release = partner_of(name, place.present.release)
-    if release is None:
-        return None
-    command = f"{_pip(place)} install --force-reinstall --no-deps --no-cache-dir {name}=={release}"
-    return command, f"installs the release of {name} that belongs to torch {place.present.release}"
-
-
-#: Files that pip did not build: torch's JIT cache, an egg, torch's own.
-_NO_PIP = re.compile(r"torch_extensions/|\.egg/|/torch/lib/|/lib(?:torch|c10)\w*\.so")
-
-
-def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
-    """How a file gets newer than the torch that is installed, where it may come from its source."""
-    from fa_forensics.facts.python_api import has_partners
-    from fa_forensics.rules.remedy import row_of
-    from fa_forensics.why.seen import package_of
-
-    if not needed_by or _NO_PIP.search(needed_by[0]):
-        return ()
-    name = package_of(needed_by[0])
-    row = row_of(name) if name else None
-    if has_partners(name) or (row is not None and not row["source_build"]):
-        return ()
-    built = rebuild(place, needed_by)
-    if built is not None and ".whl" in built[0]:
-        return ()
-    return (
-        "Where pip compiled it from source, it took the newest torch for that and not the one "
-        "that is installed: --no-build-isolation takes the installed one.",
-    )
-
-
-def _official(place: Place, name: str, version: str, python: str | None) -> tuple[str, str] | None:
-    """(command, what it does) where the package's own releases have a wheel that fits."""
-    from fa_forensics.resolve.link import glibc_of
-    from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command, wheel_does
-
-    if place.present is None:
-        return None
-    torch = place.environment.torch if place.environment else None
-    cuda = place.requested.cuda if place.requested else torch.cuda if torch else None
-    glibc = glibc_of(place.linker.process) if place.linker is not None else None
-    home = Home(place.present.version, place.present.flavour, cuda, python, place.machine, glibc)
-    build = official_wheel(name, version, home)
-    if build is None:
-        return None
-    there = place.present.text
-    return wheel_command(place.python or "python", build), wheel_does(build, there, glibc)
-
-
-def _python_of(file: str, place: Place) -> str | None:
-    """The Python of a text's machine, as it says or as the file's own tag has it."""
-    tag = re.search(r"\.cpython-3(\d{1,2})-", file)
-    if tag is not None:
-        return f"3.{tag[1]}"
-    return place.told.python if place.told else None
+    return f'{pip_of(place)} install "{requirement}"'
 
 
 def commands_by_history(
     place: Place, history: History | None, needed_by: Sequence[str], direction: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, remarks) for another machine whose torch is not told."""
-    built = rebuild(place, needed_by)
-    commands = [which_torch(place)]
+    built = rebuild(place, needed_by, direction)
+    flavour = direction == "other-flavour"
+    commands = [which_torch(place, flavour)]
     if built is not None:
         commands.append(built[0])
     releases = _installable(place, history)
     still = history is not None and history.releases[-1:] == history.known[-1:]
     newer = direction == "file-newer" or still
-    every = not releases or (still and direction == "unknown")
-    if not every:
-        wanted = f">={releases[0]}" if newer else f"=={releases[-1]}"
+    every = history is None or not releases or (still and direction == "unknown")
+    remarks: tuple[str, ...] = ()
+    if history is not None and not every:
+        wanted = _from_on(releases, history) if newer else f"=={releases[-1]}"
         commands.append(install(place, f"torch{wanted}"))
-    remarks: tuple[str, ...] = (
-        "Another build of the extension or another torch: one of the two is enough.",
-    )
-    if not every and newer and direction != "other-flavour":
+        release = releases[0] if newer else releases[-1]
+        remarks = _said_of_torch(history, releases, release, newer, flavour)
+    if built is not None and not every and not flavour:
         remarks = (
+            "Another build of the extension or another torch: one of the two is enough.",
             *remarks,
-            f"Every torch since {releases[0]} has this name; for the file's other names it has to "
-            "be near the one it was built on, which the last command tells.",
         )
-    if direction == "other-flavour" and not every:
-        release = wanted.lstrip(">=")
-        remarks = (
+    return (*commands, inspect_command(place, needed_by)), remarks
+
+
+def _from_on(releases: Sequence[str], history: History) -> str:
+    """What pip is asked for: from the first release on, up to where the name ends again."""
+    end = _end(releases, history)
+    return f">={releases[0]}" + (f",<{end}" if end else "")
+
+
+def _end(releases: Sequence[str], history: History) -> str | None:
+    """The first release after some that lacks the name again; None where all later ones have it."""
+    last = history.known.index(releases[-1])
+    return next((r for r in history.known[last + 1 :] if r not in history.releases), None)
+
+
+def _said_of_torch(
+    history: History, releases: Sequence[str], release: str, newer: bool, flavour: bool
+) -> tuple[str, ...]:
+    """What the installed torch is sure to have, and what not."""
+    from fa_forensics.facts.owner import STABLE, owner_of
+
+    if flavour:
+        return (
             f"torch {release} has the file's flavour; whether it has its other names too, "
             f"fa-forensics inspect --torch {release} says without installing it.",
         )
-    return (*commands, inspect_command(place, needed_by)), remarks if len(commands) > 2 else ()
+    if not newer:
+        return ()
+    if owner_of(history.symbol, None, history.symbol) == STABLE:
+        return (
+            f"The name is of torch's stable C interface, which only grows: every torch since "
+            f"{release} has it.",
+        )
+    having = f"Every torch since {release} has"
+    if _end(releases, history):
+        having = f"torch {history.interval(releases)} {'has' if len(releases) == 1 else 'have'}"
+    return (
+        f"{having} this name; for the file's other names it has to be near the one it was built "
+        "on, which the last command tells.",
+    )
 
 
 def _installable(place: Place, history: History | None) -> tuple[str, ...]:
@@ -256,17 +177,20 @@ def _skipped_words(skipped: Sequence[str], python: str | None, history: History)
 
 
 def torch_commands(
-    place: Place, history: History, atlas: Atlas, needed_by: Sequence[str], flavour: bool
+    place: Place, history: History, atlas: Atlas, needed_by: Sequence[str], direction: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, remarks) for a torch-owned name that is missing: the extension, then torch.
 
-    The extension comes first: other packages may need the torch that is here. With
-    ``flavour`` the torch is one of the file's flavour, and whether that has the file's
-    other names too is said to be open.
+    The extension comes first: other packages may need the torch that is here. Where the
+    ``direction`` is the other flavour, the torch is one of the file's flavour, and whether
+    that has the file's other names too is said to be open.
     """
+    flavour = direction == "other-flavour"
     commands: list[str] = []
     remarks: tuple[str, ...] = ()
-    built = rebuild(place, needed_by)
+    if flavour and place.told is not None and not place.told.flavour:
+        commands.append(which_torch(place, flavour=True))
+    built = rebuild(place, needed_by, direction)
     if built is not None:
         commands.append(built[0])
     release = None
@@ -275,6 +199,8 @@ def torch_commands(
         release, remarks = torch_with_it(place, history, atlas)
     if release is not None:
         commands.append(install(place, f"torch=={release}"))
+    elif flavour and _another_build(place, history):
+        commands.append(reinstall_torch(place, place.present.release if place.present else ""))
     if built is not None and release is not None:
         remarks = (
             f"One of the two commands is enough: the first {built[1]}; the second changes torch, "
@@ -298,6 +224,15 @@ def torch_commands(
     return (*commands, inspect_command(place, needed_by)), remarks
 
 
+def _another_build(place: Place, history: History) -> bool:
+    """Whether the text's torch is a release in a flavour that its wheel on the index has not."""
+    present, told = place.present, place.told
+    return bool(
+        told and told.flavour and present and present.published
+        and present.release in history.releases
+    )  # fmt: skip
+
+
 def _another_release_helps(history: History, present: Present | None, flavour: bool) -> bool:
     """Whether the name comes with another release, not with another build of this one."""
     if present is None:
@@ -308,11 +243,3 @@ def _another_release_helps(history: History, present: Present | None, flavour: b
 def _quoted(path: str) -> str:
     """A path for a shell; ``~/`` stays what the shell expands."""
     return "~/" + shlex.quote(path[2:]) if path.startswith("~/") else shlex.quote(path)
-
-
-def _python(place: Place) -> str:
-    return shlex.quote(place.python) if place.python else "python"
-
-
-def _pip(place: Place) -> str:
-    return f"{_python(place)} -m pip"

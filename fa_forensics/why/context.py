@@ -93,7 +93,7 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
 
 
 #: The torch that a command installs.
-_TORCH = re.compile(r"\"torch[=>]=[\d.]+\"")
+_TORCH = re.compile(r"\"torch[=>]=[\d.]+(?:,<[\d.]+)?\"")
 
 
 def _directory(file: str) -> str | None:

@@ -34,7 +34,19 @@ def without_torch(
     direction, words, confidence = _who_lacks(history, place)
     if history.moved is not None:
         reach = (moved_words(history), *reach)
+    if mentions_old_string(question.demangled):
+        # Its twin of the cxx11 flavour was never on the package index, and is elsewhere.
+        reach = (_OR_FLAVOUR, *reach)
+        confidence = "medium" if confidence == "high" else confidence
     return Judgement("symbol-drift", "FA201", direction, f"{words}{line}.", reach, confidence)
+
+
+#: Said of names that are told by wheels in one flavour alone.
+_OR_FLAVOUR = (
+    "Its std::string is in the pre-cxx11 flavour: a torch of those very releases that is built in "
+    "the cxx11 flavour (the cxx11 download of libtorch, conda-forge's, a container's) lacks this "
+    "spelling as well."
+)
 
 
 def _one_of_two_flavours(history: History) -> Judgement:
@@ -243,8 +255,8 @@ def also_other_flavour(question: Question, present: Present, history: History) -
         return None
     cause = (
         f"The published torch {present.release} exports it, so two causes fit: the torch that is "
-        f"loaded is a build of {present.release} in the other std::string flavour (a container's, "
-        "or one from source), or it is another release than the text says. The flavour decides: "
+        f"loaded is a build of {present.release} in the other std::string flavour (conda-forge's, a "
+        "container's, or one from source), or it is another release than the text says. The flavour decides: "
         "torch.compiled_with_cxx11_abi() is "
         f"{_python_bool(question, history)} for a torch that fits this file."
     )

@@ -50,6 +50,10 @@ def other_answer(
     private = symbol.version == PRIVATE  # not a matter of what is here
     if provider is None and name and (private or not _known_here(owner, place)):
         known = judge_known(symbol, name, owner, place, needed_by)
+    if known is None and provider is None and name and not place.loaded_of(owner):
+        from fa_forensics.why.products import is_product, judge_product
+
+        known = judge_product(symbol, owner, place, needed_by) if is_product(owner) else None
     if owner == OWN and provider is None and name and known is None:
         from fa_forensics.why.own import judge_own
 

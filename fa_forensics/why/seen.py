@@ -136,6 +136,9 @@ def package_of(path: str) -> str | None:
     from fa_forensics.rules.remedy import known_packages
 
     module = module_of(path)
+    if "/" not in path and "." in module:
+        path = path.replace(".", "/", module.count("."))  # vllm._C.abi3.so, as people write it
+        module = module_of(path)
     rows = known_packages()
     for row in rows:
         if module in row["modules"]:  # type: ignore[operator]

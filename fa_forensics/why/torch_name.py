@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import mentions_cxx11
-from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.owner import STABLE, is_torch, owner_of_library, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
+from fa_forensics.why.builds import isolated_build
 from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (
     commands_by_history,
     inspect_command,
-    isolated_build,
     reinstall_torch,
     torch_commands,
     torch_with_it,
@@ -61,7 +62,7 @@ def torch_answer(
         code=judgement.code,
         symbol=name or None,
         demangled=symbol.demangled,
-        owner=owner,
+        owner=_by_library(owner, history, place, tables),
         provider=provider,
         cause=judgement.cause,
         direction=judgement.direction,
@@ -73,6 +74,23 @@ def torch_answer(
         notes=(*judgement.notes, *remarks),
         releases_looked_up=history is not None,
     )
+
+
+def _by_library(owner: str, history: History | None, place: Place, tables: Tables) -> str:
+    """The part of torch whose library exports the name: namespaces are spread over several.
+
+    Libraries of releases before 1.5 (libtorch.so) held all parts: there the namespace counts.
+    """
+    if history is None or tables.ages is None or owner == STABLE or not history.symbol:
+        return owner
+    there = {
+        row.release: row.library for row in tables.ages.exports(history.symbol, history.machine)
+    }
+    present = place.present.release if place.present else ""
+    release = present if present in there else next(reversed(history.releases), "")
+    library = there.get(release, "")
+    found = owner_of_library(library) if library != "libtorch.so" else None
+    return found if found is not None and is_torch(found) else owner
 
 
 def _newer_than_torch(judgement: Judgement, question: Question) -> bool:
@@ -208,12 +226,10 @@ def _help(
     if present is None and place.told is not None:
         return commands_by_history(place, history, needed_by, judgement.direction)
     if present is None:
-        ask = "fa-forensics why --python /path/to/env/bin/python SYMBOL"
-        if history is None or tables.ages is None or not history.releases:
-            return (ask,), ()
         # The file's other names are not known: with another release than its own it has the
         # same trouble, so that no release is named where none is there to be near to.
-        return (ask,), ()
+        symbol = shlex.quote(question.name or question.demangled)
+        return (f"fa-forensics why --python /path/to/env/bin/python {symbol}",), ()
     if judgement.kind == "wrong-torch":
         if provider is not None or judgement.direction == "none":
             return (which_torch(place), look), ()
@@ -223,5 +239,4 @@ def _help(
         return (reinstall_torch(place, release), look), ()
     if history is None or tables.ages is None:
         return (look,), ()
-    flavour = judgement.direction == FLAVOUR
-    return torch_commands(place, history, tables.ages, needed_by, flavour)
+    return torch_commands(place, history, tables.ages, needed_by, judgement.direction)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.files import absolute
+from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.paste import Paste
+from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.torch_install import is_published, release_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.history import Present, order_key
@@ -114,12 +116,25 @@ def _not_from_here(paste: Paste, here: Place, tables: Tables) -> str | None:
         for distribution, told in told_wheels(paste):
             if here.environment is not None and installed_version(here, distribution) != told:
                 return f"the text names {distribution} {told}, which is not installed here"
+        if here.present is None and _misses_torch(paste):
+            return "the text is about names of torch, and there is no torch here"
         return None
     file = files[0]
     if _is_here(file, here):
         return None
     shown = file if len(file) < 120 else "..." + file[-100:]
     return f"{shown} is not on this machine"
+
+
+def _misses_torch(paste: Paste) -> bool:
+    """Whether a name of torch is what a text says is missing."""
+    for mention in paste.mentions[:20]:
+        symbol = parse_symbol(mention.symbol) if mention.symbol else None
+        if symbol is not None and is_torch(
+            owner_of(symbol.name or "_Z", symbol.version, symbol.demangled)
+        ):
+            return True
+    return False
 
 
 def _same_torch(told: str, own: str) -> bool:

@@ -34,7 +34,7 @@ def _of_linkers() -> tuple[Recogniser, ...]:
         ),
         by_pattern(
             ("ld.lld", "ld64.lld", "mold:", "error: undefined symbol", "wasm-ld"),
-            r"(?:ld(?:64)?\.lld|lld|mold|rust-lld)?:?\s?(?:error|fatal):\s?undefined symbol:\s?",
+            r"(?:ld(?:64)?\.lld|lld|mold|rust-lld)?:?\s?(?<![A-Za-z])(?:error|fatal):\s?undefined symbol:\s?",
             _reference,
         ),
         by_pattern(
@@ -153,12 +153,6 @@ def _of_checks() -> tuple[Recogniser, ...]:
             r"|No such file or directory:? '?(?P<path>[^'\"\s]{0,200}bin/nvcc)'?",
         ),
         plain(
-            "cuda-too-old-to-build",
-            ("is only supported on cuda",),
-            r"(?P<package>FlashAttention|Flash Attention)\S{0,10} is only supported on CUDA "
-            r"(?P<least>[\d.]{1,6}) and above",
-        ),
-        plain(
             "gcc-unsupported",
             ("than the minimum required version by cuda", "than the maximum required version by"),
             r"installed version of (?P<compiler>\S{1,40}) \((?P<have>[\d.]{1,12})\) is "
@@ -193,7 +187,23 @@ def _toolkit_mismatch(line: Line, match: re.Match[str]) -> Mention:
 def _killed(line: Line, match: re.Match[str]) -> Mention:
     words = line.body[max(0, match.start() - 60) : match.start()].split()
     detail = {"program": words[-1].strip("'\"`") if words else "", "signal": match["signal"]}
+    if match["signal"] == "11":
+        for near in (line, *line.above(6), *line.below(8)):
+            source = re.search(r"[\w.+-]{1,120}\.cu\b", near.body)
+            if source is not None:
+                detail["source"] = source[0]
+                break
+        return line.mention("compiler-crashed", match.start(), detail=detail)
     return line.mention("out-of-memory-build", match.start(), detail=detail)
+
+
+def _header(line: Line, match: re.Match[str]) -> Mention:
+    detail = {
+        "reason": "header not found",
+        "header": match["header"],
+        "nvcc": compile_errors.nvcc_near(line),
+    }
+    return line.mention("jit-build-failed", match.start(), detail=detail)
 
 
 def _of_compilers() -> tuple[Recogniser, ...]:
@@ -220,11 +230,10 @@ def _of_compilers() -> tuple[Recogniser, ...]:
             ("max_jobs",),
             r"(?:set|reduce|lower|limit|with) (?:the )?(?:environment variable )?MAX_JOBS",
         ),
-        plain(
-            "jit-build-failed",
+        by_pattern(
             ("no such file or directory",),
             r"fatal error:\s+(?P<header>[\w./+-]{1,200}):\s+No such file or directory",
-            reason="header not found",
+            _header,
         ),
         plain(
             "jit-build-failed",
@@ -245,8 +254,8 @@ def _of_compilers() -> tuple[Recogniser, ...]:
         plain(
             "jit-build-failed",
             ("failed building wheel for", "failed to build"),
-            r"Failed (?:building wheel for|to build)\s+(?!installable)['\"`]?"
-            r"(?P<package>[A-Za-z][\w.-]{1,60})",
+            r"Failed (?:building wheel for|to build)\s+(?!installable|CUDA\b|the\b|extension)"
+            r"['\"`]?(?P<package>[A-Za-z][\w.-]{1,60})",
             reason="wheel",
         ),
     )  # fmt: skip

@@ -28,6 +28,11 @@ _PROSE_WORDS = frozenset(
 )  # fmt: skip
 
 
+#: ``undefined symbol: X originating from the vllm._C.abi3.so shared library``.
+_FILE_BEHIND = re.compile(
+    r"[`'\"*,]{0,4}\s{1,3}(?:\(?(?:originating|coming|needed|required|used)\s)?(?:from|in|of|by)\s"
+    r"(?:the\s)?[`'\"*]{0,3}(?P<file>[\w./+-]{1,200}\.so)(?![\w/])"
+)
 _FILE_IN_BRACKETS = re.compile(r"[\s`'\"]{0,9}\(([^\s()]{1,500})\)")
 
 
@@ -36,6 +41,24 @@ _NAME_BEFORE = re.compile(
     r"(?<![\w/.-])(_{1,3}Z[A-Za-z0-9_.$]{2,200}|[A-Za-z]+[A-Z0-9_][A-Za-z0-9_]{2,100})[`'\"]?"
     r"(?:\s+is an?)?\s+$"
 )
+
+
+#: A mangled name in the same sentence: ```undefined symbol` related to CUDA (`_ZN3c10...`)``.
+_IN_SENTENCE = re.compile(r"(?<![\w/.])_{1,3}Z(?=[NKTSL\d])[A-Za-z0-9_.$]{6,2000}")
+
+
+def _said_in_sentence(line: Line, match: re.Match[str]) -> Claim | None:
+    """The words without a name behind them, and the only mangled name near them."""
+    body, floor = line.body, max(0, match.start() - 600)
+    found = list(_IN_SENTENCE.finditer(body, floor, match.end() + 600))
+    if len({name[0] for name in found}) != 1:
+        return None
+    symbol = symbol_at(line, found[0].start())
+    if symbol is None:
+        return None
+    detail = {"cut": "yes"} if symbol.cut else {}
+    mention = line.mention("undefined-symbol", match.start(), symbol=symbol.name, detail=detail)
+    return Claim(min(match.start(), found[0].start()), max(match.end(), found[0].end()), mention)
 
 
 def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
@@ -56,11 +79,8 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
             named = line.mention("undefined-symbol", 0, symbol=before[1], detail=detail)
             return Claim(match.start() - len(before[0]), match.end(), named)
     if symbol is None and not exact and file is None:
-        return Claim(
-            match.start(),
-            match.end(),
-            line.mention("undefined-symbol", match.start(), detail={"prose": "yes"}),
-        )
+        prose = line.mention("undefined-symbol", match.start(), detail={"prose": "yes"})
+        return _said_in_sentence(line, match) or Claim(match.start(), match.end(), prose)
     detail = {}
     end = match.end() if symbol is None else symbol.end
     what = "undefined-symbol"
@@ -76,7 +96,8 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     if what == "undefined-symbol" and body.lower().rfind("attributeerror", 0, match.start()) >= 0:
         what = "ctypes-attribute"
     if file is None:
-        file = path_of_line_above(line)
+        after = _FILE_BEHIND.match(body, end) if symbol is not None else None
+        file = after["file"] if after is not None else path_of_line_above(line)
     detail["import"] = importing(line)
     name = _spelt_out(line, symbol.name, end) if symbol is not None else None
     version = symbol.version if symbol is not None else None

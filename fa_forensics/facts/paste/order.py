@@ -21,7 +21,7 @@ _BUILDING = frozenset(
      "gpu-feature", "ptxas-too-old", "torch-missing-in-build", "linker-refuses",
      "torch-name-missing", "cxx-standard", "host-headers", "source-error", "feature-needs-target",
      "no-target", "cmake-stopped", "windows-build", "wheel-moved", "setup-tool",
-     "torch-cpu-in-build", "compiler-missing", "python-refused")
+     "torch-cpu-in-build", "compiler-missing", "python-refused", "compiler-crashed")
 )  # fmt: skip
 #: Say that something is wrong, seldom what: behind all that say more.
 _VAGUE = frozenset(
@@ -116,7 +116,12 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
             return True  # an optional module: many packages look for some
         return any(_same_module(module, m) or _right_below(mention, m) for m in loading)
     if what == "missing-attribute" and mention.detail.get("sort") == "operator":
-        return bool(loading)
+        return bool(loading) or _not_found(mention, all_of_them)
+    if what == "operator-missing" and not mention.detail.get("backend"):
+        space = mention.detail.get("operator", "").split("::")[0]
+        return bool(space) and any(f"/{space}/" in f"{m.file}" for m in loading)
+    if what == "cuda-setup-failed":
+        return any("libbitsandbytes_cpu.so" in f"{m.file}" and m.symbol for m in loading)
     if what == "xformers-banner":
         return any("xformers" in (m.file or "") for m in loading)
     if what == "jit-build-failed" and mention.detail.get("flag"):
@@ -132,9 +137,24 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     if what == "missing-library" and _FFMPEG.match(mention.library or ""):
         return _another_try(mention, all_of_them)
     if what == "undefined-symbol" and not mention.symbol:
-        return any(m.symbol for m in loading)
+        return any(m.symbol for m in (*loading, *_bare(all_of_them)))
     if what == "cuda-home-missing":
         return any(m.what in _LOADING for m in all_of_them)
+    return False
+
+
+def _bare(found: Iterable[Mention]) -> Iterable[Mention]:
+    """Symbols that stand on lines of their own."""
+    return (mention for mention in found if mention.what == "bare-symbol")
+
+
+def _not_found(operator: Mention, all_of_them: Sequence[Mention]) -> bool:
+    """Whether the compiled module that registers an operator is told not to be there."""
+    space = operator.detail.get("module", "")
+    for other in all_of_them:
+        module = other.detail.get("module", "")
+        if other.what == "no-module" and module.rpartition(".")[2] == space:
+            return _COMPILED.search(module) is not None
     return False
 
 

@@ -29,7 +29,7 @@ PACKAGES = (
     "nvidia-nccl-cu13", "nvidia-cudnn-cu11", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
     "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
-    "libstdcxx-ng", "pytorch-cuda", "cudatoolkit", "ninja",
+    "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda", "cudatoolkit", "ninja",
 )  # fmt: skip
 
 
@@ -94,6 +94,8 @@ _REPORTS: tuple[Row, ...] = (
     ("torch cuda version", rf"torch cuda version{_SEP}({_SHORT})", "torch_cuda", REPORT),
     ("torch.version.cuda", rf"torch\.version\.cuda\)?{_SEP}({_SHORT})", "torch_cuda", REPORT),
     ("rocm used to build pytorch", rf"ROCM used to build PyTorch{_SEP}({_SHORT})", "rocm", REPORT),
+    ("rocm version", rf"ROCm version{_SEP}({_SHORT})", "rocm", REPORT),
+    ("rocm-libs", r"rocm-libs[^\d\n]{1,20}(\d{1,2}\.\d{1,2})", "rocm", REPORT),
     ("torch.version.hip", rf"torch\.version\.hip\)?{_SEP}({_SHORT})", "rocm", REPORT),
     ("cuda runtime version", rf"CUDA runtime version{_SEP}({_SHORT})", "cuda", REPORT),
     (
@@ -122,6 +124,13 @@ _REPORTS: tuple[Row, ...] = (
     ("gpu 0:", r"GPU 0:\s?([^\n(]{3,60})", "gpu", REPORT),
     ("gpu.name", r"gpu\.name\s?:\s?([^\n]{3,60})", "gpu", REPORT),
     ("compute_capability", rf"compute_capability{_SEP}(\d{{1,2}}\.\d)", "capability", REPORT),
+    (
+        "compute capabilit",
+        r"(?:[Hh]ighest compute capability among GPUs detected:\s?"
+        r"|GPUs with compute capabilities:\s?\{')(\d{1,2}\.\d)",
+        "capability",
+        REPORT,
+    ),
     (
         "get_device_capability",
         r"get_device_capability\([^()]{0,20}\)\)?\s{0,10}(?:->|=|:|#)?\s{0,10}\(?"
@@ -158,6 +167,8 @@ _BANNERS: tuple[Row, ...] = (
     ),
     ("found version ", r"too old \(found version (\d{4,5})\)", "driver_cuda", REPORT, _driver_cuda),
     ("compilation tools, release", r"release (\d{1,2}\.\d{1,2})", "cuda", REPORT),
+    ("libcuda.so.", r"libcuda\.so\.(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b", "driver", BANNER),
+    ("libcudart.so.", r"libcudart\.so\.((?:[789]|10)\.\d)\b[^\n]{0,60}=> /", "cuda", BANNER),
     ("detected cuda version", rf"detected CUDA version \(({_SHORT})\)", "cuda", REPORT),
     ("used to compile", r"used to compile\s+PyTorch \((\d{1,2}\.\d{1,2})\)", "torch_cuda", REPORT),
     ("installed cuda version", rf"Installed CUDA version ({_SHORT})", "cuda", BANNER),
@@ -165,7 +176,7 @@ _BANNERS: tuple[Row, ...] = (
     ("gcc (", rf"gcc \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
     ("g++ (", rf"g\+\+ \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
     ("[gcc ", r"^Python (\d\.\d{1,2}\.\d{1,2})\s", "python", BANNER),
-    ("python 3.", r"^(?:Python )(3\.\d{1,2}(?:\.\d{1,2})?)(?:\s\||\s\(|$)", "python", BANNER),
+    ("python 3.", r"^(?:Python )(3\.\d{1,2}(?:\.\d{1,2})?)(?:\s\||\s\(|\s::|$)", "python", BANNER),
     (
         "you have ",
         rf"PyTorch [\w.+]{{1,40}}(?: with CUDA \w{{1,6}})? \(you have ({VERSION})\)",

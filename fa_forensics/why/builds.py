@@ -1,0 +1,177 @@
+"""Another build of the package that has the failing file: which, and how to come by it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from fa_forensics.why.place import Place
+
+
+def python_of(place: Place) -> str:
+    """The interpreter in commands, quoted for a shell."""
+    return shlex.quote(place.python) if place.python else "python"
+
+
+def pip_of(place: Place) -> str:
+    """What pip commands start with."""
+    return f"{python_of(place)} -m pip"
+
+
+def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tuple[str, str] | None:
+    """(command, what it does): another build of the package that has the failing file.
+
+    None as well where the newest release of a package is all that could be got, and the file
+    is newer than torch (``direction``) already.
+    """
+    if needed_by and place.told is not None:
+        return _rebuild_there(place, needed_by[0], direction)
+    if not needed_by or place.environment is None or place.present is None:
+        return None
+    from fa_forensics.facts.build_machine import jobs, read_build_machine
+    from fa_forensics.facts.package import find_distribution
+    from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+
+    found = find_distribution(needed_by[0], place.environment.site_dirs)
+    if found is None:
+        return None
+    wheel = _official(place, found.name, found.version, place.environment.version_short)
+    if wheel is not None:
+        return wheel
+    paired = _partner(place, found.name)
+    if paired is not None:
+        return paired
+    row = row_of(found.name)
+    if _only_newer(place, found.name, row, direction):
+        return None
+    bearable = jobs(read_build_machine())
+    python = place.environment.python
+    command = rebuild_command(python, found.name, found.version, row, bearable)
+    return command, rebuild_does(found.name, row, f"torch {place.present.release}")
+
+
+def _rebuild_there(place: Place, file: str, direction: str) -> tuple[str, str] | None:
+    """(command, what it does) for a file on another machine, by its name alone."""
+    from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+    from fa_forensics.why.seen import package_of
+
+    name = package_of(file)
+    if name is None:
+        return None
+    wheel = _official(place, name, "", _tagged(file, place))
+    if wheel is not None:
+        return wheel
+    paired = _partner(place, name)
+    if paired is not None:
+        return paired
+    row = row_of(name)
+    if _only_newer(place, name, row, direction):
+        return None
+    there = place.present.text if place.present else "the torch that is there"
+    return rebuild_command("python", name, "", row), rebuild_does(name, row, there)
+
+
+def _only_newer(place: Place, name: str, row: Mapping[str, object] | None, direction: str) -> bool:
+    """Whether pip could get nothing but a release that fits less, or that replaces torch.
+
+    A package that names its torch brings that along: right where torch is a wheel, and the
+    end of a torch that is a build of its own (NVIDIA's for Jetson, a container's).
+    """
+    from fa_forensics.facts.python_api import brings_torch
+
+    if row is not None and row["source_build"]:
+        return False
+    if brings_torch(name):
+        return place.present is not None and not place.present.published
+    return direction == "file-newer"
+
+
+#: Packages whose other releases are other programs: those are not changed to fit a torch.
+_NOT_EXCHANGED = ("vllm",)
+
+
+def _partner(place: Place, name: str) -> tuple[str, str] | None:
+    """(command, what it does) where one release of the package belongs to the torch there."""
+    from fa_forensics.facts.python_api import partner_of
+
+    if place.present is None or name in _NOT_EXCHANGED:
+        return None
+    release = partner_of(name, place.present.release)
+    if release is None:
+        return None
+    if not place.present.published:
+        return _partner_from_source(place, name, release)
+    wanted = shlex.quote(f"{name}=={release}")
+    command = f"{pip_of(place)} install --force-reinstall --no-deps --no-cache-dir {wanted}"
+    return command, f"installs the release of {name} that belongs to torch {place.present.release}"
+
+
+def _partner_from_source(place: Place, name: str, release: str) -> tuple[str, str] | None:
+    """(command, what it does) for a torch that is a build of its own: no wheel was made for it."""
+    from fa_forensics.rules.remedy import row_of
+
+    row, present = row_of(name), place.present
+    if row is None or not row.get("repository") or present is None:
+        return None
+    command = (
+        f"{pip_of(place)} install --no-build-isolation --no-deps --force-reinstall "
+        f"git+{row['repository']}@v{release}"
+    )
+    does = (
+        f"compiles {name} {release}, which belongs to torch {present.release}, for the torch that "
+        f"is there: that is a build of its own, and wheels of {name} on the package index are for "
+        "other torches and put those in its place"
+    )
+    return command, does
+
+
+#: Files that pip did not build: torch's JIT cache, an egg, torch's own.
+_NO_PIP = re.compile(r"torch_extensions/|\.egg/|/torch/lib/|/lib(?:torch|c10)\w*\.so")
+
+
+def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
+    """How a file gets newer than the torch that is installed, where it may come from its source."""
+    from fa_forensics.facts.python_api import has_partners
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    if not needed_by or _NO_PIP.search(needed_by[0]):
+        return ()
+    name = package_of(needed_by[0])
+    row = row_of(name) if name else None
+    if has_partners(name) or (row is not None and not row["source_build"]):
+        return ()
+    built = rebuild(place, needed_by)
+    if built is not None and ".whl" in built[0]:
+        return ()
+    return (
+        "Where pip compiled it from source, it took the newest torch for that and not the one "
+        "that is installed: --no-build-isolation takes the installed one.",
+    )
+
+
+def _official(place: Place, name: str, version: str, python: str | None) -> tuple[str, str] | None:
+    """(command, what it does) where the package's own releases have a wheel that fits."""
+    from fa_forensics.resolve.link import glibc_of
+    from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command, wheel_does
+
+    if place.present is None:
+        return None
+    torch = place.environment.torch if place.environment else None
+    cuda = place.requested.cuda if place.requested else torch.cuda if torch else None
+    glibc = glibc_of(place.linker.process) if place.linker is not None else None
+    home = Home(place.present.version, place.present.flavour, cuda, python, place.machine, glibc)
+    build = official_wheel(name, version, home)
+    if build is None:
+        return None
+    there = place.present.text
+    return wheel_command(place.python or "python", build), wheel_does(build, there, glibc)
+
+
+def _tagged(file: str, place: Place) -> str | None:
+    """The Python of a text's machine, as it says or as the file's own tag has it."""
+    tag = re.search(r"\.cpython-3(\d{1,2})-", file)
+    if tag is not None:
+        return f"3.{tag[1]}"
+    return place.told.python if place.told else None
