@@ -117,10 +117,10 @@ def test_killed_alone_says_nothing_of_a_build() -> None:
     assert first("epoch 3", "Killed").code != "FA885"
 
 
-def test_a_compiler_that_crashed_ran_out_of_memory_or_is_at_fault() -> None:
+def test_a_compiler_that_crashed_is_at_fault_before_memory_is() -> None:
     answer = first("nvcc error   : 'cicc' died due to signal 11 (Invalid memory reference)")
-    assert (answer.code, answer.owner) == ("FA885", "nvcc")
-    assert "Two causes fit" in answer.cause
+    assert (answer.code, answer.owner) == ("FA883", "nvcc")
+    assert "another release of the same CUDA" in answer.cause and "signal 9" in answer.cause
 
 
 def test_half_a_toolkit() -> None:

@@ -35,7 +35,7 @@ CODE_WORDS = {
     "FA509": "code that asks for more than the GPU can do",
     "FA880": "a compiled module that is not there",
     "FA882": "Python files and a compiled module that do not match",
-    "FA883": "a build that stopped in the compiler or the linker",
+    "FA883": "a build that stopped before the extension was made",
     "FA884": "a build that saw another torch or toolkit",
     "FA885": "a build that ran out of memory",
     "FA886": "a message that hides the loader's own error",
@@ -45,6 +45,7 @@ CODE_WORDS = {
     "FA891": "a module that was built for another numpy",
     "FA892": "a compiled module that does not start in this Python",
     "FA893": "a C++ type that is registered twice, or not at all",
+    "FA898": "a warning that nothing follows from",
 }
 
 #: How many other signatures are shown; the most telling stand first.

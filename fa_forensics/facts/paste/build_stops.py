@@ -69,15 +69,81 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"|\b(?P<program3>x86_64-[\w-]{1,40}-(?:gcc|g\+\+|cc|c\+\+)|gcc|g\+\+|c\+\+): "
             r"(?:command )?not found",
         ),
+        by_pattern(
+            ("only supported on cuda", "is required to build the package",
+             "is required for compute capability", "is required for gpus with compute capability"),
+            r"(?:is|are) only supported on CUDA (?P<least>\d{1,2}(?:\.\d{1,2})?)"
+            r"(?: (?:and|or) (?:above|newer|higher|later|up)|['\")]|\.?$)"
+            r"|CUDA (?P<least2>\d{1,2}(?:\.\d{1,2})?) or (?:higher|newer|later|above) is required "
+            r"(?:to build the package|for (?:GPUs with )?compute capability (?P<for>\d{1,2}\.\d))",
+            _toolkit_too_old,
+        ),
         *_of_wheels(),
-    )
+    )  # fmt: skip
+
+
+#: What stands around the words of a setup.py that asked nvcc for its release.
+_ASKS_NVCC = re.compile(
+    r"setup\.py|\bnvcc\b|\bpip\b|egg_info|build_meta|setuptools|CUDA_HOME|building wheel"
+    r"|raise RuntimeError",
+    re.IGNORECASE,
+)
+#: Packages whose setup.py is known for the sentence, in titles without more.
+_KNOWN_TO_ASK = re.compile(
+    r"(?:flash[-_ ]?attention|flash[-_ ]attn|causal[-_]conv1d|mamba[-_]ssm)\S{0,4}$", re.IGNORECASE
+)
+
+
+def _toolkit_too_old(line: Line, match: re.Match[str]) -> Mention | None:
+    """setup.py held the release of the nvcc that it found against the one it needs.
+
+    Programs say the same of what they were built with, at run time: no build stands around that.
+    """
+    before = line.body[max(0, match.start() - 80) : match.start()].strip()
+    name = re.split(r"[\"'(:`]", before)[-1].strip() if match["least"] else ""
+    around = (line.body, *(a.body for a in line.above(15)), *(b.body for b in line.below(15)))
+    known = match["least2"] or _KNOWN_TO_ASK.search(before)
+    if not known and not any(_ASKS_NVCC.search(text) for text in around):
+        return None
+    detail = {
+        "least": match["least"] or match["least2"],
+        "for": match["for"] or "",
+        "asks": name if len(name.split()) <= 4 else "",
+    }
+    return line.mention("cuda-too-old-to-build", match.start(), detail=detail)
+
+
+#: The last line of a traceback of Python, apart from what pip and subprocess say of the run.
+_RAISED = re.compile(
+    r"^(?!ERROR|error|CalledProcessError|subprocess|SystemExit|DistutilsError)"
+    r"(?:[\w.]{1,60}\.)?(?P<raised>[A-Z]\w{0,40}(?:Error|Exception|Warning): [^\n]{4,300})"
+)
+
+
+#: What is raised where a program that was started failed: its own words stand elsewhere.
+_PASSED_ON = re.compile(
+    r"CalledProcessError|Error compiling objects|Error building extension|[Cc]ommand\b|exit (?:code"
+    r"|status)|[Cc][Mm]ake|returned non-zero|Failed to build|failed to build"
+)
+
+
+def _ended(line: Line, match: re.Match[str]) -> Mention:
+    """pip's word for a build that ended, with what setup.py raised near it."""
+    detail = {"reason": "wheel"}
+    if package := match.groupdict().get("package"):
+        detail["package"] = package
+    for near in (*line.above(12), *line.below(30)):
+        found = _RAISED.match(near.body.strip())
+        if found is not None and not _PASSED_ON.search(found["raised"]):
+            detail["raised"] = found["raised"].strip()
+            break
+    return line.mention("jit-build-failed", match.start(), detail=detail)
 
 
 def _of_wheels() -> tuple[Recogniser, ...]:
     """What pip, uv and setuptools say after a build ended, without saying why."""
     return (
-        plain(
-            "jit-build-failed",
+        by_pattern(
             (
                 "metadata-generation-failed",
                 "generating package metadata",
@@ -90,7 +156,7 @@ def _of_wheels() -> tuple[Recogniser, ...]:
             r"|to build wheel did not run|Error compiling objects for extension"
             r"|Failed to build installable wheels for [^(\n]{0,60}\("
             r"(?P<package>[A-Za-z][\w.-]{1,60})",
-            reason="wheel",
+            _ended,
         ),
         plain(
             "jit-build-failed",

@@ -41,11 +41,17 @@ _MISSING = tuple(
         r"|找不到标识符|未声明的标识符|在此作用域中尚未声明)",
         rf"(?:identifier|undeclared identifier|unknown type name|no arguments to) "
         rf"{_Q}(?P<name>{_NAME}){_Q}",
+        r"(?<![\w:])(?P<name>(?:AT|TORCH|C10|TH)_\w{1,80}|TH[A-Z]\w{1,80}) (?:was not declared in"
+        r"|is undefined|has not been declared|undeclared)",
         rf"{_Q}(?P<name>{_NAME}){_Q}\s?[:\uff1a]\s?不是\s?{_Q}(?P<space>{_NAME}){_Q}\s?的成员",
     )
 )  # fmt: skip
 _TORCH_SPACE = re.compile(r"(?:at|c10|c10d|torch|caffe2)(?:::|$)")
-_TORCH_NAME = re.compile(r"(?:AT|TORCH|C10|TH)_[A-Z]|THC|THTensor|(?:at|c10|torch)::\w")
+#: TH and THC were written in C: their names begin with these letters and a type or a part.
+_TORCH_NAME = re.compile(
+    r"(?:AT|TORCH|C10|TH)_[A-Z]|THC|TH(?:Tensor|Storage|Float|Double|Half|Long|Int|Byte"
+    r"|Char|Short|Bool|Blas|Lapack|Generator|Random|Vector|ArgCheck|Error|Assert)|(?:at|c10|torch)::\w"
+)
 _OLD_TYPE = re.compile(r"at::DeprecatedTypeProperties|DeprecatedTypeProperties")
 #: Headers of the system and of the compiler, by who brings them.
 _GCC_HEADER = re.compile(
@@ -59,6 +65,7 @@ _UNREADABLE = re.compile(
     r"|is not a type name",
     re.IGNORECASE,
 )
+_BROKEN = re.compile(r"[a-z]\s{6,}[a-z]")
 _TORCH_HEADER = re.compile(r"torch[/\\]include[/\\]")
 _HEADER = re.compile(
     r"(?<![\w./\\+-])(?P<header>[\w./\\+-]{1,200}?)['\"]?"
@@ -177,7 +184,7 @@ def _of_a_source(line: Line, match: re.Match[str]) -> Mention | None:
     if what == "source-error" and not (_SOURCE.search(path) or _GCC_HEADER.search(path)):
         return None
     if what in ("host-headers", "source-error"):
-        detail["nvcc"] = _nvcc_near(line)
+        detail["nvcc"] = nvcc_near(line)
     if ("unsupported" in said and "version" in said) or (said.startswith("#error") and not detail):
         return None  # read by what the text itself says
     return line.mention(what, match.start(), detail={**detail, "path": path})
@@ -199,6 +206,8 @@ def classify(said: str, path: str) -> tuple[str, dict[str, str]]:
     """(what a message of a compiler tells of, its details): by its words, then by the file."""
     if _OLD_TYPE.search(said):
         return "torch-name-missing", {"name": "DeprecatedTypeProperties", "said": said[:160]}
+    # a terminal that breaks lines fills them up with blanks, in the middle of a word
+    said = re.sub(r"\s{6,}", "", said) if _BROKEN.search(said) else said
     unreadable = bool(_UNREADABLE.search(said))
     gcc = _GCC_HEADER.search(path)
     if unreadable and (gcc or _GLIBC_HEADER.search(path)):
@@ -228,7 +237,7 @@ def _dropped(name: str) -> bool:
     return any(name in names for names in build_names()["dropped"].values())
 
 
-def _nvcc_near(line: Line) -> str:
+def nvcc_near(line: Line) -> str:
     """The nvcc that the lines around run, as a path."""
     for near in (*line.above(8), *line.below(12)):
         found = re.search(r"(?<!\S)['\"]?(/[\w./+-]{1,200}/nvcc)\b", near.body)

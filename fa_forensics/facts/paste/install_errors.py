@@ -341,11 +341,10 @@ def _of_windows() -> tuple[Recogniser, ...]:
             r"error C2872:? ?['\"“]?std['\"”]?[^\n]{0,60}",
             sort="std",
         ),
-        plain(
-            "windows-build",
+        by_pattern(
             ("winerror 206", "windows long path"),
             r"\[WinError 206\]|Windows Long Path support",
-            sort="long",
+            _too_long,
         ),
         by_pattern(
             ("unicodedecodeerror",),
@@ -353,6 +352,21 @@ def _of_windows() -> tuple[Recogniser, ...]:
             _words_of_cl,
         ),
     )  # fmt: skip
+
+
+def _too_long(line: Line, match: re.Match[str]) -> Mention:
+    """A path, or the command of a program: Windows has the same number for both."""
+    near = (line, *line.above(4))
+    if any(re.search(r"CreateProcess|subprocess\.py", one.body) for one in near):
+        return line.mention("windows-build", match.start(), detail={"sort": "command"})
+    detail = {"sort": "long"}
+    for one in near:
+        path = re.search(r"(?<![A-Za-z])[A-Za-z]:[\\/][^'\"\n]{60,600}", one.body)
+        if path is not None:
+            length = len(re.sub(r"[\\/]+", "/", path[0].strip()))
+            detail["length"] = str(length) if length > 200 else ""
+            break
+    return line.mention("windows-build", match.start(), detail=detail)
 
 
 def _words_of_cl(line: Line, match: re.Match[str]) -> Mention | None:

@@ -12,7 +12,14 @@ from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import jobs_of, package_in
+from fa_forensics.why.texts.compiler_ends import tool_stopped
 from fa_forensics.why.texts.header_text import missing_header
+from fa_forensics.why.texts.toolkit_commands import (
+    on_windows,
+    which_toolkit,
+    with_jobs,
+    with_toolkit,
+)
 
 ENVIRONMENT = "wrong-torch"
 COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"
@@ -38,7 +45,7 @@ def jit_build_failed(seen: Seen) -> Answer:
     if header is not None or detail.get("header"):
         return missing_header(seen, detail.get("header") or (header["header"] if header else ""))
     if detail.get("reason") == "fatal":
-        return _fatal(seen)
+        return tool_stopped(seen, _again(seen))
     if "ninja" in line.lower() and re.search(r"required|not found|No such file", line):
         return _no_ninja(seen)
     if detail.get("reason") == "wheel":
@@ -57,6 +64,18 @@ def jit_build_failed(seen: Seen) -> Answer:
 def _no_reason(seen: Seen) -> Answer:
     """pip and uv only say that a build ended; why stands above, where it was pasted."""
     package = package_in(seen) or seen.mention.detail.get("package")
+    raised = seen.mention.detail.get("raised")
+    if raised:
+        cause = (
+            f'The build of {package or "the package"} ended with "{raised[:200].rstrip(". ")}", an '
+            "error of its own build files, not of a compiler. No installed file is shown to be at "
+            "fault."
+        )
+        return seen.answer(
+            ENVIRONMENT, COMPILE, cause, owner=package, direction="unknown", confidence="low",
+            help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
+                  "nvcc --version; gcc --version; echo CUDA_HOME=$CUDA_HOME"),
+        )  # fmt: skip
     cause = (
         f"The build of {package or 'the package'} ended, and this text does not say why: the first "
         'line with "error", "fatal" or "Killed" above these has the reason. No installed file is '
@@ -97,21 +116,6 @@ def _library(seen: Seen, library: str) -> Answer:
     return seen.answer(
         "missing-library", COMPILE, cause, owner=file, direction="none", confidence="high",
         help=(*helps, *_again(seen)), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _fatal(seen: Seen) -> Answer:
-    """nvcc refused its command line: nothing was compiled."""
-    said, tool = seen.mention.detail.get("said", ""), seen.mention.detail.get("tool", "nvcc")
-    cause = (
-        f'{tool} refused its command ("{said[:120].rstrip(". ")}"), so that the extension was '
-        "never built: the options come from the package's build files, and this toolkit does not "
-        "take them."
-    )
-    return seen.answer(
-        ENVIRONMENT, COMPILE, cause, owner="nvcc", direction="none", confidence="medium",
-        help=("nvcc --version", *_again(seen)),
-        notes=("The whole command stands above this line; with ninja -v it is printed.",),
     )  # fmt: skip
 
 
@@ -162,15 +166,16 @@ def cuda_mismatch(seen: Seen) -> Answer:
         ": torch's build helper refuses that, for the two runtimes would meet in one process. "
         "Within one major version any toolkit will do."
     )
-    path = f"/usr/local/cuda-{torch}" if torch else "/usr/local/cuda-X.Y"
     ask = () if torch else (f"{seen.python} -c 'import torch; print(torch.version.cuda)'",)
     unsaid = ("X.Y is what the second command prints.",) if not torch else ()
     return seen.answer(
         ENVIRONMENT, MIXED, cause, owner="nvcc", direction="none", confidence="high",
         help=(
-            "nvcc --version; ls -d /usr/local/cuda*",
+            which_toolkit(seen),
             *ask,
-            f"CUDA_HOME={path} {seen.pip} install --no-build-isolation PACKAGE",
+            *with_toolkit(
+                seen, torch or "X.Y", f"{seen.pip} install --no-build-isolation PACKAGE"
+            ),
         ),
         notes=(
             *unsaid,
@@ -224,12 +229,6 @@ def _plain(version: str) -> str:
     return found[0] if found else "0"
 
 
-def _on_windows(seen: Seen) -> bool:
-    """Whether the text's paths are of Windows."""
-    texts = (*seen.paste.places, seen.mention.line, seen.mention.detail.get("frame", ""))
-    return any(re.search(r"(?<![A-Za-z])[A-Za-z]:[\\/]\w", text) for text in texts)
-
-
 def torch_missing_in_build(seen: Seen) -> Answer:
     """``No module named 'torch'`` while pip builds a package."""
     package = package_in(seen) or seen.mention.detail.get("package")
@@ -243,7 +242,7 @@ def torch_missing_in_build(seen: Seen) -> Answer:
     from fa_forensics.rules.remedy import row_of
 
     row = row_of(package) if package else None
-    if _on_windows(seen):
+    if on_windows(seen):
         notes = (
             *notes,
             "On Windows the build takes Visual Studio's C++ compiler and nvcc; a prebuilt wheel "
@@ -269,40 +268,21 @@ def out_of_memory(seen: Seen) -> Answer:
     from fa_forensics.facts.flash_limits import build_costs
 
     package = package_in(seen)
-    if seen.mention.detail.get("signal") == "11":
-        return _compiler_crashed(seen, package)
     memory = build_costs()[0] >> 30
     jobs = jobs_of(seen)
     value = jobs if jobs is not None else 2
     name = package or "PACKAGE"
     cause = (
-        "The kernel ended a compiler run for lack of memory: too many ran at once. One job of "
-        f"flash-attn takes up to {memory} GB."
+        "The kernel ended a compiler run for lack of memory: too many ran at once. A job may take "
+        f"several gigabytes; one of flash-attn takes up to {memory}."
     )
     return seen.answer(
         ENVIRONMENT, MEMORY, cause, owner=package, direction="none", confidence="medium",
-        help=(f"MAX_JOBS={value} {seen.pip} install --no-build-isolation {name}",),
+        help=with_jobs(seen, value, f"{seen.pip} install --no-build-isolation {name}"),
         notes=(
-            f"Choose MAX_JOBS so that {memory} GB are free for each job; in a container its own "
-            "limit counts. dmesg shows which process the kernel ended.",
+            "Choose MAX_JOBS so that there is room for each job; in a container its own limit "
+            "counts. dmesg shows which process the kernel ended.",
         ),
-    )  # fmt: skip
-
-
-def _compiler_crashed(seen: Seen, package: str | None) -> Answer:
-    """``'cudafe++' died due to signal 11``: a program of the toolkit crashed on this source."""
-    program = seen.mention.detail.get("program") or "a program of the CUDA toolkit"
-    name = package or "PACKAGE"
-    cause = (
-        f"{program} crashed while it compiled, so that the extension was never built. Two causes "
-        "fit: memory ran out, with too many jobs at once; or this release of the toolkit fails on "
-        "the source or on the host compiler's headers, and another release of the same CUDA major "
-        "version does not. If it crashes with one job too, it is the second."
-    )
-    return seen.answer(
-        ENVIRONMENT, MEMORY, cause, owner="nvcc", direction="none", confidence="medium",
-        help=(f"MAX_JOBS=1 {seen.pip} install --no-build-isolation {name}",
-              "nvcc --version; gcc --version; ls -d /usr/local/cuda*"),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.toolkit_commands import which_toolkit
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.headers import Headers
@@ -53,7 +54,13 @@ def missing_header(seen: Seen, header: str) -> Answer:
     notes, owner = [], package_in(seen)
     if row is not None and "cuda" in row:
         notes = _of_the_toolkit(row)
-        helps.append("nvcc --version; ls -d /usr/local/cuda*")
+        helps.append(which_toolkit(seen))
+        nvcc = seen.mention.detail.get("nvcc", "")
+        if re.search(r"conda|mamba|miniforge|/envs/", nvcc):
+            notes.append(
+                f"{nvcc} is a conda environment's: its package brings the compiler alone. conda's "
+                "package cuda-libraries-dev, in the release of that nvcc, brings these headers."
+            )
     elif row is not None:
         notes.append(str(row["other"]))
     if name == "Python.h":

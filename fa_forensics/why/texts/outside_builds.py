@@ -14,7 +14,7 @@ def windows_build(seen: Seen) -> Answer:
     sort = detail.get("sort")
     notes: list[str] = []
     helps: tuple[str, ...] = ("where cl", "nvcc --version")
-    if sort in ("long", "std", "decode"):
+    if sort in ("long", "command", "std", "decode"):
         return _windows_itself(seen, sort)
     if sort == "newer":
         span = (
@@ -58,12 +58,14 @@ def windows_build(seen: Seen) -> Answer:
 def _windows_itself(seen: Seen, sort: str) -> Answer:
     """Long paths, other character sets, and cl that stumbles over torch's headers."""
     if sort == "long":
+        return _long_path(seen)
+    if sort == "command":
         cause = (
-            "A path is longer than Windows takes (260 characters): a short directory for the "
-            "environment and for TEMP, or long paths switched on, is the way out. The source is in "
-            "order."
+            "A command line is longer than Windows takes (32,767 characters): too many files or "
+            "options in one run of a program. ninja hands them on in files; short directories for "
+            "the source and the environment shorten each of them."
         )
-        return _windows(seen, cause, ("set TEMP=C:\\t", "set TMP=C:\\t"), (), "high")
+        return _windows(seen, cause, (f"{seen.pip} install ninja",), (), "medium")
     if sort == "std":
         cause = (
             "cl says that std is ambiguous, in torch's headers as nvcc hands them on: releases of "
@@ -78,6 +80,28 @@ def _windows_itself(seen: Seen, sort: str) -> Answer:
     )
     notes = ("VSLANG=1033 takes Visual Studio's English language pack.",)
     return _windows(seen, cause, ("chcp 65001", "set VSLANG=1033", "where cl"), notes, "medium")
+
+
+def _long_path(seen: Seen) -> Answer:
+    """Nobody compiles yet: pip or git writes a file whose path Windows does not take."""
+    length = seen.mention.detail.get("length")
+    here = f", and this one has {length}" if length else ""
+    cause = (
+        f"A path is longer than Windows takes (260 characters{here}): a file deep in the source "
+        "could not be written. Nothing was compiled, and no file is missing from the package."
+    )
+    return seen.answer(
+        "windows", COMPILE, cause, owner="Windows", direction="none", confidence="high",
+        help=(
+            "reg add HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem /v LongPathsEnabled "
+            "/t REG_DWORD /d 1 /f",
+            "git config --global core.longpaths true",
+        ),
+        notes=("The first command takes a prompt of an administrator and a new session after it; "
+               "the second is for a clone of the source. A shorter directory for TEMP helps only "
+               "where it saves enough characters.",
+               "A prebuilt wheel for this torch, CUDA and Python has no such paths."),
+    )  # fmt: skip
 
 
 def _windows(

@@ -28,10 +28,12 @@ def _grep(seen: Seen, name: str) -> str:
 
 def _gone(name: str) -> tuple[str, str] | None:
     """(the torch that no longer has a name, what took its place)."""
-    for key, (release, instead) in build_names()["gone"].items():
-        if name == key or (key.endswith("*") and name.startswith(key[:-1])):
-            return str(release), str(instead)
-    return None
+    rows = build_names()["gone"]
+    fitting = [k for k in rows if k == name or (k.endswith("*") and name.startswith(k[:-1]))]
+    if not fitting:
+        return None
+    release, instead = rows[max(fitting, key=len)]
+    return str(release), str(instead)
 
 
 def torch_name_missing(seen: Seen) -> Answer:
@@ -94,6 +96,13 @@ def _given_up(seen: Seen, name: str, release: str, instead: str) -> Answer:
         f"{name} is of an older torch: no torch since {release} has it (its place took {instead}). "
         "The source was written for a torch before that, so that the extension was never built."
     )
+    if name not in build_names()["gone"] and name.startswith("TH"):
+        cause = (
+            f"{name} is of TH and THC, the C part of old torches: the last of it went with "
+            f"{release}, much of it in the releases before (its place took {instead}). The torch "
+            "of this build is newer than the source was written for, so that the extension was "
+            "never built."
+        )
     return seen.answer(
         KIND, COMPILE, cause, owner=package_in(seen) or "torch", direction="file-older",
         confidence="high", help=(_which_torch(seen),),

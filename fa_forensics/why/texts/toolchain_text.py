@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import flash_rows, package_in
+from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.toolkit_commands import which_toolkit
 
 KIND, CODE = "wrong-torch", "FA883"
 
@@ -34,7 +34,7 @@ def no_toolkit(seen: Seen) -> Answer:
     conda = _of_conda(seen)
     return seen.answer(
         KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
-        help=("ls -d /usr/local/cuda*; command -v nvcc; echo CUDA_HOME=$CUDA_HOME",
+        help=(which_toolkit(seen),
               f"{seen.python} -c 'import torch; print(torch.version.cuda)'",
               *((f"CUDA_HOME=$CONDA_PREFIX {seen.pip} install --no-build-isolation PACKAGE",)
                 if conda else ())),
@@ -128,36 +128,6 @@ def build_tool(seen: Seen, module: str) -> Answer:
     )  # fmt: skip
 
 
-def toolkit_too_old(seen: Seen) -> Answer:
-    """``FlashAttention is only supported on CUDA 11.7 and above``."""
-    package = package_in(seen) or "flash-attn"
-    rows = flash_rows(seen, package)
-    least = seen.mention.detail.get("least") or (rows[-1].min_cuda if rows else None)
-    found = seen.versions.get("cuda")
-    cause = f"{package} is compiled with CUDA {least or 'of a newer release'} or newer"
-    if found and not (least and _numbers(found) >= _numbers(least)):
-        cause += f", and the nvcc that was found is {found}."
-    elif found:
-        cause += (
-            f", and the nvcc that was found is older: not the CUDA {found} that the text names "
-            "(torch's own, the driver's, or a toolkit that CUDA_HOME does not name)."
-        )
-    else:
-        cause += ", and the nvcc that was found is older."
-    return seen.answer(
-        KIND, CODE, cause, owner=package, direction="none", confidence="high",
-        help=("nvcc --version; ls -d /usr/local/cuda*",),
-        notes=(
-            "CUDA_HOME decides which nvcc is taken; it need not be the newest, only of torch's "
-            "CUDA major version and new enough.",
-        ),
-    )  # fmt: skip
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
-
-
 def compiler_unsupported(seen: Seen) -> Answer:
     """``unsupported GNU version! gcc versions later than 12 are not supported``."""
     newest, least = seen.mention.detail.get("newest"), seen.mention.detail.get("least")
@@ -185,87 +155,6 @@ def compiler_unsupported(seen: Seen) -> Answer:
     return seen.answer(
         KIND, CODE, cause, owner="gcc", direction="none", confidence="high", help=helps,
     )  # fmt: skip
-
-
-def no_file_for_us(seen: Seen) -> Answer:
-    """``No matching distribution found for ...``: no file of that release fits here."""
-    requirement = seen.mention.detail.get("requirement", "")
-    name = requirement or "the requirement"
-    python = seen.python_version
-    cause = f"The index has no file of {name} that fits"
-    cause += f" Python {'.'.join(python.split('.')[:2])} on this machine" if python else " here"
-    cause += ": the release is not there at all, or not for this Python, system or processor."
-    if "+" in requirement:
-        cause += (
-            " A version with a local part (+cu121) is on torch's own index alone, not on the "
-            "default one."
-        )
-    told = _by_the_list(seen, requirement)
-    cause, notes = (told[0], told[1]) if told else (cause, ())
-    base = requirement.split("=")[0].split("<")[0].split(">")[0] or "PACKAGE"
-    return seen.answer(
-        "python-abi", "FA887", cause, owner=base, direction="none", confidence="medium",
-        help=(f"{seen.python} -c 'import sys, platform; print(sys.version, platform.platform())'"
-              if told else f"{seen.pip} index versions {base}", f"{seen.pip} debug --verbose"),
-        notes=(*notes, "The second command lists the tags that this pip accepts."),
-    )  # fmt: skip
-
-
-_LISTED = re.compile(r"from versions: ([^)\n]{0,4000})")
-
-
-def _by_the_list(seen: Seen, requirement: str) -> tuple[str, tuple[str, ...]] | None:
-    """(the cause, notes) as pip's list of what it does see tells; None where that says nothing."""
-    found = _LISTED.search(seen.mention.detail.get("listed") or seen.mention.line)
-    if found is None:
-        return None
-    if found[1].strip() in ("none", ""):
-        return (
-            f"pip sees no file of {requirement} at all that fits: no release has one for this "
-            "Python, system and processor (a new Python, a 32-bit one, macOS on Intel, Windows, "
-            "arm64), or the index that was asked does not have the package or was not reached."
-        ), ()
-    listed = [part for part in re.split(r",\s*", found[1]) if re.match(r"\d", part)]
-    wanted = re.match(r"torch==(\d+\.\d+(?:\.\d+)?)", requirement)
-    if wanted is None or not listed:
-        return None
-    return _by_pythons(seen, wanted[1], listed[0].split("+")[0], requirement, listed)
-
-
-def _by_pythons(
-    seen: Seen, wanted: str, first: str, requirement: str, listed: Sequence[str]
-) -> tuple[str, tuple[str, ...]] | None:
-    """Which Python sees torch from a certain release on, by torch's wheels on record."""
-    from fa_forensics.why.history import order_key
-
-    atlas = seen.tables.atlas
-    if atlas is None or order_key(wanted) >= order_key(first):
-        return None
-    machine = "x86_64"
-    begins: dict[str, str] = {}
-    own: tuple[str, ...] = ()
-    for release in atlas.releases(machine):
-        build = atlas.build(release, machine)
-        for python in build.pythons if build else ():
-            begins.setdefault(python, release)
-        if build is not None and release == (wanted if wanted.count(".") == 2 else wanted + ".0"):
-            own = tuple(build.pythons)
-    pythons = [python for python, release in begins.items() if release == first]
-    oldest = atlas.releases(machine)[0]
-    cause = (
-        f"pip sees torch from {first} on here, and {requirement} is older than that: this Python "
-        "is newer than that release, which has no files for it."
-    )
-    if pythons and first != oldest:
-        cause += f" {first} is the first one for Python {pythons[0]}."
-    notes = []
-    if own:
-        notes.append(f"torch {wanted} has files for Python {own[0]} to {own[-1]}.")
-    notes.append(
-        f"A Python that it has files for, or torch {first} or newer (then the packages that were "
-        "built for the older one in their releases for that torch), is the way out."
-    )
-    return cause, tuple(notes)
 
 
 def majors_differ(seen: Seen) -> Answer:
@@ -348,8 +237,6 @@ ANSWERERS: dict[str, Answerer] = {
     "compiler-missing": no_compiler,
     "torch-pin-broken": pin_broken,
     "cuda-home-missing": no_toolkit,
-    "cuda-too-old-to-build": toolkit_too_old,
     "gcc-unsupported": compiler_unsupported,
-    "no-matching-distribution": no_file_for_us,
     "cuda-majors-differ": majors_differ,
 }
