@@ -69,6 +69,12 @@ def driver_table() -> DriverTable:
     )
 
 
+def cuda_of_isa(isa: str) -> tuple[str, ...]:
+    """The CUDA releases whose newest PTX ISA is this one: ``8.5`` is that of 12.5 and of 12.6."""
+    releases: dict[str, list[str]] = read_table("ptx_isa.json")["isa"]
+    return tuple(releases.get(isa, ()))
+
+
 def driver_needed(cuda: CudaVersion) -> str:
     """``a driver for CUDA 12.4 (550.54.14 or newer)``."""
     version = driver_table().driver_for(cuda)

@@ -43,6 +43,14 @@ def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advi
     value = ";".join(capability_text(capability) for capability in capabilities)
     row = row_of(name) if name else None
     if name is None or build.distribution is None or row is None or not row["source_build"]:
+        if row is not None and row.get("capability_option"):
+            numbers = ";".join(f"{c[0]}{c[1]}" for c in capabilities)
+            said = (
+                f"{name} is built by CMake, which does not read TORCH_CUDA_ARCH_LIST: from its "
+                f'source, cmake -DCOMPUTE_BACKEND=cuda {row["capability_option"]}="{numbers}" -S . '
+                "and make, then pip install . there."
+            )
+            return Advice(True, (said, *notes))
         said = f'{_BUILD_TOOL}: build it from source with TORCH_CUDA_ARCH_LIST="{value}".'
         return Advice(True, (said[0].upper() + said[1:], *notes))
     command = _command(build, row, name, f"TORCH_CUDA_ARCH_LIST={shlex.quote(value)}")

@@ -42,6 +42,10 @@ def judge_known(
         return _rocm(owner, needed_by)
     if owner == "mkl":
         return _mkl(name)
+    if owner == "libgomp" and name.startswith("GOMP_"):
+        from fa_forensics.why.openmp import openmp_name
+
+        return openmp_name(name, needed_by)
     if symbol.version is not None and family_of(symbol.version) == "GLIBC":
         return _old_glibc(name, symbol.version)
     if symbol.version is not None and owner not in _OWN_ANSWER:
@@ -116,6 +120,8 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
         return Judgement("gpu-driver", "FA210", NONE, cause), (needed_libraries(needed_by),)
     told = place.told.driver_cuda if place.told else None
     commands = (_SMI, needed_libraries(needed_by))
+    if parse_cuda(since) < min(driver_table().releases):
+        return _in_every_driver(name, needed_by)
     if told is not None and told < parse_cuda(since):
         cause += f"; the driver there supports CUDA {told[0]}.{told[1]} only: it is too old."
         return Judgement("gpu-driver", "FA209", NEWER, cause), commands
@@ -135,6 +141,23 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
         "runtime's: no toolkit or wheel brings libcuda.so.1.",
     )
     return Judgement("gpu-driver", "FA209", UNKNOWN, cause, notes, "medium"), commands
+
+
+def _in_every_driver(name: str, needed_by: Sequence[str]) -> Known:
+    """A function that is older than all drivers on record: no driver can be too old for it."""
+    cause = (
+        f"{name} is a function of the NVIDIA driver (libcuda.so.1), and every driver has it: none "
+        "is too old for it. The file does not list libcuda.so.1 among the libraries it needs, "
+        "because it was linked without -lcuda (libraries=['cuda'] in setup.py), or the library of "
+        "that name that is loaded is not the driver's (a stub, an emulation)."
+    )
+    notes = (
+        "Triton builds such a file itself (cuda_utils.so, below ~/.triton/cache) with the "
+        "libcuda.so that it finds: where the text shows triton, that directory is to be removed "
+        "after ldconfig -p lists libcuda.so.1 again.",
+    )
+    commands = (needed_libraries(needed_by), "ldconfig -p | grep libcuda.so")
+    return Judgement("gpu-driver", "FA209", NONE, cause, notes, "medium"), commands
 
 
 def _nvml(name: str) -> Known:

@@ -8,8 +8,11 @@ from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
+from fa_forensics.facts.paste.system_around import odd_part
 
 _HINT = re.compile(r"\s*\(([^()\n]{3,200})\)\s*$")
+#: Of code for the GPU, unless the call is the first one, which starts CUDA and runs no kernel.
+_OF_KERNELS = ("named-symbol-not-found", "no-kernel-image", "image-invalid", "illegal-instruction")
 _SM = re.compile(r"(?:sm|compute|gfx)_?\d{2,4}[af]?\b")
 
 
@@ -31,6 +34,8 @@ def _called(what: str) -> Build:
     def build(line: Line, match: re.Match[str]) -> Mention | None:
         if line.lower.startswith("search for `cudaerror"):
             return None  # the advice below an error, in its words
+        if "cudagetdevicecount" in line.lower[: match.start()] and what in _OF_KERNELS:
+            return line.mention("driver-ill", match.start(), detail={"start": match[0]})
         path, function, code = frame(line)
         hint = _HINT.match(line.body, match.end())
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}
@@ -239,13 +244,15 @@ def _of_driver_itself() -> tuple[Recogniser, ...]:
                 "cudaerrordevicesunavailable",
                 "jit compiler library not found",
                 "os call failed or operation not supported",
+                "init failure: 500",
             ),
             r"CUDA unknown error - this may be due to an incorrectly set up environment"
             r"|(?P<busy>all CUDA-capable devices are busy or unavailable"
             r"|cudaErrorDevicesUnavailable)"
             r"|CUDA driver initialization failed"
             r"|(?P<jit>PTX JIT compiler library not found)"
-            r"|OS call failed or operation not supported on this OS",
+            r"|OS call failed or operation not supported on this OS"
+            r"|cuda driver library init failure: (?P<start>500)\b",
             _called("driver-ill"),
         ),
         *_of_mismatches(),
@@ -301,8 +308,8 @@ def _of_compilers() -> tuple[Recogniser, ...]:
         plain(
             "arch-unsupported-by-nvcc",
             ("is not defined for option",),
-            r"(?P<compiler>ptxas fatal\s{0,5}:\s?)?Value '(?P<arch>sm_\w{2,6})' is not defined for "
-            r"option 'gpu-name'",
+            r"(?P<compiler>ptxas(?:-blackwell)? fatal\s{0,5}:\s?)?Value '(?P<arch>sm_\w{2,6})' "
+            r"is not defined for option 'gpu-name'",
         ),
         plain(
             "arch-unsupported-by-nvcc",
@@ -328,8 +335,7 @@ def _of_cudnn() -> tuple[Recogniser, ...]:
             r"(?:\.\d{1,3}){0,3})",
             _builtins,
         ),
-        plain(
-            "cudnn-mix",
+        by_pattern(
             ("cudnn version incompat", "compiled against cudnn", "sublibrary_version_mismatch",
              "cudnn_status_version_mismatch", "sublibrary_loading_failed"),
             r"cuDNN version incompatibility:?\s?(?:PyTorch was compiled\s+against \("
@@ -338,8 +344,16 @@ def _of_cudnn() -> tuple[Recogniser, ...]:
             r"|Loaded runtime CuDNN library: (?P<found2>[\d.]{1,20}) but source was compiled "
             r"with: (?P<built2>[\d.]{1,20})"
             r"|CUDNN_STATUS_(?P<status>(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|LOADING_FAILED))",
+            _cudnn_mix,
         ),
     )  # fmt: skip
+
+
+def _cudnn_mix(line: Line, match: re.Match[str]) -> Mention:
+    """Two releases of cuDNN, and the file that comes from another directory than the others."""
+    detail = {key: text.strip() for key, text in match.groupdict().items() if text}
+    detail["odd"] = odd_part(line)
+    return line.mention("cudnn-mix", match.start(), detail=detail)
 
 
 def _builtins(line: Line, match: re.Match[str]) -> Mention:

@@ -52,8 +52,8 @@ def _of_ptxas() -> tuple[Recogniser, ...]:
         # A line of its own below those that say what is wrong.
         plain(
             "jit-build-failed",
-            ("ptxas fatal",),
-            r"ptxas fatal\s{0,6}:\s{1,4}Ptx assembly aborted due to errors",
+            ("ptxas fatal", "ptxas-blackwell fatal"),
+            r"ptxas(?:-blackwell)? fatal\s{0,6}:\s{1,4}Ptx assembly aborted due to errors",
         ),
     )
 
@@ -81,7 +81,8 @@ def _ptxas(line: Line, match: re.Match[str]) -> Mention:
 
 def _ptx_version(line: Line, match: re.Match[str]) -> Mention:
     """A ptxas program says ``ptxas FILE, line 9; fatal``; the driver's own has no file."""
-    own = re.search(r"ptxas (?!application)\S{1,200}, line", line.body[: match.start()])
+    before = line.body[: match.start()]
+    own = re.search(r"ptxas(?:-blackwell)? (?!application)\S{1,200}, line", before)
     what = "ptxas-too-old" if own else "unsupported-toolchain"
     return line.mention(what, match.start(), detail={"ptx": match["ptx"], "knows": match["knows"]})
 
@@ -158,12 +159,19 @@ def _of_left_out() -> tuple[Recogniser, ...]:
             ("arch_mismatch",),
             r"(?P<lacking>CU(?:BLAS|DNN))_STATUS_(?:NOT_SUPPORTED_)?ARCH_MISMATCH",
         ),
-        plain(
-            "kernel-left-out",
+        by_pattern(
             ("kernel is not available",),
-            r"(?:SM|sm_?)(?P<sm>\d{2,3}) kernel is not available",
+            r"(?:SM|sm_?)(?P<flag>\d{2,3}) kernel is not available",
+            _flag,
         ),
     )
+
+
+def _flag(line: Line, match: re.Match[str]) -> Mention:
+    """A package says so of what it tried to import when it was imported itself."""
+    path, function, code = frame(line)
+    detail = {"flag": match["flag"], "frame": path, "function": function, "code": code}
+    return line.mention("kernel-left-out", match.start(), detail=detail)
 
 
 #: Words between a requirement and its number.
@@ -184,10 +192,18 @@ _HAVE = re.compile(
 )
 
 
+#: ``CUDA 12.8 or higher is required for compute capability 12.0.``: read in build_stops.py.
+_TOOLKIT = re.compile(
+    r"CUDA \d{1,2}\.\d{1,2} or (?:higher|newer|later|above|greater) is (?:required|needed)"
+)
+
+
 def _refusal(line: Line, match: re.Match[str]) -> Mention | None:
     """A check of a package, with what it asks for and what it found."""
     if any(_OPERATOR.search(near.body) for near in (line, *line.above(12))):
         return None  # one of many reasons in the list of xformers
+    if _TOOLKIT.search(line.body):
+        return None  # of the toolkit, for a GPU that is named with it
     groups = {key.rstrip("2"): text.strip() for key, text in match.groupdict().items() if text}
     needs = re.sub(r"\D", "", groups.pop("needs", ""))
     if len(needs) == 1 or "major" in match[0]:

@@ -35,14 +35,22 @@ def _of_code() -> tuple[Recogniser, ...]:
         by_pattern(
             ("invalid device function", "nobinaryforgpu", "no kernel image", "code object",
              "invalidimage", "invaliddevicefunction", "kernel image is invalid",
-             "invalidkernelfile", "sharedobjectinitfailed"),
+             "invalidkernelfile"),
             r"HIP error(?: |: ?|\()(?:invalid device function|no kernel image|device kernel image "
-            r"is invalid|shared object initialization failed|209|98)"
+            r"is invalid|209|98)"
+            r"|HIP Function Failed \([^()\n]{1,300}\) (?:invalid device function|no kernel image)"
             r"|hipError(?:NoBinaryForGpu|InvalidDeviceFunction|InvalidImage"
-            r"|SharedObjectInitFailed|InvalidKernelFile)(?:[^\n]{0,100}Unable to find code object)?"
+            r"|InvalidKernelFile)(?:[^\n]{0,100}Unable to find code object)?"
             r"|Unable to find code object for all current devices"
             r"|No compatible code objects found for:? ?(?P<target>gfx\w{3,6})",
             _no_code,
+        ),
+        by_pattern(
+            ("shared object initialization failed", "sharedobjectinitfailed"),
+            r"(?:HIP error:? ?\(?|HIP Function Failed \([^()\n]{1,300}\) )?"
+            r"(?:hipErrorSharedObjectInitFailed[^\n]{0,40})?shared object initialization failed"
+            r"|hipErrorSharedObjectInitFailed",
+            _not_started,
         ),
         plain(
             "hip-error",
@@ -59,6 +67,12 @@ def _of_code() -> tuple[Recogniser, ...]:
             r"|'(?P<target2>gfx\w{3,6})' is not a recognized processor",
         ),
     )  # fmt: skip
+
+
+def _not_started(line: Line, match: re.Match[str]) -> Mention:
+    path, function, code = frame(line)
+    detail = {"sort": "not-started", "frame": path, "function": function, "code": code}
+    return line.mention("hip-error", match.start(), detail=detail)
 
 
 def _no_code(line: Line, match: re.Match[str]) -> Mention:
@@ -112,12 +126,14 @@ def _of_rest() -> tuple[Recogniser, ...]:
             (
                 "hiperror",
                 "hip error",
+                "hip function failed",
                 "hsa_status_error",
                 "miopen error",
                 "miopenstatus",
                 "miopen(hip): error",
             ),
             r"hipError\w{3,40}|HIP error:\s?[^\n]{3,100}|HSA_STATUS_ERROR_\w{3,60}"
+            r"|HIP Function Failed \([^\n]{3,300}"
             r"|MIOpen(?: Error:|\(HIP\): Error)[^\n]{3,160}|miopenStatus(?!Success)\w{3,40}",
         ),
     )

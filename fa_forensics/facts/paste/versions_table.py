@@ -212,7 +212,19 @@ _BANNERS: tuple[Row, ...] = (
 )
 #: Names of container images.
 _IMAGES: tuple[Row, ...] = (
-    ("nvcr.io/nvidia/pytorch:", r"nvcr\.io/nvidia/pytorch:(\d\d\.\d\d)", "ngc", REPORT),
+    (
+        "libtorch",
+        rf"libtorch(?:-[a-z0-9]{{3,8}}){{0,6}}[-_ ]?v?(?=\d\.\d)({VERSION})",
+        "torch",
+        BANNER,
+    ),
+    ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "cxx11_abi", BANNER, lambda _abi: "True"),
+    (
+        "nvcr.io/nvidia/pytorch",
+        r"nvcr\.io/nvidia/pytorch(?::|[^\n\d]{1,40})(\d\d\.\d\d)(?![\d.])",
+        "ngc",
+        REPORT,
+    ),
     ("pytorch/pytorch:", r"pytorch/pytorch:(\d\.\d{1,2}\.\d)-", "torch", BANNER),
     (
         "pytorch/pytorch:",

@@ -6,8 +6,8 @@ import re
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import gpus_of
-from fa_forensics.why.texts.gpu_limits_text import HALF, KIND, named
+from fa_forensics.why.texts.clues import gpus_of, named
+from fa_forensics.why.texts.gpu_limits_text import HALF, KIND
 from fa_forensics.why.texts.gpu_refusals import TORCH_ARCHS
 
 

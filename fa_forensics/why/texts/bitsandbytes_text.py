@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 
@@ -11,6 +13,9 @@ def no_cuda_binary(seen: Seen) -> Answer:
     if _no_library_at_all(seen):
         return _never_compiled(seen)
     file = (seen.mention.file or "").rpartition("/")[2]
+    number = re.search(r"_rocm(\d{2,3})", file or seen.mention.line)
+    if number is not None:
+        return _no_rocm_binary(seen, number[1])
     missing = f" ({file})" if file else ""
     cause = (
         f"bitsandbytes has no library{missing} for the CUDA version of this torch, or did not find "
@@ -25,6 +30,42 @@ def no_cuda_binary(seen: Seen) -> Answer:
             f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
         ),
         notes=("Each release holds libraries for the CUDA versions of its time.",),
+    )  # fmt: skip
+
+
+def _no_rocm_binary(seen: Seen, number: str) -> Answer:
+    """The name is ten times the major number plus the minor one: ROCm 7.2 is 72, 7.14 is 84."""
+    from fa_forensics.why.texts.clues import cuda_version
+
+    rocm = cuda_version(seen.versions.get("rocm"))
+    file = f"libbitsandbytes_rocm{number}.so"
+    cause = (
+        f"bitsandbytes looks for {file}, its library for the ROCm of this torch, and the release "
+        "that is installed has none of that name: its wheels hold libraries for some releases of "
+        "ROCm alone. Nothing is damaged."
+    )
+    if rocm is not None and str(rocm[0] * 10 + rocm[1]) == number and rocm[1] >= 10:
+        cause += (
+            f" It makes {number} of ROCm {rocm[0]}.{rocm[1]}: there is no ROCm "
+            f"{number[0]}.{number[1:]} to install."
+        )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="bitsandbytes", direction="none",
+        confidence="high" if seen.mention.file else "medium",
+        help=(
+            f"{seen.python} -c 'import torch, importlib.util as u, os; print(torch.version.hip, "
+            'sorted(f for f in os.listdir(u.find_spec("bitsandbytes").submodule_search_locations'
+            '[0]) if "rocm" in f))\'',
+            f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
+        ),
+        notes=(
+            "The number in the name is ten times the major number plus the minor one: 72 is ROCm "
+            "7.2, and 84 would be 7.14.",
+            "BNB_ROCM_VERSION names another one of those that the first command lists (72 for "
+            "ROCm 7.2): one of the same major release as torch's ROCm, the nearest.",
+            "From source it is cmake -DCOMPUTE_BACKEND=hip -S . and make, with that ROCm's hipcc, "
+            "then pip install . there.",
+        ),
     )  # fmt: skip
 
 

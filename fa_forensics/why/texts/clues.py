@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.drivers import CudaVersion, Driver, cuda_of_driver
-from fa_forensics.facts.gpus import Capability, Gpu, capability_text, parse_gpu
+from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table, parse_gpu
 from fa_forensics.facts.package import (
     Distribution,
     info_directories,
@@ -77,6 +77,14 @@ def called(gpu: Gpu) -> str:
     number = capability_text(gpu.capability)
     named = re.sub(r"\W|sm", "", gpu.name.lower()) != number.replace(".", "")
     return f"{gpu.name} (compute capability {number})" if named else f"compute capability {number}"
+
+
+def named(gpu: Gpu) -> str:
+    """A GPU in a sentence: by its name where the text has one, else by its number alone."""
+    family = gpu_table().family(gpu.capability)
+    if family is not None and gpu.name == family.label:
+        return f"compute capability {capability_text(gpu.capability)}"
+    return called(gpu)
 
 
 def driver_of(seen: Seen) -> Driver | None:

@@ -6,6 +6,7 @@ from fa_forensics.facts.drivers import cuda_text, driver_needed
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import cuda_version, driver_of
+from fa_forensics.why.texts.cuda_alike import nvidia_alone
 
 KIND, OWNER = "gpu-driver", "cuda-driver"
 
@@ -103,6 +104,8 @@ def ill(seen: Seen) -> Answer:
             "in, else the driver is not whole."
         )
         helps = ("ldconfig -p | grep ptxjitcompiler", "echo $NVIDIA_DRIVER_CAPABILITIES")
+    elif detail.get("start", "").startswith(("named", "500")):
+        return _not_handed_in(seen)
     else:
         cause = (
             "The driver did not start for this process, and does not say why: after a suspend or "
@@ -120,9 +123,35 @@ def ill(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _not_handed_in(seen: Seen) -> Answer:
+    """Error 500 of the first call of all: NVIDIA/nvidia-container-toolkit issue 520."""
+    cause = (
+        "CUDA did not start: this is its first call, which asks the driver for the GPUs and runs "
+        "no kernel, so that no extension and no missing code plays a part. Error 500 is known "
+        "there from containers under WSL 2 (Docker Desktop) after an update of the driver: from "
+        "driver 555 on the container needs one more library of it (libnvdxgdmal.so.1), which "
+        "NVIDIA's container toolkit before 1.14.4 and Docker Desktop before 4.31 do not hand in."
+    )
+    return seen.answer(
+        KIND, "FA209", cause, owner=OWNER, direction="none", confidence="medium",
+        help=(
+            "nvidia-smi",
+            "docker info | grep -i version; nvidia-ctk --version",
+            "ls /usr/lib/wsl/drivers/*/",
+        ),
+        notes=(
+            "The way out is a newer Docker Desktop or NVIDIA container toolkit on the host; what "
+            "is in the image counts for nothing. Where CUDA starts in WSL itself and not in the "
+            "container, it is this.",
+            "Elsewhere than under WSL the libraries of two driver releases are mixed in the same "
+            "way: ldconfig -p | grep libcuda.so shows the copies.",
+        ),
+    )  # fmt: skip
+
+
 ANSWERERS: dict[str, Answerer] = {
     "driver-stub": stub,
     "driver-too-old-for-image": too_old_for_image,
     "driver-not-there": not_there,
-    "driver-ill": ill,
+    "driver-ill": nvidia_alone(ill),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.facts.drivers import (
     CudaVersion,
     Driver,
@@ -24,10 +26,13 @@ from fa_forensics.why.texts.clues import (
     version_of,
 )
 from fa_forensics.why.texts.code_here import code_here
+from fa_forensics.why.texts.cuda_alike import nvidia_alone
 from fa_forensics.why.texts.rocm_text import not_for_rocm, on_amd
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 
+#: Paths of torch for Lua.
+_LUA = re.compile(r"\bcutorch\b|\bcunn\b|\.lua\b")
 _SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
 
 
@@ -43,7 +48,12 @@ def too_old(seen: Seen) -> Answer:
     if wanted is not None:
         floor = driver_table().floors.get(wanted[0])
         since = f", which runs from driver {floor} on" if floor else ""
-        cause += f"; torch here brings CUDA {cuda_text(wanted)}{since}"
+        if floor is None:  # before CUDA 11 each release takes the driver of its own time
+            since = f", which takes {driver_needed(wanted)}"
+        if seen.torch_cuda:
+            cause += f"; torch here brings CUDA {cuda_text(wanted)}{since}"
+        else:
+            cause += f"; the runtime that the text names is of CUDA {cuda_text(wanted)}{since}"
     elif driver is not None and driver.cuda is not None and driver.cuda[0] >= 11:
         # Within one major version of CUDA any driver of that version will do.
         floor = driver_table().floors.get(driver.cuda[0] + 1)
@@ -53,11 +63,18 @@ def too_old(seen: Seen) -> Answer:
                 f"for CUDA {driver.cuda[0] + 1} or newer, which runs from driver {floor} on"
             )
     cause += "."
-    notes.append(
-        "Two ways out: a newer driver, or a torch built for a CUDA major version that this driver "
-        "supports. The CUDA toolkit of the system plays no part: torch's wheels bring their own "
-        "runtime."
-    )
+    if _LUA.search(seen.mention.line):
+        notes.append(
+            "This is torch for Lua, which is compiled with the system's CUDA toolkit and takes the "
+            "runtime of that one: a newer driver, or a toolkit that the driver supports and a "
+            "build with it, is the way out."
+        )
+    else:
+        notes.append(
+            "Two ways out: a newer driver, or a torch built for a CUDA major version that this "
+            "driver supports. The CUDA toolkit of the system plays no part where torch comes from "
+            "a wheel, which brings a runtime of its own."
+        )
     notes.append(
         "A driver that was updated without a reboot, or a container with its own copy of the "
         "driver's libraries, says the same."
@@ -288,10 +305,10 @@ def torch_without_cuda(seen: Seen) -> Answer:
 
 
 ANSWERERS: dict[str, Answerer] = {
-    "driver-too-old": too_old,
-    "unsupported-toolchain": unsupported_toolchain,
-    "image-invalid": image_invalid,
-    "driver-mismatch": mismatch,
-    "no-device": no_device,
+    "driver-too-old": nvidia_alone(too_old),
+    "unsupported-toolchain": nvidia_alone(unsupported_toolchain),
+    "image-invalid": nvidia_alone(image_invalid),
+    "driver-mismatch": nvidia_alone(mismatch),
+    "no-device": nvidia_alone(no_device),
     "torch-without-cuda": torch_without_cuda,
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.drivers import cuda_text, driver_table
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import called, gpus_of, inspect_for, named_gpu, package_in
+from fa_forensics.why.texts.clues import gpus_of, inspect_for, named, named_gpu, package_in
 from fa_forensics.why.texts.gpu_refusals import TORCH_ARCHS, build_of
+from fa_forensics.why.texts.not_imported import not_imported
 
 KIND = "gpu-arch"
 
@@ -28,14 +28,6 @@ _OTHER_PATH = (
     "What is left is a release of Triton, or of the package whose kernel this is, that still "
     "serves this GPU, or the package's path without Triton and torch.compile."
 )
-
-
-def named(gpu: Gpu) -> str:
-    """A GPU in a sentence: by its name where the text has one, else by its number alone."""
-    family = gpu_table().family(gpu.capability)
-    if family is not None and gpu.name == family.label:
-        return f"compute capability {capability_text(gpu.capability)}"
-    return called(gpu)
 
 
 def _dotted(number: str) -> str:
@@ -122,28 +114,6 @@ def shared_memory(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def ptxas_too_old(seen: Seen) -> Answer:
-    """``Unsupported .version 8.4; current version is '8.2'``, of a ptxas program."""
-    isa = driver_table().isa
-    wrote, knows = seen.mention.detail.get("ptx", ""), seen.mention.detail.get("knows", "")
-
-    def cuda(version: str) -> str:
-        return f" (CUDA {cuda_text(isa[version])})" if version in isa else ""
-
-    cause = (
-        f"The PTX is of version {wrote}{cuda(wrote)}, and the ptxas that was started knows PTX up "
-        f"to {knows}{cuda(knows)}: two toolkits are mixed."
-    )
-    return seen.answer(
-        KIND, "FA883", cause, owner="ptxas", direction="none", confidence="high",
-        help=("command -v ptxas; ptxas --version; echo $TRITON_PTXAS_PATH",),
-        notes=(
-            "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
-            "them brings a newer one, and TRITON_PTXAS_PATH names another.",
-        ),
-    )  # fmt: skip
-
-
 def left_out(seen: Seen) -> Answer:
     """A package's own words for: this build has no kernel for this GPU."""
     detail = seen.mention.detail
@@ -153,6 +123,8 @@ def left_out(seen: Seen) -> Answer:
         return _without_target(seen, detail.get("target", ""))
     if "range" in detail:
         return _cutlass_range(seen)
+    if "flag" in detail:
+        return not_imported(seen)
     gpus = gpus_of(seen)[:1]
     package = _package(seen)
     version = detail.get("ggml")
@@ -249,18 +221,35 @@ def _without_target(seen: Seen, target: str) -> Answer:
         "lacks the GPU's own target with an a (9.0a, 10.0a, 12.0a), or the GPU runs a kernel that "
         "was made for another one."
     )
+    gpus = gpus_of(seen)[:1]
+    own = f"{capability_text(gpus[0].capability)}a" if gpus else ""
+    if not target and own and gpus[0].capability >= (9, 0):
+        target = own
     if target:
         cause = (
             "A CUTLASS kernel runs that was compiled without the instructions it is made of: the "
             f"build lacks the target {_dotted(target)}, or the GPU runs a kernel that was made for "
             "another one."
         )
-    gpus = gpus_of(seen)[:1]
+    notes = [
+        "The driver and torch's own release play no part; a build with that target, or a "
+        "release of the package that has kernels for this GPU, does."
+    ]
+    if target and _dotted(target) == own:
+        family = gpu_table().family(gpus[0].capability)
+        arch = own.replace(".", "")
+        notes.append(
+            f'From source it is TORCH_CUDA_ARCH_LIST="{own}", with the a, in place of {own[:-1]}; '
+            f"-gencode options that a project writes itself need it too (sm_{arch})."
+        )
+        if family is not None:
+            notes.append(
+                f"Compiling for {own} takes the nvcc of CUDA {family.since_cuda} or newer."
+            )
     return seen.answer(
         KIND, "FA504", cause, owner=package_in(seen), direction="none", confidence="medium",
         help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, gpus, package_in(seen))),
-        notes=("The driver and torch's own release play no part; a build with that target, or a "
-               "release of the package that has kernels for this GPU, does.",),
+        notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -286,33 +275,6 @@ def _of_family(name: str) -> str:
     """The least compute capability of a family: "Hopper" → 9.0."""
     rows = [f for f in gpu_table().families if name.lower() in f.architecture.lower()]
     return capability_text(min(f.capability for f in rows)) if rows else ""
-
-
-def ptxas_failed(seen: Seen) -> Answer:
-    """``Cannot find ptxas``, and a command of ptxas whose own words are not in the text."""
-    gpus = gpus_of(seen)[:1] if seen.mention.detail.get("sm") else ()
-    if gpus:
-        family = gpu_table().family(gpus[0].capability)
-        since = f", which takes CUDA {family.since_cuda} or newer" if family else ""
-        cause = (
-            f"ptxas failed when it compiled for {named(gpus[0])}{since}; its own words are not in "
-            "the text. Most often it is older than that GPU."
-        )
-    else:
-        cause = (
-            "Triton compiles with ptxas, a program that its wheel brings, and does not find it: "
-            "the wheel is not whole, or a build of Triton's own has none."
-        )
-    return seen.answer(
-        KIND, "FA883", cause, owner="ptxas", direction="none",
-        confidence="low" if gpus else "medium",
-        help=("command -v ptxas; ptxas --version; echo $TRITON_PTXAS_PATH",
-              f"{seen.pip} show triton"),
-        notes=(
-            "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
-            "them brings a newer one, and TRITON_PTXAS_PATH names another.",
-        ),
-    )  # fmt: skip
 
 
 def capability_refused(seen: Seen) -> Answer:
@@ -342,6 +304,7 @@ def capability_refused(seen: Seen) -> Answer:
     else:
         cause += " No driver, CUDA toolkit or rebuild changes that."
     notes = []
+    doubtful = gpu is not None and not older and not newer
     if _BF16.search(name):
         notes.append(HALF)
     elif _FP8.search(name) or "_scaled_mm" in name:
@@ -351,13 +314,15 @@ def capability_refused(seen: Seen) -> Answer:
             "torch then takes another of its attention kernels, unless the program allows this one "
             "alone."
         )
-    if gpu is not None and not older and not newer:
+    if doubtful and gpu is not None:
         notes.append(
-            f"The GPU named, {named(gpu)}, would be accepted: the tensors were on another one."
+            f"The GPU named, {named(gpu)}, is no older than that: either the process ran on "
+            "another GPU, or the check asks for something else too (a type, a size, a feature of "
+            "that architecture alone). The line of code that raised it tells."
         )
     return seen.answer(
         KIND, "FA507", cause, owner=package, direction="none",
-        confidence="high" if older or newer else "medium",
+        confidence="high" if older or newer else "low" if doubtful else "medium",
         help=(f"{seen.python} {TORCH_ARCHS}",), notes=tuple(notes),
     )  # fmt: skip
 
@@ -365,8 +330,6 @@ def capability_refused(seen: Seen) -> Answer:
 ANSWERERS: dict[str, Answerer] = {
     "gpu-feature": feature,
     "shared-memory": shared_memory,
-    "ptxas-too-old": ptxas_too_old,
-    "ptxas-failed": ptxas_failed,
     "kernel-left-out": left_out,
     "capability-refused": capability_refused,
 }

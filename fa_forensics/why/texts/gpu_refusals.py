@@ -22,6 +22,7 @@ from fa_forensics.why.texts.clues import (
     raw_python,
     version_of,
 )
+from fa_forensics.why.texts.ptxas_text import ptxas_commands, ptxas_notes
 
 KIND = "gpu-arch"
 
@@ -39,6 +40,8 @@ def build_of(seen: Seen, package: str | None) -> Build:
 
 def ampere_only(seen: Seen) -> Answer:
     """``FlashAttention only supports Ampere GPUs or newer.``: the package's own check."""
+    if _exactly(seen.mention.line):
+        return _backward_of_fa1(seen)
     package = package_in(seen) or "flash-attn"
     rows: Sequence[Limits] = _by_refusal(seen.mention.line)
     names = [name for row in rows for name in row.distributions]
@@ -64,13 +67,50 @@ def ampere_only(seen: Seen) -> Answer:
     )
     if gpus:
         notes.append(
-            f"The GPU named, {called(gpus[0])}, would be accepted: the tensors were on another one."
+            f"The GPU named, {called(gpus[0])}, is one that this check lets pass: the process ran "
+            "on another one, or another release of the package did."
         )
     return seen.answer(
         KIND, "FA507", cause, owner=package, direction="none",
         confidence="medium" if gpus else "high",
         help=(f"{seen.python} {TORCH_ARCHS}",), notes=tuple(notes),
     )  # fmt: skip
+
+
+#: ``Expected is_sm80 || is_sm90``: 8.0 and 9.0 themselves. The check of the GPU says is_sm8x.
+_EXACTLY = re.compile(r"Expected is_sm(?:80|90)(?: (?:\|\||or) is_sm(?:80|90))* to be true")
+
+
+def _exactly(line: str) -> bool:
+    return _EXACTLY.search(line) is not None
+
+
+def _backward_of_fa1(seen: Seen) -> Answer:
+    """FlashAttention 1's second check, before the backward pass of large heads."""
+    gpus = gpus_of(seen)[:1]
+    which = f", and {called(gpus[0])} is another one" if gpus and not _large(gpus[0]) else ""
+    cause = (
+        "A check in FlashAttention 1 (flash-attn before 2.0) raised this before any kernel ran: "
+        "its backward pass for head dimensions over 64 runs on compute capability 8.0 and 9.0 "
+        f"alone (A100, H100), for want of shared memory on others{which}. Forward, and for head "
+        "dimensions up to 64, other GPUs serve. A rebuild or another architecture list changes "
+        "nothing."
+    )
+    return seen.answer(
+        KIND, "FA507", cause, owner="flash-attn", direction="none", confidence="high",
+        help=(
+            f'{seen.pip} install --no-build-isolation "flash-attn>=2"',
+            f"{seen.python} {TORCH_ARCHS}",
+        ),
+        notes=(
+            "FlashAttention 2 has that limit at larger head dimensions only (over 192). Inference "
+            "alone needs no backward pass.",
+        ),
+    )  # fmt: skip
+
+
+def _large(gpu: Gpu) -> bool:
+    return gpu.capability in ((8, 0), (9, 0))
 
 
 def _by_refusal(line: str) -> tuple[Limits, ...]:
@@ -108,9 +148,7 @@ def refused(seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits]) -
 #: what else is to be known of it.
 _COMPILERS = {
     "ptxas": (
-        "ptxas", "ptxas", "ptxas --version",
-        "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
-        "them brings a newer one, and TRITON_PTXAS_PATH names another.",
+        "ptxas", "ptxas", "", "",
     ),
     "nvrtc": (
         "NVRTC", "nvrtc", "{python} -c 'import torch; print(torch.version.cuda)'",
@@ -140,14 +178,16 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     if found == "nvcc":
         name = f"the nvcc of CUDA {cuda}" if cuda else "the nvcc that was found"
     name = name if name[0].isupper() or found == "ptxas" else name[0].upper() + name[1:]
-    helps = (ask.format(python=seen.python), f"{seen.python} {TORCH_ARCHS}")
+    asks = ptxas_commands(seen) if found == "ptxas" else (ask.format(python=seen.python),)
+    own_notes = ptxas_notes(seen, next(iter(gpus), None)) if found == "ptxas" else (note,)
+    helps = (*asks, f"{seen.python} {TORCH_ARCHS}")
     asked = _asked(seen)
     if asked in gpu_table().gone:
         return _dropped(seen, name, owner, capability_text(asked), gpu_table().gone[asked])
     if not gpus:
         return seen.answer(
             KIND, "FA883", f"{name} does not know the architecture that was asked for.",
-            owner=owner, direction="none", confidence="medium", help=helps, notes=(note,),
+            owner=owner, direction="none", confidence="medium", help=helps, notes=own_notes,
         )  # fmt: skip
     family = gpu_table().family(gpus[0].capability)
     number = capability_text(gpus[0].capability)
@@ -161,7 +201,7 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     elif family is not None:
         cause += f": that takes CUDA {family.since_cuda} or newer"
         cause += f", up to {family.last_cuda}" if family.last_cuda else ""
-    notes = [note]
+    notes = [*own_notes]
     if found == "torch" and family is not None:
         notes.append(
             f"The nvcc of CUDA {family.since_cuda} or newer compiles for compute capability "

@@ -24,8 +24,21 @@ from fa_forensics.why.texts.clues import (
     version_of,
 )
 from fa_forensics.why.texts.code_here import CodeHere, code_here, torch_code_here
+from fa_forensics.why.texts.cuda_alike import nvidia_alone
+from fa_forensics.why.texts.gpu_code_owner import (
+    bundler,
+    of_bitsandbytes,
+    own_copy,
+    two_runtimes,
+)
 from fa_forensics.why.texts.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
-from fa_forensics.why.texts.torch_for_gpu import covers, install_torch, old_gpu, wheels_with
+from fa_forensics.why.texts.torch_for_gpu import (
+    covers,
+    first_on_record,
+    install_torch,
+    old_gpu,
+    wheels_with,
+)
 
 _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
@@ -43,7 +56,7 @@ def _words(seen: Seen) -> str:
 
 def no_kernel(seen: Seen) -> Answer:
     """``no kernel image is available``, ``invalid device function``: nothing fits this GPU."""
-    gpus, package = gpus_of(seen)[:1], package_in(seen)
+    gpus, package = gpus_of(seen)[:1], of_bitsandbytes(seen) or package_in(seen)
     if gpus and _torch_lacks(seen, gpus[0]):
         return _torch_answer(seen, gpus[0], _torch_list(seen))
     if gpus and package is None and (mixed := _mixed(seen, gpus[0])):
@@ -52,8 +65,9 @@ def no_kernel(seen: Seen) -> Answer:
     if not gpus:
         return _gpu_not_named(seen, package, rows)
     gpu = gpus[0]
+    bundled = rows[-1].id == "fa3" and bundler(seen) if rows else None
     if rows and rows[-1].id == "fa3":
-        package = rows[-1].distributions[0]
+        package = bundled or rows[-1].distributions[0]
     if rows and not any(row.accepts(gpu.capability) for row in rows):
         return refused(seen, gpu, package, rows)
     code = code_here(seen, package)
@@ -74,6 +88,12 @@ def no_kernel(seen: Seen) -> Answer:
     notes = [*_beliefs(gpu), *advice.notes]
     if not rows:
         notes.append(_BUILD_NOTE)
+    if bundled:
+        cause = (
+            f"The FlashAttention 3 in {called_file} holds no code for {called(gpu)}, which runs "
+            f"{what_would_run(gpu.capability)}."
+        )
+        notes.insert(0, own_copy(bundled))
     if package is None and _torch_list(seen) is not None:
         cause = (
             f"The extension whose function failed holds no code for {called(gpu)}, which runs "
@@ -92,9 +112,12 @@ def no_kernel(seen: Seen) -> Answer:
             "torch and the driver play no part."
         )
         look = inspect_for(seen, gpus, "sgl-kernel" if "sglang" in _words(seen) else "flashinfer")
+    two = two_runtimes(seen)
+    if two:
+        notes.insert(0, two)
     return seen.answer(
         KIND, "FA504", cause, owner=package, direction="none",
-        confidence="high" if package else "medium",
+        confidence="high" if package and not two else "medium",
         help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
@@ -162,10 +185,13 @@ def _hopper(seen: Seen, row: Limits) -> Answer:
         "on that one part, here compute capability 9.0 (H100, H200), without PTX to fall back on. "
         "On Blackwell (10.x, 12.x) no rebuild and no architecture list helps."
     )
+    bundled = bundler(seen)
+    owner = bundled or row.distributions[0]
     return seen.answer(
-        KIND, "FA504", cause, owner=row.distributions[0], direction="none", confidence="high",
-        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), row.distributions[0])),
+        KIND, "FA504", cause, owner=owner, direction="none", confidence="high",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), owner)),
         notes=(
+            *((own_copy(bundled),) if bundled else ()),
             "FlashAttention 2 (flash-attn), FlashAttention 4 (flash-attn-4) and torch's own "
             "scaled_dot_product_attention serve other GPUs.",
         ),
@@ -292,7 +318,13 @@ def _torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
         )
     having = wheels_with(gpu)
     if having:
-        notes.append(f"torch's own wheels with code for it: {having}.")
+        notes.append(
+            f"Of torch's own wheels from {first_on_record()} on, these have code for it: {having}."
+        )
+    notes.append(
+        "Extensions that are compiled for the torch of now have to be installed or built again for "
+        "the new one."
+    )
     return seen.answer(
         KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
         help=(*install_torch(seen, gpu), f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
@@ -300,6 +332,13 @@ def _torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
 
 
 def _beliefs(gpu: Gpu) -> tuple[str, ...]:
+    family = gpu_table().family(gpu.capability)
+    if family is not None and family.integrated:
+        number = capability_text(gpu.capability).replace(".", "")
+        return (
+            f"It is a Tegra part (Jetson): machine code for GPUs of the same major number does not "
+            f"run on it, only its own (sm_{number}), or PTX.",
+        )
     if gpu.capability >= (10, 0):
         return (
             "Code for sm_90 does not run on it, and sm_90a code runs on 9.0 alone; only PTX moves "
@@ -334,12 +373,14 @@ def lost_function(seen: Seen) -> Answer:
         "The text fits a fault of the kernel itself too; that the code is for another GPU is the "
         "first thing to rule out."
     )
-    return replace(answer, confidence="low", notes=(note, *answer.notes))
+    known = answer.owner == "bitsandbytes" and bool(gpus_of(seen))
+    confidence = "medium" if known else "low"
+    return replace(answer, confidence=confidence, notes=(note, *answer.notes))
 
 
 ANSWERERS: dict[str, Answerer] = {
-    "no-kernel-image": no_kernel,
-    "invalid-device-function": no_kernel,
+    "no-kernel-image": nvidia_alone(no_kernel),
+    "invalid-device-function": nvidia_alone(no_kernel),
     "gpu-not-supported-by-torch": torch_lacks_gpu,
     "gpu-warned": only_warned,
     "named-symbol-not-found": lost_function,

@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.amd_gpus import amd_family, amd_target
 from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in
@@ -64,10 +65,32 @@ def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
               f"find /opt/rocm*/ -name '{soname.split('.so')[0]}.so*'",
               f"{seen.pip} show torch"),
         notes=(
+            *by_its_number(soname),
             "Two ways out: ROCm's package with that library, of the release that torch names in "
             "its version, or a wheel of torch that brings ROCm's libraries with it.",
         ),
     )  # fmt: skip
+
+
+def release_of_soname(soname: str) -> str | None:
+    """The ROCm releases that have a library under this number: "5.x"."""
+    names: dict[str, str] = read_table("rocm_sonames.json")["names"]
+    return names.get(soname)
+
+
+def by_its_number(soname: str) -> tuple[str, ...]:
+    """What the number in the name tells, as a note."""
+    releases = release_of_soname(soname)
+    if releases is None:
+        return ()
+    other = (
+        " Newer ones have libamdhip64.so in its place." if soname.startswith("libhip_hcc") else ""
+    )
+    return (
+        f"{soname} is the HIP runtime of ROCm {releases}, and what asks for it was built with that "
+        f"ROCm.{other} Another number is another interface: a build for the ROCm that is "
+        "installed, or that ROCm, is the way out, and no link from one name to the other.",
+    )
 
 
 def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
@@ -253,8 +276,40 @@ def fault(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _not_started(seen: Seen) -> Answer:
+    """``shared object initialization failed``: the runtime does not take the code object."""
+    torch, rocm = seen.torch or "", seen.versions.get("rocm", "")
+    own = re.search(r"\+rocm(\d{1,2}\.\d{1,2})", torch)
+    cause = (
+        "The HIP runtime found GPU code and could not load it. Most often the code was compiled by "
+        "a newer ROCm than the runtime that is loaded: torch's wheels bring a HIP runtime of their "
+        "own, and an extension is compiled with the system's ROCm."
+    )
+    differ = own is not None and bool(rocm) and not rocm.startswith(own[1])
+    if own is not None and differ:
+        cause += f" Here torch brings that of ROCm {own[1]}, and the text names ROCm {rocm}."
+    package = package_in(seen)
+    return seen.answer(
+        KIND, "FA504", cause, owner=package or "hip", direction="none",
+        confidence="medium" if differ else "low",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+            "cat /opt/rocm*/.info/version; hipcc --version",
+            "AMD_LOG_LEVEL=3 python YOUR_PROGRAM.py 2>&1 | grep -iE 'code object|error'",
+        ),
+        notes=(
+            "Two ways out: a torch for the ROCm that is installed, or the extension compiled with "
+            "the ROCm that torch was built with.",
+            "Code for another gfx target says so in other words as a rule "
+            "(hipErrorInvalidDeviceFunction, hipErrorNoBinaryForGpu).",
+        ),
+    )  # fmt: skip
+
+
 def hip_error(seen: Seen) -> Answer:
     """HIP's errors: those that are about code, and those that say nothing of it."""
+    if seen.mention.detail.get("sort") == "not-started":
+        return _not_started(seen)
     if seen.mention.detail.get("sort") == "code":
         return no_code(seen)
     return seen.answer(

@@ -34,7 +34,10 @@ def old_gpu(gpu: Gpu) -> str:
 
 
 def wheels_with(gpu: Gpu) -> str:
-    """``2.7 to 2.11 for CUDA 12.8, …``: one clause for each CUDA version, newest last."""
+    """``2.7 to 2.11 for CUDA 12.8, …``: one clause for each CUDA version, newest last.
+
+    Of the releases that the table of torch's architectures has (``first_on_record`` and later).
+    """
     found: dict[str, list[str]] = {}
     for minor in torch_minors():
         for cuda in cuda_of_minor(minor):
@@ -47,6 +50,11 @@ def wheels_with(gpu: Gpu) -> str:
         span = minors[0] if len(minors) == 1 else f"{minors[0]} to {minors[-1]}"
         clauses.append(f"{span} for CUDA {cuda}")
     return ", ".join(clauses)
+
+
+def first_on_record() -> str:
+    """The oldest minor release of torch whose architectures are known."""
+    return torch_minors()[0]
 
 
 def install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:

@@ -1,0 +1,56 @@
+"""GPUs of other makers whose torch says what CUDA says: no advice on NVIDIA's driver fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fa_forensics.facts.tables import read_table
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import words_of
+
+
+def _maker(seen: Seen) -> tuple[Mapping[str, Any], str] | None:
+    """(the row of a maker, what in the text names it)."""
+    texts = (words_of(seen), *seen.paste.places)
+    local = (seen.torch or "").partition("+")[2].lower()
+    for row in read_table("cuda_alike.json")["rows"]:
+        for path in row["paths"]:
+            if any(path in text for text in texts):
+                return row, path
+        for version in row["versions"]:
+            if local.startswith(version):
+                return row, f"torch {seen.torch}"
+    return None
+
+
+def _answer(seen: Seen, row: Mapping[str, Any], sign: str) -> Answer:
+    cause = (
+        f"This is no GPU of NVIDIA's: {sign} is that of {row['title']}, a torch of "
+        f"{row['maker']}'s own with a runtime and a driver that use CUDA's error texts. The "
+        "message is about that runtime and that driver, which have to be of one release; nothing "
+        "of NVIDIA's is to be installed, updated or taken away."
+    )
+    return seen.answer(
+        "unrecognised", "FA899", cause, owner=row["id"], direction="none", confidence="medium",
+        help=(
+            row["tool"],
+            f"ls -d {row['paths'][0]}*; echo $LD_LIBRARY_PATH",
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.__file__)'",
+        ),
+        notes=(
+            "Which of its runtimes fits which of its drivers is in that maker's own release notes; "
+            "in a container the runtime is the image's and the driver the host's.",
+        ),
+    )  # fmt: skip
+
+
+def nvidia_alone(answerer: Answerer) -> Answerer:
+    """An answerer whose advice holds for NVIDIA's GPUs, with another answer for the others."""
+
+    def answer(seen: Seen) -> Answer:
+        found = _maker(seen)
+        return _answer(seen, *found) if found is not None else answerer(seen)
+
+    return answer

@@ -1,0 +1,126 @@
+"""Answers about ptxas, the assembler that Triton and other compilers start at run time."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.drivers import cuda_of_isa
+from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import gpus_of, named
+
+_OWN = (
+    "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
+    "them brings a newer one, and TRITON_PTXAS_PATH names another, such as a newer toolkit's "
+    "/usr/local/cuda/bin/ptxas."
+)
+#: Triton's third_party/nvidia/backend/compiler.py, get_ptxas: from architecture 100 on.
+_BLACKWELL = (
+    "ptxas-blackwell is the second ptxas that Triton brings, for GPUs from compute capability 10.0 "
+    "on: a newer Triton brings a newer one, and TRITON_PTXAS_BLACKWELL_PATH names another, such as "
+    "a newer toolkit's /usr/local/cuda/bin/ptxas. TRITON_PTXAS_PATH has no effect on it."
+)
+_BOTH = (
+    "Releases of Triton that bring a ptxas-blackwell too take that one for this GPU: there it is "
+    "TRITON_PTXAS_BLACKWELL_PATH that names another."
+)
+
+
+def ptxas_commands(seen: Seen) -> tuple[str, ...]:
+    """What Triton brings, and what is on the path: another program as a rule."""
+    package = f"$({seen.python} -c 'import triton; print(triton.__path__[0])')"
+    return (
+        f"find \"{package}\" -name 'ptxas*' -type f -exec '{{}}' --version ';'",
+        "command -v ptxas; ptxas --version; echo $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH",
+    )
+
+
+def ptxas_notes(seen: Seen, gpu: Gpu | None) -> tuple[str, ...]:
+    """How another ptxas is named, and an older name of the GPU's architecture."""
+    blackwell = "ptxas-blackwell" in seen.mention.line.lower()
+    notes = [_BLACKWELL if blackwell else _OWN]
+    if gpu is not None and gpu.capability >= (10, 0) and not blackwell:
+        notes.append(_BOTH)
+    family = gpu_table().family(gpu.capability) if gpu is not None else None
+    if family is not None and family.was is not None:
+        before = capability_text(family.was).replace(".", "")
+        notes.append(
+            f"Before CUDA {family.since_cuda} the same GPU was called sm_{before}, so that an "
+            "older ptxas does not know the name of today."
+        )
+    return tuple(notes)
+
+
+def ptxas_too_old(seen: Seen) -> Answer:
+    """``Unsupported .version 8.4; current version is '8.2'``, of a ptxas program."""
+    wrote, knows = seen.mention.detail.get("ptx", ""), seen.mention.detail.get("knows", "")
+
+    def cuda(version: str) -> str:
+        releases = cuda_of_isa(version)
+        return f" (CUDA {' or '.join(releases)})" if releases else ""
+
+    cause = (
+        f"The PTX is of version {wrote}{cuda(wrote)}, and the ptxas that was started knows PTX up "
+        f"to {knows}{cuda(knows)}"
+    )
+    counted = _counted_by_triton(wrote, knows)
+    notes: tuple[str, ...] = ("Neither the GPU nor the driver plays a part in it.",)
+    if counted:
+        cause += (
+            f". Older releases of Triton write {wrote} for the ptxas of CUDA {counted}, as if each "
+            "release of CUDA 12 had a PTX version of its own: then it is Triton's table that is "
+            "wrong, and no toolkit is."
+        )
+        notes = (
+            "Two ways out: a newer Triton (the one that torch asks for comes with torch), or the "
+            "ptxas that Triton brings, in place of the one that TRITON_PTXAS_PATH names.",
+            *notes,
+        )
+    else:
+        cause += ": it is older than what wrote the PTX counts on."
+        notes = (*ptxas_notes(seen, None), *notes)
+    return seen.answer(
+        "gpu-arch", "FA883", cause, owner="triton" if counted else "ptxas", direction="none",
+        confidence="medium" if counted else "high", help=ptxas_commands(seen), notes=notes,
+    )  # fmt: skip
+
+
+def _counted_by_triton(wrote: str, knows: str) -> str:
+    """The CUDA release whose PTX version early Tritons take for one too high, or "".
+
+    They add the minor number to 8.0; CUDA 12.6 brought no PTX version of its own, so that from
+    there on the sum is one too many (third_party/nvidia/backend/compiler.py, ptx_get_version).
+    """
+    release = f"12.{wrote[2:]}" if wrote.startswith("8.") else ""
+    one_more = wrote[:2] == knows[:2] and wrote[2:].isdigit() and knows[2:].isdigit()
+    if not one_more or int(wrote[2:]) != int(knows[2:]) + 1:
+        return ""
+    return release if release in cuda_of_isa(knows) else ""
+
+
+def ptxas_failed(seen: Seen) -> Answer:
+    """``Cannot find ptxas``, and a command of ptxas whose own words are not in the text."""
+    gpus = gpus_of(seen)[:1] if seen.mention.detail.get("sm") else ()
+    if gpus:
+        family = gpu_table().family(gpus[0].capability)
+        since = f", which takes CUDA {family.since_cuda} or newer" if family else ""
+        cause = (
+            f"ptxas failed when it compiled for {named(gpus[0])}{since}; its own words are not in "
+            "the text. Most often it is older than that GPU."
+        )
+    else:
+        cause = (
+            "Triton compiles with ptxas, a program that its wheel brings, and does not find it: "
+            "the wheel is not whole, or a build of Triton's own has none."
+        )
+    return seen.answer(
+        "gpu-arch", "FA883", cause, owner="ptxas", direction="none",
+        confidence="low" if gpus else "medium",
+        help=(*ptxas_commands(seen), f"{seen.pip} show triton"),
+        notes=ptxas_notes(seen, gpus[0] if gpus else None),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "ptxas-too-old": ptxas_too_old,
+    "ptxas-failed": ptxas_failed,
+}

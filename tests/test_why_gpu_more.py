@@ -1,0 +1,160 @@
+"""``why`` on ptxas, on checks of packages, and on drivers, where a first reading misleads.
+
+What each answer must say follows from the sources named beside it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fa_forensics.facts.drivers import cuda_of_isa
+from fa_forensics.report_why import Answer
+from fa_forensics.why import explain
+
+
+def first(*lines: str) -> Answer:
+    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
+
+
+def said(answer: Answer) -> str:
+    return "\n".join((answer.cause, *answer.notes, *answer.help))
+
+
+def test_tritons_second_ptxas_has_a_variable_of_its_own() -> None:
+    """Triton, third_party/nvidia/backend/compiler.py: get_ptxas takes it from 100 on."""
+    answer = first("ptxas-blackwell fatal   : Value 'sm_110a' is not defined for option 'gpu-name'")
+    assert answer.owner == "ptxas" and "13.0" in answer.cause
+    assert "TRITON_PTXAS_BLACKWELL_PATH" in answer.notes[0] and "sm_101" in said(answer)
+    plain = first("ptxas fatal   : Value 'sm_90a' is not defined for option 'gpu-name'")
+    assert "BLACKWELL" not in "\n".join(plain.notes) and "TRITON_PTXAS_PATH" in plain.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("wrote", "knows", "release"), [("8.6", "8.5", "12.6"), ("8.8", "8.7", "12.8")]
+)
+def test_a_ptx_version_that_triton_counted_wrong(wrote: str, knows: str, release: str) -> None:
+    """Early releases of Triton add the minor number of CUDA 12 to 8.0."""
+    answer = first(f"ptxas /tmp/a.ptx, line 5; fatal : Unsupported .version {wrote}; current "
+                   f"version is '{knows}'")  # fmt: skip
+    assert release in cuda_of_isa(knows)
+    assert (answer.owner, answer.confidence) == ("triton", "medium")
+    assert f"CUDA {release}" in answer.cause and "mixed" not in answer.cause
+
+
+def test_a_toolkit_for_a_gpu_is_not_a_gpu_that_is_refused() -> None:
+    answer = first(
+        '  File "/w/Sage/setup.py", line 95, in <module>',
+        "RuntimeError: CUDA 12.8 or higher is required for compute capability 12.0.",
+    )
+    assert answer.code == "FA883" and "nvcc" in answer.cause and "12.8" in answer.cause
+
+
+def test_a_kernel_that_is_not_available_may_be_an_import_that_failed() -> None:
+    """SageAttention, core.py: each module is imported in a try that catches everything."""
+    answer = first(
+        '  File "/v/site-packages/sageattention/core.py", line 6, in sageattn_qk_int8_pv_fp8_cuda',
+        "AssertionError: SM89 kernel is not available. Make sure you GPUs have 8.9.",
+    )
+    assert (answer.owner, answer.confidence) == ("sageattention", "medium")
+    assert "import torch, sageattention._qattn_sm89" in answer.help[0]
+    assert not any("--gpu 8.9" in command for command in answer.help)
+
+
+def test_flash_attention_1_asks_for_an_a100_backward_alone() -> None:
+    answer = first("RuntimeError: Expected is_sm80 || is_sm90 to be true, but got false.",
+                   "GPU 0: NVIDIA GeForce RTX 3090")  # fmt: skip
+    assert "backward" in answer.cause and "over 64" in answer.cause
+    assert "newer" not in answer.cause and "flash-attn>=2" in answer.help[0]
+
+
+def test_a_copy_of_flash_attention_3_belongs_to_who_compiled_it() -> None:
+    answer = first(
+        "CUDA error (/w/xformers/third_party/flash-attention/hopper/a.h:167): no kernel image is "
+        "available for execution on the device",
+        "torch 2.7.0+cu128, RTX 5090",
+    )
+    assert answer.owner == "xformers" and not any("flash-attn-3" in c for c in answer.help)
+
+
+def test_bitsandbytes_is_known_by_its_own_words() -> None:
+    answer = first(
+        "CUDA SETUP: Highest compute capability among GPUs detected: 6.1",
+        "Error named symbol not found at line 116 in file /w/csrc/ops.cu",
+    )
+    assert answer.owner == "bitsandbytes" and "6.1" in answer.cause
+    assert 'COMPUTE_CAPABILITY="61"' in said(answer)
+    jetson = first("Error named symbol not found at line 233 in file /src/csrc/ops.cu",
+                   "GPU 0: Jetson Orin Nano")  # fmt: skip
+    assert "Tegra" in said(jetson)
+
+
+def test_cuda_that_does_not_start_runs_no_kernel() -> None:
+    """NVIDIA/nvidia-container-toolkit issue 520."""
+    answer = first("UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). "
+                   "Error 500: named symbol not found")  # fmt: skip
+    assert (answer.kind, answer.code) == ("gpu-driver", "FA209")
+    assert "WSL" in answer.cause and "1.14.4" in answer.cause
+
+
+def test_no_driver_is_too_old_for_what_all_of_them_have() -> None:
+    answer = first("ImportError: /x/cuda_utils.so: undefined symbol: cuModuleGetFunction")
+    assert answer.owner == "cuda-driver" and "none is too old" in answer.cause
+
+
+def test_a_runtime_from_before_cuda_11_takes_the_driver_of_its_time() -> None:
+    answer = first(
+        "THCudaCheck FAIL file=/t/extra/cutorch/lib/THC/THCGeneral.c line=70 error=35 : CUDA "
+        "driver version is insufficient for CUDA runtime version",
+        "libcudart.so.9.1 (libc6,x86-64) => /opt/cuda/lib64/libcudart.so.9.1",
+        "libcuda.so -> libcuda.so.375.82",
+    )
+    assert "CUDA 8.0" in answer.cause and "390.46" in answer.cause
+    assert "Lua" in said(answer) and "wheel" not in said(answer)
+
+
+def test_two_runtimes_of_cuda_10_are_named() -> None:
+    answer = first(
+        "RuntimeError: CUDA error: invalid device function",
+        "NVCC: Cuda compilation tools, release 10.0, V10.0.130",
+        "GPU 0: GeForce RTX 2080 Ti",
+        "PyTorch: 1.5.1+cu101",
+    )
+    assert "10.0" in answer.notes[0] and "10.1" in answer.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("library", "release"), [("libhip_hcc.so.3", "3.3"), ("libamdhip64.so.5", "5.x")]
+)
+def test_the_number_of_a_hip_runtime_is_its_release(library: str, release: str) -> None:
+    answer = first(f"ImportError: {library}: cannot open shared object file: No such file or "
+                   "directory")  # fmt: skip
+    assert answer.kind == "rocm" and release in said(answer)
+
+
+def test_the_rocm_of_bitsandbytes_is_a_sum() -> None:
+    answer = first("RuntimeError: Configured ROCm binary not found at /v/site-packages/"
+                   "bitsandbytes/libbitsandbytes_rocm84.so", "ROCm version: 7.14")  # fmt: skip
+    assert "ROCm 7.14" in answer.cause and "BNB_ROCM_VERSION" in said(answer)
+
+
+def test_a_code_object_that_the_hip_runtime_does_not_take() -> None:
+    answer = first("RuntimeError: HIP Function Failed (/w/ck_tile/host/kernel_launch_hip.hpp,51) "
+                   "shared object initialization failed", "torch 2.4.1+rocm6.0",
+                   "rocm-libs 6.4.0.60400")  # fmt: skip
+    assert answer.kind == "rocm" and "6.0" in answer.cause and "6.4" in answer.cause
+
+
+def test_another_makers_gpu_gets_no_advice_on_nvidias_driver() -> None:
+    answer = first(
+        '  File "/usr/local/corex-4.2.0/lib64/python3/dist-packages/torch/cuda/__init__.py", line 4'
+        ", in set_device",
+        "Error 803: system has unsupported display driver / cuda driver combination",
+    )
+    assert answer.kind == "unrecognised" and "Iluvatar" in answer.cause
+    assert "nvidia" not in "\n".join(answer.help).lower()
+
+
+def test_cutlass_names_the_target_with_the_a_of_the_gpu() -> None:
+    answer = first("Arch conditional MMA instruction used without targeting appropriate compute "
+                   "capability.", "GPU 0: NVIDIA GeForce RTX 5090")  # fmt: skip
+    assert "12.0a" in answer.cause and 'TORCH_CUDA_ARCH_LIST="12.0a"' in said(answer)
