@@ -66,9 +66,11 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
             "distribution), with the very CUDA toolkit that has it."
         )
     else:
-        such = "a wheel such as " if soname.endswith(".so") and seen.torch_cuda is None else ""
+        bringer = wheels[0]
+        if soname.endswith(".so") and seen.torch_cuda is None:
+            bringer = f"a wheel such as {bringer}"
         cause += (
-            f" A torch from PyPI gets it from {such}{wheels[0]}, which is not installed whole; a "
+            f" A torch from PyPI gets it from {bringer}, which is not installed whole; a "
             "torch that was built for a system (Jetson, NGC, a distribution) takes it from that "
             "system's CUDA toolkit, in the version it was built with, or has it handed into the "
             "container."
