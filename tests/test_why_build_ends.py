@@ -65,6 +65,15 @@ def test_the_commands_are_those_of_the_system() -> None:
     assert "where nvcc" in said(answer) and "/usr/" not in said(answer)
 
 
+def test_a_path_of_windows_anywhere_in_the_log_tells_the_system() -> None:
+    answer = first(
+        "Collecting flash_attn (from -r C:\\AI\\requirements.txt (line 16))",
+        "  Getting requirements to build wheel ... error",
+        "ModuleNotFoundError: No module named 'torch'",
+    )
+    assert "MAX_JOBS=" not in said(answer) and "Visual Studio" in said(answer)
+
+
 def test_the_same_words_at_run_time_are_no_build() -> None:
     text = "RuntimeError: Green Context is only supported on CUDA 12.8+!"
     assert first(text).owner != "nvcc" and "nvcc" not in said(first(text))

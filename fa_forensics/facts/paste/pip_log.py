@@ -67,8 +67,34 @@ def _by_its_path(mention: Mention) -> Mention:
     return replace(mention, what=what, detail={**mention.detail, "build": "yes", **package})
 
 
+#: What is answered with commands of a shell, so that it matters which system has it.
+_OF_A_SHELL = frozenset(
+    ("torch-missing-in-build", "no-module", "cuda-home-missing", "build-cuda-mismatch",
+     "cuda-too-old-to-build", "out-of-memory-build", "compiler-crashed", "jit-build-failed")
+)  # fmt: skip
+_DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]:\\{1,2}\w")
+
+
+def _of_windows(source: Source, places: Places) -> bool:
+    """Whether one of the first paths in a text is of Windows."""
+    for place in places(":\\")[:40]:
+        if _DRIVE.search(source.text[max(0, place - 2) : place + 5]):
+            return True
+    return False
+
+
 def in_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
-    """The mentions, with modules that a build does not find told as such."""
+    """The mentions, with modules that a build does not find and Windows told as such."""
+    found = _of_builds(mentions, source, places)
+    if not any(m.what in _OF_A_SHELL for m in found) or not _of_windows(source, places):
+        return found
+    return [
+        replace(m, detail={"os": "Windows", **m.detail}) if m.what in _OF_A_SHELL else m
+        for m in found
+    ]
+
+
+def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
     if not is_build(places):
         return [_by_its_path(mention) for mention in mentions]
     package = ""

@@ -24,9 +24,8 @@ def compiler_crashed(seen: Seen) -> Answer:
     detail = seen.mention.detail
     program = detail.get("program") or "a program of the CUDA toolkit"
     source = detail.get("source", "")
-    at = f" {source}" if source else ""
     cause = (
-        f"{program} crashed (signal 11) while it compiled{at}, so that the extension was never "
+        f"{program} crashed (signal 11) while it compiled, so that the extension was never "
         "built: this release of the toolkit fails on the source or on the host compiler's headers, "
         "and another release of the same CUDA major version need not. The kernel ends a process "
         "for lack of memory with signal 9, so memory is the less likely cause: where it crashes "

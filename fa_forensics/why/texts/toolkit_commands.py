@@ -10,8 +10,8 @@ _DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
 
 
 def on_windows(seen: Seen) -> bool:
-    """Whether the text is of Windows: by its paths, or by what it says of the system."""
-    told = seen.versions.get("os", "")
+    """Whether the text is of Windows: by its paths, or what it says of the system."""
+    told = seen.mention.detail.get("os") or seen.versions.get("os", "")
     texts = (*seen.paste.places, seen.mention.line, *seen.mention.detail.values())
     return "windows" in told.lower() or any(_DRIVE.search(text) for text in texts)
 
