@@ -62,8 +62,11 @@ _CONDA_TORCH = re.compile(
 )
 _CUDATOOLKIT = re.compile(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
 _BOARD = ("jetson", "tegra", "orin", "l4t", "jetpack", "aarch64", "nvgpu")
+#: The CPU was meant, not just met: a torch that calls itself +cpu can be an accident.
 _CPU_WANTED = re.compile(
-    r"\bcpu[- ]?only\b|\bcpu version\b|without (?:a )?gpu\b|\bno gpu\b|\+cpu\b", re.IGNORECASE
+    r"\bcpu[- ]?only\b|\bcpu version\b|without (?:a )?gpu\b|\bno gpu\b"
+    r"|\binstall\b[^\n]{0,200}(?:\+cpu\b|/cpu\b)",
+    re.IGNORECASE,
 )
 
 
@@ -78,7 +81,8 @@ def system_around(line: Line) -> dict[str, str]:
         toolkit = _CUDATOOLKIT.search(near)
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
     found["board"] = "yes" if any(word in lower for word in _BOARD) else ""
-    found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
+    if "cpu" in lower or "gpu" in lower:
+        found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
     return found
 
 

@@ -148,17 +148,18 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
         "have to agree: a build of that package for the CPU, or a torch for that CUDA. Installing "
         "CUDA alone does not mend it."
     )
-    helps = list(rebuild_commands(seen))
+    cpu = bool(seen.mention.detail.get("cpu_wanted"))
+    helps = list(rebuild_commands(seen)) if cpu else []
     release = (seen.torch or "").partition("+")[0]
     atlas = seen.tables.atlas
     build = atlas.build(release, seen.place.machine) if atlas is not None else None
     fits = build is not None and build.cuda is not None and wanted is not None
     if fits and build is not None and (build.cuda or "").startswith(f"{wanted}."):
         again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
-        helps.insert(len(helps) if seen.mention.detail.get("cpu_wanted") else 0, again)
+        helps.append(again)
     return seen.answer(
         KIND, "FA601", cause, owner=owner, direction=NONE, confidence="high",
-        help=(*helps, who_needs_it(seen)), notes=rebuild_notes(seen),
+        help=(*helps, who_needs_it(seen)), notes=rebuild_notes(seen) if cpu else (),
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ KIND, CODE = "missing-library", "FA202"
 _TORCH_INIT = re.compile(r"(?:^|/)torch/__init__\.py$")
 #: CUPTI's name carries the minor version up to CUDA 11.
 _CUPTI = re.compile(r"libcupti\.so\.(?P<toolkit>(?:9|1[01])\.\d)")
+_CUDNN = re.compile(r"libcudnn\w{0,40}\.so\.(\d{1,2})")
 #: The first torch release whose wheels take CUDA from wheels of NVIDIA.
 _FROM_WHEELS = "1.13.0"
 
@@ -111,13 +112,14 @@ def _commands(
     if not wheels:
         of_conda = f'conda install "cudatoolkit={wanted}"' if wanted else ""
         return (*helps, look, "conda list | grep -iE 'torch|cuda'", *filter(None, (of_conda,)))
+    if seen.mention.detail.get("board"):
+        return (*helps, look)  # what its system brings, no wheel replaces
     helps.append(f"{seen.pip} check | grep -i torch")
-    number = f"=={wanted}.*" if wanted else ""
+    cudnn = _CUDNN.match(soname)  # the wheel for one CUDA has had several cuDNN
+    number = f"=={cudnn[1]}.*" if cudnn else f"=={wanted}.*" if wanted else ""
     helps.append(f'{seen.pip} install --force-reinstall --no-deps "{wheels[0]}{number}"')
     if torch := _published(seen):
         helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={torch}"')
-    if seen.mention.detail.get("board"):
-        helps.insert(1, look)
     return tuple(helps)
 
 
@@ -131,12 +133,13 @@ def _published(seen: Seen) -> str:
 
 def _notes(seen: Seen, wheels: tuple[str, ...]) -> tuple[str, ...]:
     notes = []
-    if len(wheels) > 1:
+    board = seen.mention.detail.get("board")
+    if len(wheels) > 1 and not board:
         notes.append(
             f"{', '.join(wheels)}: the one for torch's own CUDA is meant, cu12 for CUDA 12; the "
             "command pip check names it."
         )
-    if seen.mention.detail.get("board") or not wheels:
+    if board or not wheels:
         notes.append(
             "On a Jetson the wheel must be one for its JetPack release; in a container there, "
             "docker run --runtime nvidia hands the system's libraries in."
