@@ -98,6 +98,8 @@ def judge_present(question: Question, place: Place, library: str) -> Judgement:
         else:
             cause += f"; published torch {interval} have it"
     cause += ": where an error names it, another torch was loaded than this one."
+    if place.requested is not None and history is not None:
+        cause += history.lacked_by()
     notes = (
         "Such an error also comes from another environment, or from a file that does not list "
         "this library among its needs: inspect the file itself.",

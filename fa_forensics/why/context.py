@@ -6,21 +6,20 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fa_forensics.atlas.builds import interval_text
 from fa_forensics.atlas.requested import variant_flavour
-from fa_forensics.facts.owner import is_torch, libraries_of
+from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.facts.owner import libraries_of
 from fa_forensics.facts.package import build_tags
 from fa_forensics.facts.python_api import torch_of
-from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.report_why import Answer
+from fa_forensics.why.containers import in_container
+from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.together import together
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
-
-#: Names that are counted together; a listing of a large file has thousands.
-_MOST_NAMES = 400
 
 
 def with_context(
@@ -29,36 +28,38 @@ def with_context(
     """The answers, with what other lines of the text say about them."""
     if not answers:
         return ()
-    first = _by_its_version(answers[0], paste, place)
-    notes = [
-        *_built_on(first, paste, place, tables),
-        *_copies(first, paste),
-    ]
+    answers = together(answers, paste, place, tables)
+    first = in_container(_by_its_version(answers[0], paste, place), paste, place)
+    notes = [*_asked_for(first, paste), *_copies(first, paste)]
+    rest = _one_torch(first, answers[1:])
     if not notes:
-        return (first, *answers[1:])
-    return (replace(first, notes=(*notes, *first.notes)), *answers[1:])
+        return (first, *rest)
+    return (replace(first, notes=(*notes, *first.notes)), *rest)
 
 
-def _built_on(answer: Answer, paste: Paste, place: Place, tables: Tables) -> list[str]:
-    """The torch that all torch names in the text together point to."""
-    atlas = tables.ages
-    if atlas is None or answer.owner is None or not is_torch(answer.owner):
+def _asked_for(answer: Answer, paste: Paste) -> list[str]:
+    """The option of a build that asked for the flavour which the torch there has not."""
+    if answer.direction != FLAVOUR or "flag:cxx11-abi" not in paste.versions:
         return []
-    names = _torch_names(paste)
-    if len(names) < 2:
-        return []
-    known = atlas.releases(place.machine)
-    sets = [set(releases) for name in names if (releases := atlas.releases_of(name, place.machine))]
-    if len(sets) < 2:
-        return []
-    common = [release for release in known if all(release in one for one in sets)]
-    if not common or len(common) == len(known):
+    if not mentions_cxx11(answer.symbol or "", answer.demangled or ""):
         return []
     return [
-        f"All {len(sets)} torch names in the text together are exported by torch "
-        f"{interval_text(common, known)} alone: that is what the file was built on, whatever its "
-        "own version says."
+        "The build was given --use-cxx11-abi, and the file is cxx11 for that: build it again "
+        "without the option, from an empty build directory, for a pre-cxx11 torch."
     ]
+
+
+def _one_torch(first: Answer, others: tuple[Answer, ...]) -> tuple[Answer, ...]:
+    """The other answers with the torch that the first one names, where they name one too."""
+    named = [found[0] for text in first.help if (found := _TORCH.search(text))]
+    if len(set(named)) != 1 or first.kind != "symbol-drift":
+        return others
+    return tuple(
+        replace(one, help=tuple(_TORCH.sub(named[0], text) for text in one.help))
+        if one.kind == "wrong-torch"
+        else one
+        for one in others
+    )
 
 
 def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
@@ -102,16 +103,6 @@ def _directory(file: str) -> str | None:
 
     found = re.search(r"/(?:site|dist)-packages/([\w-]{1,60})/", file)
     return package_of(file) or (found[1].replace("_", "-") if found else None)
-
-
-def _torch_names(paste: Paste) -> list[str]:
-    found: dict[str, None] = {}
-    for mention in paste.mentions[:_MOST_NAMES]:
-        undefined = mention.detail.get("sort", "undefined") == "undefined"
-        symbol = parse_symbol(mention.symbol) if mention.symbol and undefined else None
-        if symbol is not None and symbol.name and symbol.name.startswith("_Z"):
-            found.setdefault(symbol.name)
-    return list(found)
 
 
 def _copies(answer: Answer, paste: Paste) -> list[str]:

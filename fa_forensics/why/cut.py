@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.demangle import demangle, qualified_name, readable
+from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name, readable
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
+from fa_forensics.why.builds import rebuild
+from fa_forensics.why.commands import which_torch
+from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.seen import Seen
 
 #: Fewer characters say nothing.
@@ -42,6 +45,8 @@ def cut_answer(seen: Seen) -> Answer:
         Overload(name, demangle(name), releases, interval_of(seen, releases))
         for name, releases in found_names[:_SHOWN]
     ]
+    if len({fold_flavour(demangle(name)) for name in names}) == 1:
+        return _twins(seen, start, owner, rows)
     scopes = {qualified_name(row.demangled) for row in rows}
     which = " or ".join(sorted(scopes)[:3])
     cause = f"The name is cut off. Names of torch that begin so: {which}"
@@ -60,6 +65,28 @@ def cut_answer(seen: Seen) -> Answer:
         notes=notes,
         confidence="medium" if len(scopes) == 1 else "low",
     )
+
+
+def _twins(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
+    """One function in both std::string flavours: whichever is missing, torch has the other."""
+    having = " and ".join(f"{readable(row.demangled)} (torch {row.interval})" for row in rows[:2])
+    cause = (
+        f"The name is cut off. Names of torch that begin so are one function in its two "
+        f"std::string flavours: {having}, and each torch of those exports one of them. Whichever "
+        "is missing, the torch that is loaded most likely has the other flavour than the file: "
+        "another build or release of torch took the place of the one that the file was built for."
+    )
+    commands = [which_torch(seen.place, flavour=True)]
+    built = rebuild(seen.place, (seen.mention.file,)) if seen.mention.file else None
+    notes = ()
+    if built is not None:
+        commands.append(built[0])
+        notes = (f"The second command {built[1]}.",)
+    return seen.answer(
+        "cxx11-abi", "FA301", cause, symbol=start, demangled=qualified_name(rows[0].demangled),
+        owner=owner, overloads=tuple(rows), releases_looked_up=True, direction=FLAVOUR,
+        help=(*commands, seen.inspect_command()), notes=notes, confidence="medium",
+    )  # fmt: skip
 
 
 def _only_one(seen: Seen, name: str) -> Answer:

@@ -187,6 +187,7 @@ def told_inside(question: Question, place: Place, history: History) -> Judgement
         f"torch {present.release} exports it; it cannot be missing from torch {interval}: where an "
         "error names it, another torch was loaded than this one."
     )
+    cause += history.lacked_by()
     return Judgement("wrong-torch", "FA607", NONE, cause, notes)
 
 
@@ -255,9 +256,9 @@ def also_other_flavour(question: Question, present: Present, history: History) -
         return None
     cause = (
         f"The published torch {present.release} exports it, so two causes fit: the torch that is "
-        f"loaded is a build of {present.release} in the other std::string flavour (conda-forge's, a "
-        "container's, or one from source), or it is another release than the text says. The flavour decides: "
-        "torch.compiled_with_cxx11_abi() is "
+        f"loaded is a build of {present.release} in the other std::string flavour (conda-forge's, "
+        "a container's, or one from source), or it is another release than the text says. The "
+        "flavour decides: torch.compiled_with_cxx11_abi() is "
         f"{_python_bool(question, history)} for a torch that fits this file."
     )
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")

@@ -101,6 +101,16 @@ class History:
         """Releases as text: "2.1.0" to "2.2.2", as people write it."""
         return interval_text(releases, self.known) if releases else ""
 
+    def lacked_by(self) -> str:
+        """Which torches lack the name, as a sentence; "" where both older and newer ones do."""
+        if not self.alive or (self.alive[0] != self.known[0] and self.alive[-1] != self.known[-1]):
+            return ""
+        if self.alive[0] != self.known[0]:
+            return f" A torch that lacks it is older than {self.alive[0]}: the file is newer."
+        if self.alive[-1] != self.known[-1]:
+            return f" A torch that lacks it is newer than {self.alive[-1]}: the file is older."
+        return ""
+
     def place(self, present: Present) -> str:
         """Where a torch stands in relation to the releases that have the name."""
         if not self.alive:

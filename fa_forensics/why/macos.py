@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from fa_forensics.atlas.builds import interval_text
+from fa_forensics.facts.owner import STABLE
+from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
@@ -109,6 +111,30 @@ def of_apple(answer: Answer, symbol: SymbolText, seen: Seen) -> Answer:
         answer, cause=cause, direction=direction, confidence="medium", exported_by=releases,
         interval=span, overloads=(), help=torch, notes=(),
     )  # fmt: skip
+
+
+def only_on_a_mac(answer: Answer, seen: Seen) -> Answer:
+    """A name of torch that no Linux wheel exports, missed on a Mac: that says little."""
+    if answer.overloads or answer.owner == STABLE:
+        return answer
+    package = seen.package
+    both = f"{package} and torch" if package else "The file and torch"
+    cause = (
+        "The releases on record are those of Linux, where no torch exports it; macOS wheels have "
+        "some names of their own (those with torch's own thread pool export functions that builds "
+        f"with OpenMP have inline). {both} are most likely of different builds or releases: one "
+        "from the package index, the other from conda or from source. Both are to come from one "
+        "source."
+    )
+    commands = [
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0], "
+        "torch.__config__.parallel_info())'",
+    ]
+    if package and brings_torch(package):
+        commands.append(f"{seen.pip} install --force-reinstall --no-cache-dir {package} torch")
+    return replace(
+        answer, cause=cause, direction=UNKNOWN, confidence="low", help=tuple(commands), notes=()
+    )
 
 
 @lru_cache(maxsize=1)

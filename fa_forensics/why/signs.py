@@ -19,6 +19,8 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     """An answer with what the failing file's path shows of its origin."""
     file = seen.mention.file or ""
     answer = _as_the_file_is(answer, seen, file)
+    if seen.mention.detail.get("os") == "macOS" or file.endswith((".dylib", "-darwin.so")):
+        answer = _without_inspect(answer, seen)
     if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
         return _inside_torch(answer, seen, file)
     if answer.owner is not None and is_cuda(answer.owner) and is_torch_file(file):
@@ -36,6 +38,16 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     if egg is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return _egg(answer, seen, egg["egg"])
     return answer
+
+
+def _without_inspect(answer: Answer, seen: Seen) -> Answer:
+    """On a Mac files are no ELF: the torch that is loaded is what can be looked at."""
+    commands = [text for text in answer.help if not text.startswith("fa-forensics inspect ")]
+    if not any("torch.__version__" in text for text in commands):
+        commands.append(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'"
+        )
+    return replace(answer, help=tuple(commands))
 
 
 def _as_the_file_is(answer: Answer, seen: Seen, file: str) -> Answer:
@@ -103,11 +115,14 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     note = (
         f"The file lies in {egg.rsplit('/', 1)[-1]}, which setup.py install left behind for the "
         "torch of that day; it goes before packages that pip installs. Uninstall it, then build "
-        "with the interpreter that runs it."
+        "with the interpreter that runs it. In the source directory build/ keeps the old objects, "
+        "which setup.py install packs again whatever torch is there: the second command takes "
+        "them away."
     )
     name = egg.rsplit("/", 1)[-1].split("-")[0].replace("_", "-")
     command = f"{seen.pip} uninstall {shlex.quote(name)}"
-    return replace(answer, help=(command, *answer.help), notes=(note, *answer.notes))
+    clean = "rm -rf build dist *.egg-info"
+    return replace(answer, help=(command, clean, *answer.help), notes=(note, *answer.notes))
 
 
 def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:

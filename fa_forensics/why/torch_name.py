@@ -79,7 +79,8 @@ def torch_answer(
 def _by_library(owner: str, history: History | None, place: Place, tables: Tables) -> str:
     """The part of torch whose library exports the name: namespaces are spread over several.
 
-    Libraries of releases before 1.5 (libtorch.so) held all parts: there the namespace counts.
+    Libraries of releases before 1.5 (libtorch.so) held all parts, and c10's are in libtorch_cpu
+    too: there the namespace counts.
     """
     if history is None or tables.ages is None or owner == STABLE or not history.symbol:
         return owner
@@ -89,7 +90,9 @@ def _by_library(owner: str, history: History | None, place: Place, tables: Table
     present = place.present.release if place.present else ""
     release = present if present in there else next(reversed(history.releases), "")
     library = there.get(release, "")
-    found = owner_of_library(library) if library != "libtorch.so" else None
+    if library == "libtorch.so" or (owner == "torch/c10" and library == "libtorch_cpu.so"):
+        return owner
+    found = owner_of_library(library)
     return found if found is not None and is_torch(found) else owner
 
 

@@ -29,7 +29,8 @@ PACKAGES = (
     "nvidia-nccl-cu13", "nvidia-cudnn-cu11", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
     "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
-    "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda", "cudatoolkit", "ninja",
+    "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda",
+    "cudatoolkit", "ninja",
 )  # fmt: skip
 
 
@@ -218,6 +219,7 @@ _IMAGES: tuple[Row, ...] = (
         "torch",
         BANNER,
     ),
+    ("--use-cxx11-abi", r"(--use-cxx11-abi)", "flag:cxx11-abi", BANNER),
     ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "cxx11_abi", BANNER, lambda _abi: "True"),
     (
         "nvcr.io/nvidia/pytorch",

@@ -10,7 +10,7 @@ from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.judgement import NONE, UNKNOWN
-from fa_forensics.why.macos import as_on_linux, built_with_gcc, of_apple, of_gcc
+from fa_forensics.why.macos import as_on_linux, built_with_gcc, of_apple, of_gcc, only_on_a_mac
 from fa_forensics.why.repair import repaired, with_its_beginning
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
@@ -97,6 +97,8 @@ def _on_a_mac(symbol: SymbolText, seen: Seen) -> Answer:
         return answer
     if seen.mention.detail.get("os") == "macOS" and of_gcc(symbol):
         return built_with_gcc(answer, seen)
+    if linux == symbol and not answer.exported_by and "at::mps::" not in symbol.demangled:
+        return only_on_a_mac(answer, seen)
     if linux == symbol:
         return of_apple(answer, symbol, seen)
     note = (

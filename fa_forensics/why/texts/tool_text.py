@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import OWN, PYTHON, is_torch, libraries_of, owner_of_library, title_of
+from fa_forensics.facts.symbol_text import parse_symbol
+from fa_forensics.facts.system_releases import CXXABI, GLIBCXX, family_of, gcc_of, number
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import NONE, UNKNOWN
+from fa_forensics.why.judgement import FLAVOUR, NEWER, NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.import_first import import_order
 from fa_forensics.why.texts.missing_library import missing_library
@@ -31,6 +34,8 @@ def linker_undefined(seen: Seen) -> Answer:
     everywhere = _in_every_torch(seen, answer)
     if everywhere:
         return _torch_not_on_the_line(seen, answer)
+    if answer.direction == FLAVOUR:
+        return _linked_in_two_flavours(seen, answer)
     libraries = " ".join("-l" + name[3:].split(".so")[0] for name in libraries_of(answer.owner)[:1])
     note = (
         "This is the linker's message, so headers and libraries of two torches meet in the build: "
@@ -39,6 +44,21 @@ def linker_undefined(seen: Seen) -> Answer:
         "torch.utils.cpp_extension puts them there."
     )
     return replace(answer, notes=(note, *answer.notes))
+
+
+def _linked_in_two_flavours(seen: Seen, answer: Answer) -> Answer:
+    """What was compiled and the torch on the link line have different std::string flavours."""
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    own, other = ("cxx11", "pre-cxx11") if new else ("pre-cxx11", "cxx11")
+    note = (
+        f"This is the linker's message: the code was compiled in the {own} flavour, and the torch "
+        f"on the link line is most likely {other}. Its build has to set -D_GLIBCXX_USE_CXX11_ABI="
+        f"{0 if new else 1} as that torch does (TORCH_CXX_FLAGS of find_package(Torch), "
+        f"torch.utils.cpp_extension), or to take the {own} download of libtorch."
+    )
+    look = "grep -rn GLIBCXX_USE_CXX11_ABI CMakeLists.txt Makefile setup.py"
+    commands = [text for text in answer.help if "pip install" not in text]
+    return replace(answer, notes=(note, *answer.notes), help=(look, *commands))
 
 
 def _in_every_torch(seen: Seen, answer: Answer) -> bool:
@@ -89,6 +109,8 @@ def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
 def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
     """A name with its version: another library that is linked with needs it from there."""
     version, line = seen.mention.version or "", seen.mention.line
+    if answer.owner == "libstdc++":
+        return _linkers_libstdcxx(seen, answer, version)
     if answer.owner == "libc":
         library, words = (
             "libc.so.6",
@@ -118,6 +140,55 @@ def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
         notes=tuple(notes), help=(
             "command -v ld gcc; echo CC=$CC LD=$LD LIBRARY_PATH=$LIBRARY_PATH",
             f"find / -name '{library.split('.so')[0]}.so*' -not -path '/proc/*' 2>/dev/null",
+        ),
+    )  # fmt: skip
+
+
+def _linkers_libstdcxx(seen: Seen, answer: Answer, version: str) -> Answer:
+    """libstdc++ at the link: an older compiler's, or none; one answer for all such names."""
+    wanted = [
+        m.version for m in seen.paste.mentions
+        if m.what == "linker-undefined" and m.version and family_of(m.version) in (GLIBCXX, CXXABI)
+    ] or [version]  # fmt: skip
+    releases = {v: gcc for v in wanted if (gcc := gcc_of(v)) is not None}
+    newest = max(releases, key=lambda v: number(releases[v]), default=version)
+    oldest = min(releases, key=lambda v: number(releases[v]), default=version)
+    first = next(m for m in (*seen.paste.mentions, seen.mention) if m.version in wanted)
+    gcc = releases.get(newest)
+    names = ", ".join(dict.fromkeys(wanted))
+    needing = (seen.mention.file or "").rsplit("/", 1)[-1] or "A library on the link line"
+    older = (
+        f"{needing} was built with GCC {gcc} or newer ({names}), and the libstdc++ that the linker "
+        "takes is an older compiler's"
+    )
+    none = "libstdc++ (-lstdc++) is not among what it links with: gcc was called in place of g++"
+    if gcc and len(wanted) > 2 and number(releases[oldest]) >= (4, 8):
+        cause = (
+            f"{older}. That it is there, only too old, follows from the list: no name of an "
+            "older version is missing."
+        )
+        code, direction = "FA203", NEWER
+    else:
+        cause = f"Two causes fit: {older}; or {none}."
+        code, direction = answer.code, UNKNOWN
+    cause += " This is about the link line, not about what is loaded later."
+    helps = [
+        "command -v ld gcc g++; g++ --version | head -1; echo CC=$CC CXX=$CXX "
+        "LIBRARY_PATH=$LIBRARY_PATH",
+        "g++ -print-file-name=libstdc++.so.6 | xargs strings | grep -o 'GLIBCXX_3[0-9.]*' "
+        "| sort -V | tail -1",
+    ]
+    if gcc:
+        helps.append(f'conda install -c conda-forge "gxx_linux-64>={gcc}"')
+    symbol = parse_symbol(first.symbol or "") if first.symbol else None
+    return replace(
+        answer, code=code, cause=cause, direction=direction, confidence="medium",
+        symbol=(symbol.name or first.symbol) if symbol else first.symbol,
+        demangled=symbol.demangled if symbol else answer.demangled,
+        help=tuple(helps), notes=(
+            f"Compile and link with g++ {gcc} or newer (CXX=g++-N; devtoolset or gcc-toolset on "
+            "CentOS and RHEL). No symbol of torch is missing, and the std::string flavour is not "
+            "the cause." if gcc else "Link with g++, not with gcc or ld.",
         ),
     )  # fmt: skip
 

@@ -1,0 +1,57 @@
+"""NVIDIA's container images, whose torch and extensions are of one build."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.demangle import mentions_old_string
+from fa_forensics.facts.owner import is_torch
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import UNKNOWN
+from fa_forensics.why.place import Place
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+#: Where NVIDIA's images keep what they bring, and what pip installs as root.
+_IMAGES_OWN = re.compile(r"/usr/local/lib/python3\.\d{1,2}/dist-packages/(?P<package>[\w-]{1,60})/")
+#: Extensions that NVIDIA's PyTorch images bring along (their release notes).
+_BROUGHT = ("transformer_engine", "apex", "torchvision", "torch_tensorrt")
+
+
+def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
+    """The answer for a file of NVIDIA's image; any other as it is.
+
+    The image's torch is a build of its own, which is cxx11 in all of them, and its extensions
+    are compiled on it: what they miss, another torch lacks.
+    """
+    file = next((m.file for m in paste.mentions if m.file), "") or ""
+    found = _IMAGES_OWN.match(file)
+    drift = answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch")
+    if not drift or answer.owner is None or not is_torch(answer.owner):
+        return answer
+    if mentions_old_string(answer.demangled or ""):
+        return answer  # of a wheel of the package index, which is none of the image's
+    if "ngc" not in paste.versions or found is None or found["package"] not in _BROUGHT:
+        return answer
+    if place.present is not None and not place.present.published:
+        return answer
+    image = paste.versions["ngc"]
+    cause = (
+        f"{found['package']} in NVIDIA's image {image} is compiled on the image's own torch, a "
+        "cxx11 build that no table holds. The torch that lacks the name is most likely another "
+        "one: of pip, in ~/.local of the home directory that singularity or docker -v brings "
+        "along, or put over the image's."
+    )
+    look = "python -c 'import torch; print(torch.__version__, torch.__path__[0])'"
+    note = (
+        "If the second command shows another torch than the first, the one in ~/.local is the "
+        "cause: PYTHONNOUSERSITE=1, or singularity's --no-home, leaves it out. Nothing in the "
+        "image needs to be built again, and a torch of pip in it breaks its other extensions."
+    )
+    return replace(
+        answer, kind="wrong-torch", code="FA607", direction=UNKNOWN, cause=cause,
+        confidence="medium", help=(look, f"PYTHONNOUSERSITE=1 {look}"), notes=(note,),
+    )  # fmt: skip
