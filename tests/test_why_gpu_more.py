@@ -158,3 +158,20 @@ def test_cutlass_names_the_target_with_the_a_of_the_gpu() -> None:
     answer = first("Arch conditional MMA instruction used without targeting appropriate compute "
                    "capability.", "GPU 0: NVIDIA GeForce RTX 5090")  # fmt: skip
     assert "12.0a" in answer.cause and 'TORCH_CUDA_ARCH_LIST="12.0a"' in said(answer)
+
+
+@pytest.mark.parametrize("error", ["999: unknown error", "101: invalid device ordinal", "3: init"])
+def test_the_first_call_of_cuda_is_the_drivers_whatever_its_number(error: str) -> None:
+    answer = first(f"RuntimeError: Unexpected error from cudaGetDeviceCount(). Error {error}")
+    assert (answer.kind, answer.code, answer.owner) == ("gpu-driver", "FA209", "cuda-driver")
+
+
+def test_a_feature_that_a_build_left_out_is_no_matter_of_the_gpu() -> None:
+    answer = first("RuntimeError: This flash attention build does not support backward.")
+    assert answer.code == "FA507" and "backward" in answer.cause
+
+
+def test_triton_without_libcuda_gets_no_link() -> None:
+    answer = first("AssertionError: libcuda.so cannot found!")
+    assert answer.owner == "cuda-driver" and "TRITON_LIBCUDA_PATH" in said(answer)
+    assert "ln -s" not in said(answer)

@@ -245,6 +245,7 @@ def _of_driver_itself() -> tuple[Recogniser, ...]:
                 "jit compiler library not found",
                 "os call failed or operation not supported",
                 "init failure: 500",
+                "error from cudagetdevicecount",
             ),
             r"CUDA unknown error - this may be due to an incorrectly set up environment"
             r"|(?P<busy>all CUDA-capable devices are busy or unavailable"
@@ -252,7 +253,9 @@ def _of_driver_itself() -> tuple[Recogniser, ...]:
             r"|CUDA driver initialization failed"
             r"|(?P<jit>PTX JIT compiler library not found)"
             r"|OS call failed or operation not supported on this OS"
-            r"|cuda driver library init failure: (?P<start>500)\b",
+            r"|cuda driver library init failure: (?P<start>500)\b"
+            # The errors by number that nothing else here reads.
+            r"|error from cudaGetDeviceCount\(\)[^\n]{0,200}?Error (?:1|2|3|4|101|201|709|999):",
             _called("driver-ill"),
         ),
         *_of_mismatches(),

@@ -98,6 +98,11 @@ def _of_triton() -> tuple[Recogniser, ...]:
             feature="triton",
         ),
         plain(
+            "triton-no-libcuda",
+            ("libcuda.so cannot found",),
+            r"libcuda\.so cannot found",
+        ),
+        plain(
             "gpu-feature",
             ("not supported in this architecture", "not supported on cuda arch"),
             r"(?P<feature>fp8\w{2,12}|float8_\w{2,12})['\")]{0,3} (?:data type )?(?:is )?not "
@@ -158,6 +163,11 @@ def _of_left_out() -> tuple[Recogniser, ...]:
             "kernel-left-out",
             ("arch_mismatch",),
             r"(?P<lacking>CU(?:BLAS|DNN))_STATUS_(?:NOT_SUPPORTED_)?ARCH_MISMATCH",
+        ),
+        plain(
+            "feature-left-out",
+            ("flash attention build does not support", "flashattention build does not support"),
+            r"This flash\s?attention build does not support (?P<feature>[^\n.]{2,60})",
         ),
         by_pattern(
             ("kernel is not available",),

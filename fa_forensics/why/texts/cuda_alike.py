@@ -14,14 +14,15 @@ from fa_forensics.why.texts.clues import words_of
 def _maker(seen: Seen) -> tuple[Mapping[str, Any], str] | None:
     """(the row of a maker, what in the text names it)."""
     texts = (words_of(seen), *seen.paste.places)
-    local = (seen.torch or "").partition("+")[2].lower()
+    torch = seen.versions.get("torch") or seen.torch or ""
+    local = torch.partition("+")[2].lower()
     for row in read_table("cuda_alike.json")["rows"]:
         for path in row["paths"]:
             if any(path in text for text in texts):
                 return row, path
         for version in row["versions"]:
             if local.startswith(version):
-                return row, f"torch {seen.torch}"
+                return row, f"torch {torch}"
     return None
 
 
@@ -29,8 +30,8 @@ def _answer(seen: Seen, row: Mapping[str, Any], sign: str) -> Answer:
     cause = (
         f"This is no GPU of NVIDIA's: {sign} is that of {row['title']}, a torch of "
         f"{row['maker']}'s own with a runtime and a driver that use CUDA's error texts. The "
-        "message is about that runtime and that driver, which have to be of one release; nothing "
-        "of NVIDIA's is to be installed, updated or taken away."
+        "message is about these, which have to be of one release, or about code for those GPUs; "
+        "nothing of NVIDIA's is to be installed, updated or taken away."
     )
     return seen.answer(
         "unrecognised", "FA899", cause, owner=row["id"], direction="none", confidence="medium",

@@ -84,7 +84,9 @@ def by_its_number(soname: str) -> tuple[str, ...]:
     if releases is None:
         return ()
     other = (
-        " Newer ones have libamdhip64.so in its place." if soname.startswith("libhip_hcc") else ""
+        " Newer ones have libamdhip64.so in its place."
+        if not soname.startswith("libamdhip64")
+        else ""
     )
     return (
         f"{soname} is the HIP runtime of ROCm {releases}, and what asks for it was built with that "
