@@ -151,6 +151,21 @@ def test_what_setup_py_raised_is_told_where_nothing_knows_it() -> None:
     assert "does not say why" not in answer.cause
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: Failed building editable for vllm",
+        "  \u00d7 Failed to download and build `vllm==0.6.3`",
+        "\u00d7 Getting requirements to build editable did not run successfully.",
+        "\u00d7 Preparing metadata (pyproject.toml) did not run successfully.",
+    ],
+)
+def test_every_word_of_pip_and_uv_for_a_build_that_ended(line: str) -> None:
+    answer = first(line)
+    assert (answer.code, answer.confidence) == ("FA883", "low")
+    assert "build.log" in said(answer)
+
+
 def test_long_paths_and_long_commands_of_windows() -> None:
     path = "C:\\\\Temp\\\\pip-install-k\\\\flash-attn_f\\\\" + "a" * 230 + ".cpp"
     answer = first(

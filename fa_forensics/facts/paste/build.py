@@ -34,7 +34,8 @@ def _of_linkers() -> tuple[Recogniser, ...]:
         ),
         by_pattern(
             ("ld.lld", "ld64.lld", "mold:", "error: undefined symbol", "wasm-ld"),
-            r"(?:ld(?:64)?\.lld|lld|mold|rust-lld)?:?\s?(?<![A-Za-z])(?:error|fatal):\s?undefined symbol:\s?",
+            r"(?:ld(?:64)?\.lld|lld|mold|rust-lld)?:?\s?(?<![A-Za-z])(?:error|fatal):\s?"
+            r"undefined symbol:\s?",
             _reference,
         ),
         by_pattern(
@@ -253,8 +254,10 @@ def _of_compilers() -> tuple[Recogniser, ...]:
         ),
         plain(
             "jit-build-failed",
-            ("failed building wheel for", "failed to build"),
-            r"Failed (?:building wheel for|to build)\s+(?!installable|CUDA\b|the\b|extension)"
+            ("failed building wheel for", "failed building editable", "failed to build",
+             "failed to download and build"),
+            r"Failed (?:building (?:wheel|editable) for|to (?:download and )?build)\s+"
+            r"(?!installable|CUDA\b|the\b|extension)"
             r"['\"`]?(?P<package>[A-Za-z][\w.-]{1,60})",
             reason="wheel",
         ),

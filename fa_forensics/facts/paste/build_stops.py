@@ -149,11 +149,14 @@ def _of_wheels() -> tuple[Recogniser, ...]:
                 "generating package metadata",
                 "egg_info did not run",
                 "to build wheel did not run",
+                "to build editable did not run",
+                "metadata (pyproject.toml) did not run",
                 "error compiling objects for extension",
                 "failed to build installable wheels",
             ),
             r"metadata-generation-failed|generating package metadata|egg_info did not run"
-            r"|to build wheel did not run|Error compiling objects for extension"
+            r"|to build (?:wheel|editable) did not run"
+            r"|metadata \(pyproject\.toml\) did not run|Error compiling objects for extension"
             r"|Failed to build installable wheels for [^(\n]{0,60}\("
             r"(?P<package>[A-Za-z][\w.-]{1,60})",
             _ended,
