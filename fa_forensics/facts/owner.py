@@ -69,6 +69,8 @@ def libraries_of(owner: str) -> tuple[str, ...]:
 def owner_of_library(soname: str) -> str | None:
     """The owner whose library a soname names: ``libcudart.so.12`` → ``cudart``."""
     for row in _rows():
+        if row["owner"] == STABLE:
+            continue  # an interface within a library, not whose the library is
         libraries: tuple[str, ...] = tuple(row["libraries"])  # type: ignore[arg-type]
         for library in libraries:
             if (

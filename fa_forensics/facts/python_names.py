@@ -29,17 +29,22 @@ def known_pythons() -> tuple[str, ...]:
 def python_spans(name: str) -> tuple[PythonSpan, ...]:
     """The versions that export a name; empty where none of those looked at does.
 
-    The first ``since`` is a patch release ("3.6.1") where the name came with one.
+    ``since`` is a patch release ("3.6.1") where the name came with one, in two series at once
+    for some.
     """
     for text, names in _table()["spans"].items():
         if name in names.split():
-            parts = [part.partition("-") for part in text.split(", ")]
-            spans = [PythonSpan(since, before or None) for since, _dash, before in parts]
-            patch = _table()["patches"].get(name)
-            if patch is not None:
-                spans[0] = spans[0]._replace(since=patch)
-            return tuple(spans)
+            spans = _spans(text)
+            if name in _table()["patches"]:
+                patched = _spans(_table()["patches"][name])
+                spans = (*patched[:-1], patched[-1]._replace(before=spans[-1].before))
+            return spans
     return ()
+
+
+def _spans(text: str) -> tuple[PythonSpan, ...]:
+    parts = [part.partition("-") for part in text.split(", ")]
+    return tuple(PythonSpan(since, before or None) for since, _dash, before in parts)
 
 
 def exports(name: str, version: str) -> bool | None:

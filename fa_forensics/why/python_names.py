@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from fa_forensics.facts.python_names import (
+    PythonSpan,
     exports,
     known_pythons,
     python_spans,
@@ -15,6 +17,8 @@ from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 
 KIND, CODE = "python-abi", "FA402"
+
+_WIDTH = re.compile(r"_?PyUnicodeUCS([24])_")
 
 #: PyPI's torch has one libtorch_python.so for each Python; a C++ libtorch brings one more.
 _TORCH_PYTHON = (
@@ -37,13 +41,78 @@ def judge_python(
     ):
         notes = (_TORCH_PYTHON,)
         commands = (without_path(place), *commands)
+    if (width := _WIDTH.match(name)) is not None:
+        return _unicode_width(width[1]), _width_commands(python)
     if not spans:
         return _unknown(name, running, notes), commands
+    patch = _patch_of(spans, running)
+    if running is not None and patch is not None:
+        return _of_a_patch(name, running, patch, notes), commands
     if running is not None and exports(name, running):
         return _everywhere(name, running, notes), commands
     if running is not None and exports(name, running) is False:
         return _not_in(name, running, notes), commands
     return _unplaced(name, notes), commands
+
+
+def _unicode_width(width: str) -> Judgement:
+    """A name that Python 2 has by how wide its characters are compiled.
+
+    PEP 261 and PEP 513: ``--enable-unicode=ucs4`` is the tag cp27mu, ``ucs2`` is cp27m.
+    """
+    wide = width == "4"
+    file, tag = ("UCS4 (wide, cp27mu)", "cp27mu") if wide else ("UCS2 (narrow, cp27m)", "cp27m")
+    other = "UCS2 (narrow, cp27m)" if wide else "UCS4 (wide, cp27mu)"
+    cause = (
+        f"Python before 3.3 exports it only where it was built with {file} characters: the file "
+        f"is for such a Python 2, and the interpreter that loads it is a {other} one, or a Python "
+        "3.3 or later."
+    )
+    fitting = "cp27m" if wide else "cp27mu"
+    notes = (
+        f"The wheel in use is for {tag}. For a Python 2.7 of the other sort it is the one with "
+        f"{fitting} in its name; pip takes the right one by itself when it is not given a file.",
+        "The first command prints 1114111 for UCS4 and 65535 for UCS2. Distributions build Python "
+        "2 with UCS4, python.org's sources and pyenv with UCS2 unless told otherwise.",
+    )
+    return Judgement(KIND, CODE, UNKNOWN, cause, notes, "high")
+
+
+def _width_commands(python: str) -> tuple[str, ...]:
+    return (
+        f"{python} -c 'import sys; print(sys.maxunicode, sys.version, sys.executable)'",
+        f"{python} -m pip --version",
+    )
+
+
+def _patch_of(spans: Sequence[PythonSpan], running: str | None) -> str | None:
+    """The patch release that brought a name within the running minor version, if it matters.
+
+    It does where the running patch release is an earlier one, or is not told.
+    """
+    if running is None:
+        return None
+    mine = version_key(running)
+    for span in spans:
+        since = version_key(span.since)
+        if len(since) > 2 and since[2] > 0 and since[:2] == mine[:2]:
+            return span.since if len(mine) < 3 or mine < since else None
+    return None
+
+
+def _of_a_patch(name: str, running: str, since: str, notes: tuple[str, ...]) -> Judgement:
+    """The name came with a patch release: an older patch of the same Python lacks it."""
+    told = running.count(".") > 1
+    cause = (
+        f"CPython exports it since {since}; Python {running} does not: the file was compiled with "
+        "that or a later patch release."
+        if told
+        else f"CPython exports it since {since}: the file was compiled with that or a later patch "
+        "release, and the Python that loads it is an older one of the same minor version."
+    )
+    return Judgement(
+        KIND, CODE, NEWER, cause, (*_patch_note(name), *notes), "high" if told else "medium"
+    )
 
 
 def _running(place: Place) -> str | None:
@@ -61,9 +130,16 @@ def _since_words(name: str) -> str:
     for span in spans:
         text = f"since {span.since}" if span.since != first[0] else "at all times"
         if span.before is not None:
-            text = f"{text} up to {_last_before(span.before)}"
+            text = f"{text} up to {_last_of(span)}"
         texts.append(text)
     return f"CPython exports it {', and again '.join(texts)}"
+
+
+def _last_of(span: PythonSpan) -> str:
+    """The last version of a span, which may be one that was not looked at (3.5)."""
+    last = _last_before(span.before or known_pythons()[-1])
+    own = version_key(span.since)[:2]
+    return ".".join(map(str, own)) if own > version_key(last) else last
 
 
 def _last_before(version: str) -> str:
@@ -73,8 +149,9 @@ def _last_before(version: str) -> str:
 
 def _not_in(name: str, running: str, notes: tuple[str, ...]) -> Judgement:
     spans = python_spans(name)
-    older = version_key(running) < version_key(spans[0].since)
-    what = f"Python {spans[0].since} or newer" if older else "an older Python"
+    later = [s.since for s in spans if version_key(running) < version_key(s.since)]
+    older = bool(later)
+    what = f"Python {later[0]} or newer" if later else "an older Python"
     cause = f"{_since_words(name)}; Python {running} does not: the file was compiled for {what}."
     return Judgement(
         KIND, CODE, NEWER if older else OLDER, cause[0].upper() + cause[1:],

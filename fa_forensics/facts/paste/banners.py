@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
@@ -107,6 +108,11 @@ _BUILT = re.compile(
 )
 
 
+#: A line of ``pip list``, and a path of Windows.
+_LISTED_TORCH = re.compile(r"\s{0,8}torch(?:\s{2,40}|==)(?P<version>\d[\w.+]{0,40})\s*$")
+_DRIVE = re.compile(r"(?<![\w/])[A-Z]:[\\/]{1,2}\w")
+
+
 def _xformers(line: Line, match: re.Match[str]) -> Mention:
     detail: dict[str, str] = {}
     texts = [line.body[match.end() :], *(below.body for below in line.below(8))]
@@ -119,6 +125,10 @@ def _xformers(line: Line, match: re.Match[str]) -> Mention:
                 detail.setdefault("built_cuda", found["cuda"])
         if "are not found" in text or "is not found" in text:
             break
+    near = [line.raw, *(o.raw for o in line.above(25)), *(o.raw for o in line.below(25))]
+    listed = next((f for text in near if (f := _LISTED_TORCH.match(text))), None)
+    detail["listed_torch"] = listed["version"] if listed else ""
+    detail["os"] = "Windows" if any(_DRIVE.search(text) for text in near) else ""
     return line.mention("xformers-banner", match.start(), file="xformers/_C.so", detail=detail)
 
 
@@ -156,8 +166,8 @@ def _bitsandbytes(line: Line, match: re.Match[str]) -> Mention:
 def _of_packages() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
-            ("can't load c++/cuda extensions",),
-            r"xFormers can't load C\+\+/CUDA extensions",
+            ("can't load c++/cuda extensions", "xformers was built for"),
+            r"xFormers can't load C\+\+/CUDA extensions|xFormers was built for:?\s{0,4}(?=PyTorch)",
             _xformers,
         ),
         plain(
@@ -279,6 +289,22 @@ def _of_package(what: str) -> Build:
     return build
 
 
+_LINUX_FILE = re.compile(r"([\w+-]{0,80}?lib[\w+-]{1,80}\.so)\b|([\w+-]{1,80}\.so)['\"]")
+
+
+def _winerror(line: Line, match: re.Match[str]) -> Mention:
+    """With the library for Linux that was to be loaded, where a step above names one."""
+    mention = _of_package("windows")(line, match)
+    assert isinstance(mention, Mention)
+    for other in (line, *line.above(6)):
+        found = _LINUX_FILE.search(other.body) if ".so" in other.body else None
+        if found is not None:
+            return replace(mention, library=found[1] or found[2])
+        if other.body.startswith("Traceback "):
+            break
+    return mention
+
+
 def _of_others() -> tuple[Recogniser, ...]:
     return (
         plain(
@@ -291,13 +317,13 @@ def _of_others() -> tuple[Recogniser, ...]:
             ("[winerror ", "win32 application", "win32 应用程序"),
             r"\[WinError (?P<code>126|127|182|193|1114|1920|1455|998)\]\s?(?P<reason>[^\n]{1,200})"
             r"|is not a valid Win32 application|Win32 应用程序",
-            _of_package("windows"),
+            _winerror,
         ),
         plain(
             "windows",
-            (".pyd", ".dll"),
+            (".pyd", ".dll", "could not find module"),
             r"(?:Could not locate|Could not find module|Error loading|not find|cannot find|找不到)"
-            r"\s+['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd))",
+            r"\s+['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd|so)\b)",
         ),
         plain(
             "windows",

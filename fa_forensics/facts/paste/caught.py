@@ -103,6 +103,7 @@ def _caught(package: str, sort: str = "") -> Build:
             "sort": sort or ("absent" if "installed" in words or "found" in words else "unknown"),
             "part": match.groupdict().get("part") or "",
             "frame": path,
+            "said": line.body[match.end() : match.end() + 300].partition("If you don't")[0],
         }
         if "without --" in words or "extension not installed" in words or "kernels" in words:
             detail["sort"] = "extension"

@@ -115,11 +115,18 @@ def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
     return missing(line, match.start(), match["library"], detail)
 
 
+#: What a narrow window moved to the line below.
+_REQUIRED = re.compile(r"\s{0,8}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE)
+
+
 def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
     body = line.body
     by = re.compile(r"[\s,]{0,4}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE).match(
         body, match.end()
     )
+    if by is None and not body[match.end() :].strip(" \t'`)"):
+        following = (_REQUIRED.match(below.body) for below in line.below(1))
+        by = next((found for found in following if found is not None), None)
     requirer = by[1].rstrip(".,;'\"") if by else None
     if by and requirer and not body[by.end() : by.end() + 1] and ".so" not in requirer:
         requirer = None  # the text ends in the middle of the path

@@ -35,8 +35,14 @@ def _of_modules() -> tuple[Recogniser, ...]:
             _no_module,
         ),
         by_pattern(
-            ("seems to be not installed", "were not found in your environment"),
-            r"package (?P<module>[A-Za-z_]\w{0,60}) seems to be not installed"
+            (
+                "seems to be not installed",
+                "were not found in your environment",
+                "package metadata was found for",
+            ),
+            r"No package metadata was found for:?\s{1,4}(?:The )?['\"`]?"
+            r"(?P<module3>[A-Za-z][\w.-]{0,60}\w)"
+            r"|package (?P<module>[A-Za-z_]\w{0,60}) seems to be not installed"
             r"|packages that were not found in your environment: (?P<module2>[A-Za-z_]\w{0,60})",
             _wanted,
         ),
@@ -46,14 +52,14 @@ def _of_modules() -> tuple[Recogniser, ...]:
             r"(?:\s?\(?['\"`]?(?P<function>[\w.]{1,100})['\"`]?\)?)?",
             _no_init,
         ),
-        plain(
-            "python-mismatch",
+        by_pattern(
             ("python version mismatch",),
             r"Python version mismatch: module was compiled for (?:version |Python )?"
             r"(?P<built>[\d.]{1,10}),? "
             r"(?:but the interpreter version is incompatible: |while the interpreter is running "
             r"version )"
             r"(?P<running>\d{1,2}(?:\.\d{1,3}){0,2})",
+            _mismatch,
         ),
         by_pattern(
             ("is not defined",),
@@ -69,6 +75,21 @@ def _of_modules() -> tuple[Recogniser, ...]:
     )
 
 
+#: ``Setting up PyTorch plugin "upfirdn2d_plugin"``, ``Building extension module fused_adam``.
+_PLUGIN = re.compile(
+    r"(?:PyTorch plugin|extension module|Failed to build CUDA kernels for)\s[\"']?"
+    r"(?P<name>[A-Za-z_]\w{1,60})"
+)
+
+
+def _mismatch(line: Line, match: re.Match[str]) -> Mention:
+    """With the module that torch builds at run time, where a line above names it."""
+    detail = {key: text for key, text in match.groupdict().items() if text}
+    found = (_PLUGIN.search(above.body) for above in line.above(12))
+    detail["plugin"] = next((f["name"] for f in found if f is not None), "")
+    return line.mention("python-mismatch", match.start(), detail=detail)
+
+
 def _no_module(line: Line, match: re.Match[str]) -> Mention:
     module = match["module"].rstrip(".")
     path, function, _ = frame(line)
@@ -79,10 +100,24 @@ def _no_module(line: Line, match: re.Match[str]) -> Mention:
         "function": function,
         "prose": "" if match["error"] or line.lower.startswith("no module") else "yes",
     }
+    if "." in module:
+        detail["tree"] = _source_tree(line, module.split(".")[0])
     package = re.search(r"['\"];\s'?([\w.]{1,200})'? is not a package", line.body[match.start() :])
     if package or "is not a package" in line.lower:
         detail["not_a_package"] = "yes"
     return line.mention("no-module", match.start(), detail=detail)
+
+
+_STEP = re.compile(r"File \"(/[^\"\n]{1,400}\.py)\"")
+
+
+def _source_tree(line: Line, top: str) -> str:
+    """The directory, outside of site-packages, whose Python files of the package were imported."""
+    for other in (*line.above(20), *line.below(20)):
+        step = _STEP.search(other.body) if f"/{top}/" in other.body else None
+        if step is not None and "-packages/" not in step[1] and ".egg/" not in step[1]:
+            return step[1].rpartition(f"/{top}/")[0].partition(f"/{top}/{top}/")[0]
+    return ""
 
 
 def _no_init(line: Line, match: re.Match[str]) -> Mention:
@@ -100,10 +135,11 @@ def _wanted(line: Line, match: re.Match[str]) -> Mention:
     """A package that another one looked for and did not find."""
     path, function, _ = frame(line)
     detail = {
-        "module": match["module"] or match["module2"],
+        "module": match["module"] or match["module2"] or match["module3"].replace("-", "_"),
         "frame": path,
         "function": function,
         "looked_for": "yes",
+        "metadata": "yes" if match["module3"] else "",
     }
     return line.mention("no-module", match.start(), detail=detail)
 
@@ -227,6 +263,19 @@ def _of_calls() -> tuple[Recogniser, ...]:
             _arguments("twice"),
         ),
         by_pattern(
+            (
+                "argument(s) but received",
+                "is missing value for argument",
+                "unknown keyword argument",
+            ),
+            r"(?P<operator>\w{1,80}::[\w.]{1,80})\(\) (?:expected at most (?P<takes>\d{1,3}) "
+            r"argument\(s\) but received (?P<given>\d{1,3})"
+            rf"|is missing value for argument '(?P<missing>{_NAME})')"
+            rf"|Unknown keyword argument '(?P<parameter>{_NAME})' for operator "
+            r"'(?P<operator2>\w{1,80}::[\w.]{1,80})'",
+            _schema,
+        ),
+        by_pattern(
             ("incompatible function arguments", "incompatible constructor arguments"),
             r"incompatible (?:function|constructor) arguments",
             _pybind,
@@ -277,6 +326,15 @@ def _arguments(sort: str) -> Build:
         return line.mention("wrong-arguments", match.start(), detail=detail)
 
     return build
+
+
+def _schema(line: Line, match: re.Match[str]) -> Mention:
+    """torch's dispatcher compares a call with what the compiled library registered."""
+    path, _, _ = frame(line)
+    groups = {key: text for key, text in match.groupdict().items() if text}
+    detail = {**groups, "sort": "schema", "frame": path or package_file_near(line)}
+    detail["operator"] = groups.get("operator") or groups.get("operator2", "")
+    return line.mention("wrong-arguments", match.start(), detail=detail)
 
 
 def _pybind(line: Line, match: re.Match[str]) -> Mention:

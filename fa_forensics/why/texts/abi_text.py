@@ -234,11 +234,13 @@ def already_registered(seen: Seen) -> Answer:
         f"{name} was registered twice in one process: the same library was loaded from two places "
         "(an installed copy and a build of one's own, or two versions of one package)."
     )
-    helps = (
+    helps: tuple[str, ...] = (
         f"{seen.pip} list",
         f"{seen.python} -c 'import sys; print(chr(10).join(sys.path))'",
     )
-    notes = ("Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions.",)
+    notes: tuple[str, ...] = (
+        "Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions.",
+    )
     if detail.get("type") and detail.get("torchs"):
         cause = (
             f"{name} was registered twice while torch itself was imported. Two causes fit: the "
@@ -253,6 +255,27 @@ def already_registered(seen: Seen) -> Answer:
         notes = (
             "A build of one's own: git submodule update --init --recursive, an empty build "
             "directory, and no USE_SYSTEM_PYBIND11.",
+        )
+    elif detail.get("type"):
+        cause = (
+            f"{name} was registered twice with pybind11, and modules that were built with the same "
+            "pybind11 internals share one table of types. Two causes fit: one module was loaded "
+            "from two places (an installed copy and a build of one's own), or two modules of the "
+            "package each register the type, which went well as long as one of them was built "
+            "with another pybind11 and had a table of its own."
+        )
+        helps = (
+            f"{seen.pip} list",
+            f"{seen.python} -c 'import torch; print([(k, v) for k, v in vars(torch._C).items() "
+            'if "PYBIND11" in k])\'',
+            f"{seen.pip} show pybind11",
+        )
+        notes = (
+            "Two copies: remove one; a JIT-built one lies in ~/.cache/torch_extensions.",
+            "Two modules: the source is to be mended, with py::module_local() on the type or with "
+            "one of the two registrations taken out. Until then, all modules of the package built "
+            "again from an empty directory with one pybind11, or with the one that was used while "
+            "it went well, get past it. torch's own is bundled with it; pip's is another one.",
         )
     return seen.answer(
         kind, TYPES, cause, owner="torch" if detail.get("torchs") else package_in(seen),

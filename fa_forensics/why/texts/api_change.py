@@ -255,6 +255,8 @@ def _flash_name(seen: Seen, name: str, module: str, spans: tuple[Span, ...]) -> 
                 "flash-attn is the other one, where the GPU and torch still allow it."
             )
         newer = False
+    elif newer and version is None and (_of_fa4(seen) or _older(first.since, "2.0.0")):
+        return _not_flash_2(seen, name, first.since)
     elif version is not None or newer:
         cause = (
             f"flash-attn has {name}{where} since {first.since}; {have} is older: the caller was "
@@ -270,6 +272,40 @@ def _flash_name(seen: Seen, name: str, module: str, spans: tuple[Span, ...]) -> 
         KIND, CODE, cause, owner=FLASH, direction="none", confidence="high",
         help=(f"{seen.pip} show flash-attn", *helps, _where(seen, "flash_attn")),
         notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _of_fa4(seen: Seen) -> bool:
+    """Whether the text speaks of FlashAttention 4, a distribution of its own."""
+    text = " ".join((seen.mention.line, *seen.mention.detail.values()))
+    return re.search(r"flash[-_ ]?attn[-_ ]?4|flash_attn[./]cute|\bFA4\b", text) is not None
+
+
+def _not_flash_2(seen: Seen, name: str, since: str) -> Answer:
+    """Every flash-attn 2 has the name: what is imported as flash_attn is not that."""
+    four = _of_fa4(seen)
+    brings = "flash-attn-4 brings flash_attn/cute alone"
+    has = f"Every release of flash-attn 2 has {name}"
+    if not _older(since, "2.0.1"):
+        has = f"flash-attn 2 has {name} since {since}"
+    cause = f"{has}, so what is imported as flash_attn is not "
+    if four:
+        cause += f"that package: {brings}, and the rest of flash_attn is flash-attn 2's, which is "
+        cause += "not installed beside it. No compiled file is at fault."
+    else:
+        cause += (
+            f"whole, or not that package. Three causes fit: {brings}; a directory named flash_attn "
+            "comes first, or an installation left half of the files; or it is a flash-attn 0 or 1."
+        )
+    return seen.answer(
+        KIND, CODE, cause, owner="flash-attn-4" if four else FLASH, direction="none",
+        confidence="high" if four else "medium",
+        help=(f"{seen.pip} list | grep -i flash", _where(seen, "flash_attn"),
+              f"{seen.pip} install --no-build-isolation flash-attn"),
+        notes=(
+            "A program that finds flash_attn takes it for flash-attn 2. Where nothing needs "
+            "flash-attn-4, removing that is the other way out.",
+        ),
     )  # fmt: skip
 
 

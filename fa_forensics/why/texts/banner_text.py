@@ -211,6 +211,8 @@ def crash(seen: Seen) -> Answer:
 def windows(seen: Seen) -> Answer:
     """``DLL load failed``: a Windows library, which this tool does not read."""
     line = seen.mention.line
+    if (seen.mention.library or "").endswith(".so"):
+        return _linux_library(seen)
     cause = (
         "This is a Windows message: a .pyd or .dll did not load. This tool reads Linux libraries "
         "(ELF) alone and cannot look into that file."
@@ -247,6 +249,39 @@ def windows(seen: Seen) -> Answer:
         help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.__file__)\"",),
         notes=("A wheel for Windows is named for its torch and CUDA: compare with that line.",),
     )  # fmt: skip
+
+
+def _linux_library(seen: Seen) -> Answer:
+    """A ``.so`` that is loaded under Windows: the package was made for Linux alone."""
+    library = re.split(r"[\\\\/]", seen.mention.library or "")[-1]
+    whose = seen.mention.detail.get("importer", "")
+    package = package_in(seen) or (whose if whose != "torch" else None)
+    name = package or "that package"
+    first = _windows_since(package)
+    helps = [f'{seen.pip} install --upgrade "{package}>={first}"'] if first else []
+    helps.append(f"{seen.pip} show -f {package}" if package else f"{seen.pip} list")
+    notes = [
+        "The other ways are a build of it for Windows, or the whole program under WSL, where "
+        "Linux libraries load.",
+    ]
+    if first:
+        notes.insert(0, f"{name} has wheels for Windows since {first}, with .dll files.")
+    return seen.answer(
+        "windows", WINDOWS,
+        f"{library} is a library for Linux, and Windows loads .dll and .pyd files alone: the "
+        f"release of {name} that is installed was made for Linux and does not run on Windows. "
+        "Neither Python nor torch nor CUDA is at fault.",
+        owner=package, direction="none", confidence="high", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _windows_since(package: str | None) -> str | None:
+    """The first release of a package with wheels for Windows, where that is on record."""
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    since = row.get("windows_since") if row else None
+    return str(since) if since else None
 
 
 def _import_name(package: str | None) -> str | None:

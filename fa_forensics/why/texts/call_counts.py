@@ -180,6 +180,71 @@ def _not_on_record(seen: Seen, function: str, takes: int, given: int) -> Answer:
     )  # fmt: skip
 
 
+def schema_mismatch(seen: Seen) -> Answer:
+    """``ns::op() expected at most 21 argument(s) but received 22``: of torch's dispatcher.
+
+    The library registered the operator with its parameters; Python code calls it with others.
+    """
+    detail = seen.mention.detail
+    operator = detail.get("operator", "")
+    space = operator.split("::")[0]
+    if space in ("aten", "prim", "prims", "c10d"):
+        return _torchs_operator(seen, operator)
+    package = package_in(seen) or (space if not space.startswith("_") else None)
+    name = package or "the package"
+    takes, given = detail.get("takes", ""), detail.get("given", "")
+    cause = f"The compiled library of {name} has {operator} with other parameters than its caller "
+    if takes:
+        cause += f"passes: it takes {takes} and is passed {given}"
+    elif detail.get("missing"):
+        cause += f"passes: it wants {detail['missing']}, which the caller does not pass"
+    else:
+        cause += f"passes: it has no {detail.get('parameter') or 'such parameter'}"
+    side = "newer" if detail.get("missing") else "older"
+    cause += (
+        f". The Python files and the compiled library are of two revisions of {name}, and the "
+        f"compiled one is most likely the {side}: parameters are added with time. The library did "
+        "load; torch only reports it and is not at fault."
+    )
+    helps = []
+    if top := _top_of(package):
+        top = top if top != "vllm_flash_attn" else "vllm"
+        helps.append(
+            f"{seen.python} -c 'import importlib.util; print(importlib.util.find_spec(\"{top}\"))'"
+        )
+    if package and pip_name(seen, package):
+        version = version_of(seen, package)
+        pinned = package
+        if version and not re.search(r"[+]|dev", version):
+            pinned = f"{package}=={version}"
+        helps.append(f"{seen.pip} uninstall -y {package}")
+        helps.append(f"{seen.pip} install --no-cache-dir {pinned}")
+    return seen.answer(
+        KIND, MIXED, cause, owner=package, direction="none",
+        confidence="high" if package else "medium", help=tuple(helps) or (f"{seen.pip} check",),
+        notes=(
+            "In a source tree: remove the old .so files and the build directory, and build again "
+            "in place (pip install --no-build-isolation -e .). A tree that took precompiled "
+            "libraries has those of another commit.",
+            "The first command shows which directory is imported: a source tree in the working "
+            "directory comes before the installed package.",
+        ),
+    )  # fmt: skip
+
+
+def _torchs_operator(seen: Seen, operator: str) -> Answer:
+    return seen.answer(
+        KIND, "FA881",
+        f"{operator} is an operator of torch itself, and its caller passes other parameters than "
+        "this torch has: the caller was written, or a saved program was made, for another release "
+        "of torch.",
+        owner="torch", direction="none", confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+              f"{seen.pip} check"),
+        notes=("The step of the traceback above torch's own names the caller.",),
+    )  # fmt: skip
+
+
 def _top_of(package: str | None) -> str | None:
     from fa_forensics.rules.remedy import row_of
 

@@ -8,6 +8,7 @@ from fa_forensics.facts.flash_limits import parameters
 from fa_forensics.facts.python_api import has_partners
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.call_counts import schema_mismatch
 from fa_forensics.why.texts.caught_text import pair_command
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 
@@ -53,6 +54,8 @@ def flash_limit(seen: Seen) -> Answer:
 def wrong_arguments(seen: Seen) -> Answer:
     """``f() missing 1 required positional argument``, ``takes 21 positional arguments but 22``."""
     detail = seen.mention.detail
+    if detail.get("sort") == "schema":
+        return schema_mismatch(seen)
     function = detail.get("function", "").rpartition(".")[2]
     package = package_in(seen)
     called = f"{function}()" if function else "The function"
@@ -94,6 +97,8 @@ def operator_missing(seen: Seen) -> Answer:
         )
     else:
         what = operator or f"the operators of {name}"
+        if _on_a_mac(seen):
+            return _never_there(seen, what, package)
         cause = (
             f"Nothing registered {what}: the compiled library of {name} did "
             "not load, most often since it was built for another torch. Its own error stands "
@@ -110,7 +115,38 @@ def operator_missing(seen: Seen) -> Answer:
     return seen.answer(
         "wrong-torch", "FA886", cause, owner=package, direction="unknown", confidence="medium",
         help=tuple(helps),
-        notes=("Packages of that sort have one release for each release of torch.",),
+        notes=("Packages of that sort have one release for each release of torch.",)
+        if has_partners(package)
+        else ("The first command tells whether it is there at all, and whether it fits torch.",),
+    )  # fmt: skip
+
+
+def _on_a_mac(seen: Seen) -> bool:
+    words = " ".join((seen.versions.get("os", ""), *seen.mention.detail.values()))
+    return re.search(r"/Users/|\bmacOS\b|\bDarwin\b", words) is not None
+
+
+def _never_there(seen: Seen, what: str, package: str | None) -> Answer:
+    """CUDA packages under macOS: what pip installs has no compiled library, or one for the CPU."""
+    name = package or "the package"
+    top = what.split("::")[0]
+    find = (
+        f"{seen.pip} show -f {package} | grep -E '[.](so|dylib)'"
+        if package
+        else f"{seen.pip} check"
+    )
+    return seen.answer(
+        "damaged-file", "FA880",
+        f"Nothing registered {what}, and this is macOS, where {name} has no CUDA: most likely its "
+        f"compiled library ({top}) was never built here. Installed without compiling, only the "
+        "Python files are there. Neither the release of torch nor a GPU plays a part.",
+        owner=package, direction="none", confidence="medium",
+        help=(find, f"{seen.pip} show torch {package}" if package else f"{seen.pip} list"),
+        notes=(
+            "No line from the first command: it was not built. What the project says on macOS or "
+            "on CPUs applies then: a build from its source tree (pip install -v "
+            "--no-build-isolation -e .), where it has one for the CPU; else another machine.",
+        ),
     )  # fmt: skip
 
 

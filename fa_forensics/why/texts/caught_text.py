@@ -33,6 +33,8 @@ def caught_import(seen: Seen) -> Answer:
     """A package says that another one cannot be used, and not what stopped its import."""
     detail = seen.mention.detail
     package = detail.get("package") or package_in(seen)
+    if package == "torchvision" and detail.get("sort") == "unknown":
+        return _image(seen)
     if detail.get("sort") == "linked":
         return _not_linked(seen)
     if detail.get("sort") == "part":
@@ -203,6 +205,8 @@ def class_missing(seen: Seen) -> Answer:
     detail = seen.mention.detail
     name, library = detail.get("name", ""), detail.get("near", "")
     space = name.split(".")[0]
+    if space.startswith("__"):
+        return _walked(seen, name)
     cause = (
         f"No library that was loaded registers the class {name} with torch: its library was not "
         "loaded, is another one, or was built without its part for torch."
@@ -224,6 +228,48 @@ def class_missing(seen: Seen) -> Answer:
         notes=("The library that registers it is loaded by torch.ops.load_library or "
                "torch.classes.load_library, or by the import of its package; an error of that load "
                "stands further above.",),
+    )  # fmt: skip
+
+
+def _walked(seen: Seen, name: str) -> Answer:
+    """``__path__._path``: somebody looks through all modules, and torch.classes takes any name."""
+    return seen.answer(
+        "api-change", "FA898",
+        f"Harmless: no class and no library is missing. A program that looks through all imported "
+        f"modules asked torch.classes for {name}, which every package of Python has; torch.classes "
+        "takes each name for that of a C++ class. Streamlit's file watcher does so.",
+        owner="torch", direction="none", confidence="high",
+        help=("streamlit run APP.py --server.fileWatcherType none",),
+        notes=("Or in the program, right after import torch: torch.classes.__path__ = []. What "
+               "stops the program, if anything does, stands elsewhere.",),
+    )  # fmt: skip
+
+
+def _image(seen: Seen) -> Answer:
+    """torchvision's optional image.so: the rest of the package works without it."""
+    silent = not seen.mention.detail.get("said", "").strip(" :'\".\n")
+    cause = (
+        "torchvision works; only its optional library image.so, which reads and writes JPEG and "
+        "PNG files for torchvision.io, is out of use. "
+    )
+    if silent:
+        cause += (
+            "The warning gives no reason: the file is not in this wheel or build at all, as in "
+            "some builds for aarch64 and builds without libjpeg and libpng."
+        )
+    else:
+        cause += "Its own error stands in the warning."
+    return seen.answer(
+        "damaged-file", "FA880" if silent else HIDDEN, cause, owner="torchvision",
+        direction="none", confidence="high" if silent else "medium",
+        help=(
+            f"{seen.python} -c 'import glob, torchvision; "
+            'print(torchvision.__version__, glob.glob(torchvision.__path__[0] + "/image*"))\'',
+            *pair_command(seen, "torchvision"),
+        ),
+        notes=("Harmless as long as nothing calls torchvision.io: transforms and datasets read "
+               "with PIL. Another wheel of that release, or a build from source with libjpeg and "
+               "libpng, brings the file.",),
     )  # fmt: skip
 
 

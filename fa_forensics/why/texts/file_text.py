@@ -241,7 +241,7 @@ def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
     if name is None:
         return ()
     version = seen.torch if name == "torch" else version_of(seen, name)
-    pinned = f"{name}=={version}" if version and "+" not in version else name
+    pinned = f"{name}=={version}" if version and not re.search(r"[+]|dev\d", version) else name
     return (f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {pinned}",)
 
 
@@ -253,7 +253,9 @@ def quoted(path: str) -> str:
     """A path for a shell; a stand-in where the text has none or cut it."""
     import shlex
 
-    return shlex.quote(path) if path and "..." not in path else "/path/to/the/file.so"
+    if not path or "..." in path:
+        return "/path/to/the/file.so"
+    return shlex.quote(path if "/" in path or "\\" in path else f"/path/to/{path}")
 
 
 def _machine_in(name: str) -> str | None:

@@ -19,6 +19,7 @@ from fa_forensics.why.judgement import NEWER, UNKNOWN
 from fa_forensics.why.known import PRIVATE, libstdcxx_commands, two_glibcs
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.file_text import is_torchs, quoted
+from fa_forensics.why.texts.renamed_text import renamed
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
 
@@ -39,14 +40,41 @@ def version_not_found(seen: Seen) -> Answer:
     if family is not None:
         return _libstdcxx(seen, version)
     library = (seen.mention.library or version).rsplit("/", 1)[-1]
+    if library.startswith("libgomp.so") or version.startswith(("GOMP_", "OMP_", "OACC_", "GOACC_")):
+        return _openmp(seen, version)
+    under_its_name = renamed(seen)
+    if under_its_name is not None:
+        return under_its_name
+    path = os.path.normpath(seen.mention.library or "")
     cause = (
         f"The {library} that is loaded does not define the version {version}: another copy of the "
         "library comes before the one that the file was built with."
     )
     return seen.answer(
         VERSIONED, OTHER_COPY, cause, owner=owner_of_library(library), direction=UNKNOWN,
-        confidence="medium", help=(f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'",
-                                   seen.inspect_command()),
+        confidence="medium",
+        help=(f"LD_DEBUG=libs {seen.python} -c 'import torch' 2>&1 | grep {quoted(library)}",
+              *_without_path(seen, path), seen.inspect_command()),
+    )  # fmt: skip
+
+
+def _without_path(seen: Seen, path: str) -> tuple[str, ...]:
+    """Leave LD_LIBRARY_PATH out; () where the path shows that a package's own copy was taken."""
+    if "-packages/" in path or re.search(r"/envs/|conda", path):
+        return ()
+    return (f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'",)
+
+
+def _openmp(seen: Seen, version: str) -> Answer:
+    """``libgomp.so.1: version `OACC_2.0' not found``."""
+    from fa_forensics.why.openmp import openmp_version
+
+    library = os.path.normpath(seen.mention.library or "libgomp.so.1")
+    judgement, commands = openmp_version(version, library, _required_by(seen))
+    return seen.answer(
+        judgement.kind, judgement.code, judgement.cause, owner="libgomp",
+        direction=judgement.direction, confidence=judgement.confidence,
+        help=(*commands, seen.inspect_command()), notes=judgement.notes,
     )  # fmt: skip
 
 
@@ -83,6 +111,8 @@ def _glibc(seen: Seen, version: str) -> Answer:
         cause += f"; this system has glibc {own} ({system})."
     else:
         cause += f"; this system has glibc {own}." if own else "."
+    if path.startswith("/") and not re.search(r"\.so\b|-packages/", path):
+        notes = notes[1:]  # a program, no wheel's file
     jit = _JIT.search(path)
     if jit is not None or path.endswith("/cuda_utils.so"):
         helps = (f"rm -r {quoted(jit['folder'])}",) if jit else ("rm -r ~/.triton/cache",)

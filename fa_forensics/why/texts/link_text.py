@@ -6,10 +6,11 @@ import re
 import shlex
 from collections.abc import Callable
 
-from fa_forensics.facts.owner import is_torch, owner_of_library
+from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in
+from fa_forensics.why.texts.file_text import is_torchs
 
 STOPPED = "FA883"
 LOADER, DAMAGED, MACHINE, MISSING = (
@@ -115,18 +116,23 @@ def _not_named(seen: Seen) -> Answer:
         "library brought it along, and the linker takes nothing from there. It is found, and it "
         "is not too old."
     )
-    owner = owner_of_library(library) if library else None
+    torchs = is_torchs(library)
+    owner = "torch" if torchs else owner_of_library(library) if library else None
     helps = [f"LDFLAGS={flag} {seen.pip} install -v --no-build-isolation --no-cache-dir ./"]
     note = f"In setup.py it is libraries=[{flag[2:]!r}], in CMake target_link_libraries."
-    if owner is not None and is_torch(owner):
+    if torchs:
+        flags = " ".join(dict.fromkeys((flag, "-ltorch", "-ltorch_cpu", "-lc10")))
         helps = [
-            f"{seen.python} -c 'import torch.utils.cpp_extension as c; print(c.library_paths())'",
+            f'{seen.python} -c \'import torch.utils.cpp_extension as c; print(*("-L" + p for p in '
+            f'c.library_paths()), "{flags}")\'',
             "cmake -DCMAKE_PREFIX_PATH=\"$(python -c 'import torch; "
             "print(torch.utils.cmake_prefix_path)')\" .",
         ]
         note = (
-            "torch.utils.cpp_extension puts torch's libraries on the link line by itself; in CMake "
-            "it is target_link_libraries with TORCH_LIBRARIES."
+            "The first command prints what belongs on the link line, for a Makefile, a build.rs or "
+            "the like; torch.utils.cpp_extension puts it there by itself, and in CMake it is "
+            "target_link_libraries with TORCH_LIBRARIES. libtorch has been in several files since "
+            "torch 1.5: -ltorch alone names none of the code."
         )
     return _stopped(seen, MISSING, cause, *helps, owner=owner or package_in(seen), notes=(note,))
 

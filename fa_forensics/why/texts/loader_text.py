@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.facts.system_releases import number
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base
@@ -24,6 +26,9 @@ def static_tls(seen: Seen) -> Answer:
     name = base(path)
     if "any more object" in seen.mention.line:
         return _old_static_tls(seen, path)
+    paths = _all_of_them(seen)
+    if len(paths) > 1:
+        return _together(seen, paths)
     cause = (
         f"{name or 'The library'} keeps thread-local variables in the block that is sized when the "
         "process starts, and what is left of that block does not hold them: too much was loaded "
@@ -36,18 +41,73 @@ def static_tls(seen: Seen) -> Answer:
             f"{seen.python} -c 'import ctypes; ctypes.CDLL({_python_text(path)}, "
             f"ctypes.RTLD_GLOBAL); import {module}'"
         )
-    second = f"{_TUNABLE} {seen.python} -c 'import {module}'"
+    second, larger = _larger(seen, path, module)
     notes = (
         f"What helps is to load {name or 'that library'} earlier: import the package that needs "
         "it, or torch, before all others, as the first command does.",
-        "The second makes the block larger (glibc 2.32 and later); it must be set before the "
-        "process starts. A Jupyter kernel does not read the shell's settings: put it under "
-        '"env" of its kernel.json.',
+        *larger,
     )
     return seen.answer(
         LOADER, "FA107", cause, owner=_tls_owner(seen, path), direction="none", confidence="high",
-        help=(first, second), notes=notes,
+        help=(first, *second), notes=notes,
     )  # fmt: skip
+
+
+def _all_of_them(seen: Seen) -> tuple[str, ...]:
+    """The libraries that the text tells this of; which comes first changes from try to try."""
+    found = (m.file or "" for m in seen.paste.mentions if m.what == "static-tls")
+    return tuple(dict.fromkeys(path for path in found if path.startswith("/")))[:4]
+
+
+def _together(seen: Seen, paths: tuple[str, ...]) -> Answer:
+    """Two libraries fail in turn: whichever is not loaded first."""
+    names = " and ".join(base(path) for path in paths)
+    cause = (
+        f"{names} keep thread-local variables in the block that is sized when the process starts, "
+        "and what is left of that block does not hold those of all: whichever is loaded last "
+        "fails, so loading one of them earlier only moves the error to the other. It is not a lack "
+        "of memory."
+    )
+    module = _module(seen, paths[0])
+    files = ", ".join(map(_python_text, paths))
+    first = (
+        f"{seen.python} -c 'import ctypes; [ctypes.CDLL(f, ctypes.RTLD_GLOBAL) for f in ({files})]"
+        f"; import {module}'"
+    )
+    second, larger = _larger(seen, paths[0], module)
+    notes = (
+        "All of them have to be loaded before everything else, as the first command does: in a "
+        "notebook, in its first cell. Where that code cannot be changed, LD_PRELOAD with their "
+        "paths, a colon between them, does the same; for a Jupyter kernel it stands under "
+        '"env" of its kernel.json.',
+        *larger,
+    )
+    return seen.answer(
+        LOADER, "FA107", cause, owner=_tls_owner(seen, paths[0]), direction="none",
+        confidence="high", help=(first, *second), notes=notes,
+    )  # fmt: skip
+
+
+#: Pythons that came with the system, or that use its glibc without a doubt.
+_OF_SYSTEM = re.compile(r"^/(?:usr|opt/ros)/|/\.local/lib/python")
+
+
+def _larger(seen: Seen, path: str, module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(command, note) that make the block larger; () where the system's glibc has no such setting.
+
+    Distributions with glibc 2.32 or later have Python 3.8 or later.
+    """
+    glibc, python = seen.versions.get("glibc", ""), seen.python_version or ""
+    old = bool(glibc) and number(glibc) < (2, 32)
+    old = old or bool(_OF_SYSTEM.search(path) and python and number(python) < (3, 8))
+    if old:
+        return (), ()
+    note = (
+        "The second makes the block larger (glibc 2.32 and later); it must be set before the "
+        "process starts. A Jupyter kernel does not read the shell's settings: put it under "
+        '"env" of its kernel.json.'
+    )
+    return (f"{_TUNABLE} {seen.python} -c 'import {module}'",), (note,)
 
 
 def _old_static_tls(seen: Seen, path: str) -> Answer:
@@ -175,15 +235,52 @@ def map_refused(seen: Seen) -> Answer:
     line = seen.mention.line
     if re.search(r"restore segment prot|segment writable|additional memory\sprotection", line):
         return _text_relocations(seen, path)
-    why = "its file system is mounted noexec (often /tmp), or a security module forbids it"
-    if "Cannot allocate memory" in line:
-        why = "address space or memory is used up (ulimit -v, a container's limit)"
+    noexec = "its file system is mounted noexec (often /tmp), or a security module forbids it"
+    memory = "address space or memory is used up (ulimit -v, a container's limit)"
+    look, limit = _mounted(path), "ulimit -v"
+    notes = (
+        "ulimit -v prints the limit on address space in kilobytes: torch with its CUDA libraries "
+        "maps several gigabytes. Login nodes and batch systems set one; a compute node, or a job "
+        "with more memory, has another.",
+    )
+    if re.search(r"[Cc]annot allocate memory", line):
+        why, helps = memory, (limit, "free -g")
+    elif re.search(r"not\spermitted|[Pp]ermission denied", line) or _scratch(f"{path} {line}"):
+        why, helps = noexec, (look, limit)
+        notes = (
+            "TORCH_EXTENSIONS_DIR, TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR and TMPDIR can name a "
+            "directory that allows execution.",
+        )
+    else:
+        cause = (
+            f"The kernel refuses to map {name}. Two causes fit: {memory}; or {noexec}. The file "
+            "itself is not at fault, and no release is. The commands tell the two apart."
+        )
+        return seen.answer(
+            LOADER, "FA890", cause, owner=owner_of(seen, path), direction="none",
+            confidence="medium", help=(limit, look), notes=notes,
+        )  # fmt: skip
     cause = f"The kernel refuses to map {name} as code: {why}. The file itself is not at fault."
     return seen.answer(
         LOADER, "FA890", cause, owner=owner_of(seen, path), direction="none", confidence="medium",
-        help=(f"findmnt -T {quoted(path)} -o TARGET,OPTIONS", "ulimit -v"),
-        notes=("TORCH_EXTENSIONS_DIR and TMPDIR can name a directory that allows execution.",),
+        help=helps, notes=notes,
     )  # fmt: skip
+
+
+def _scratch(words: str) -> bool:
+    """Whether a file lies where systems forbid execution: built at run time, in /tmp or a cache."""
+    places = r"(?<![\w.])/(?:tmp|var/tmp|dev/shm)\b|/\.cache/|/\.triton/|cuda_utils\.so|noexec"
+    return re.search(places, words) is not None
+
+
+def _mounted(path: str) -> str:
+    """How the file system of a file is mounted; a bare name has to be found first."""
+    if path and "/" not in path:
+        return (
+            f"find / -name {shlex.quote(path)} -not -path '/proc/*' "
+            "-exec findmnt -T {} -o TARGET,OPTIONS ';' 2>/dev/null"
+        )
+    return f"findmnt -T {quoted(path)} -o TARGET,OPTIONS"
 
 
 def _text_relocations(seen: Seen, path: str) -> Answer:

@@ -64,10 +64,28 @@ def python_mismatch(seen: Seen) -> Answer:
     cause = "The module was compiled for another Python than the one that imports it"
     if built and running:
         cause += f": for {built}, and {running} runs"
+    file, plugin = seen.mention.file or "", seen.mention.detail.get("plugin", "")
+    python = f"{seen.python} -c 'import sys; print(sys.version, sys.executable)'"
+    if plugin or "torch_extensions" in file:
+        name = plugin or seen.module or "*"
+        return seen.answer(
+            KIND, "FA401",
+            f"{cause}. torch built it when it was first used and kept it in its cache, where "
+            "another Python finds it again.",
+            owner=plugin or seen.package or seen.module or None, direction="none",
+            confidence="high",
+            help=(f"rm -r ~/.cache/torch_extensions/*{name}* ~/.cache/torch_extensions/*/*{name}*",
+                  python),
+            notes=("Without that directory it is built again, by the Python that runs; "
+                   "TORCH_EXTENSIONS_DIR may name another place, and one for each environment "
+                   "keeps them apart.",),
+        )  # fmt: skip
     return seen.answer(
-        KIND, "FA401", f"{cause}.", owner=seen.package, direction="none",
-        confidence="high", help=(seen.inspect_command(),),
-        notes=("It must be built again with the Python that runs it.",),
+        KIND, "FA401", f"{cause}.", owner=seen.package or package_in(seen), direction="none",
+        confidence="high", help=(python, *((seen.inspect_command(),) if file else ())),
+        notes=("It must be built again with the Python that runs it.",
+               "A module that torch builds at run time lies in ~/.cache/torch_extensions: without "
+               "its directory there it is built again."),
     )  # fmt: skip
 
 

@@ -171,6 +171,13 @@ def _not_installed(
         f"No package that is imported as {module or 'that'} is installed for the Python that ran: "
         "it is not installed, or for another Python."
     )
+    if seen.mention.detail.get("metadata"):
+        cause = (
+            f"{module} is not installed for the Python that ran: it has no metadata there "
+            "(.dist-info), which pip writes. What asked for its version wants to use it; nothing "
+            "was loaded yet, so neither torch nor CUDA plays a part. Files that were copied by "
+            "hand do not count."
+        )
     owner = "torch" if module == "torch" else package
     get = f"{seen.pip} list"
     if owner == "torch":
@@ -181,7 +188,14 @@ def _not_installed(
         "python-abi", ABSENT, cause, owner=owner, direction="none",
         confidence="high" if owner else "medium",
         help=(f"{seen.python} -c 'import sys; print(sys.executable, sys.path)'", get),
+        notes=(_NO_FLASH,) if owner == "flash-attn" else (),
     )  # fmt: skip
+
+
+_NO_FLASH = (
+    'Where speed allows, attn_implementation="sdpa" in transformers needs no flash-attn (in a '
+    "program with a choice of attention: sdpa or eager)."
+)
 
 
 def _absent(
@@ -195,6 +209,9 @@ def _absent(
     here = here and package is not None and installed(seen, package) is not None
     cause = f"The Python files of {name} are there, its compiled module {last} is not found"
     python = seen.python_version if here or seen.elsewhere else None
+    tree = seen.mention.detail.get("tree", "")
+    if tree and not here:
+        return _in_a_tree(seen, name, package, last, tree)
     if here:
         cause += (
             f": no file {last}.*.so is in this environment. The installation left the compiled "
@@ -225,6 +242,23 @@ def _absent(
         "damaged-file", ABSENT, cause, owner=package, direction="none",
         confidence="high" if here else "medium",
         help=(find, *rebuilds(seen, package, row)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _in_a_tree(seen: Seen, name: str, package: str | None, last: str, tree: str) -> Answer:
+    """A source tree is imported in place of the installed package, and was not built in place."""
+    top = seen.mention.detail.get("module", "").split(".")[0]
+    cause = (
+        f"{top} is imported from the source tree {tree}, and its compiled module {last} is not "
+        f"there: the tree was never built in place. The working directory, or an editable install, "
+        f"comes before an installed {name}, which may be whole."
+    )
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=package, direction="none", confidence="medium",
+        help=(f"cd / && {seen.python} -c 'import {top}; print({top}.__file__)'",
+              f"cd {_quoted(tree)} && {seen.pip} install -v --no-build-isolation -e ."),
+        notes=("Where the first command prints the installed package, run the program from another "
+               "directory than the source tree; else the second builds the tree in place.",),
     )  # fmt: skip
 
 
@@ -314,6 +348,7 @@ def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
         return f"{seen.pip} install --force-reinstall --no-cache-dir torch"
     known = distribution_of(seen, package)
     version = known.version if known else ""
+    version = "" if re.search(r"\.?dev\d|\+g[0-9a-f]{5}", version) else version  # on no index
     return rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
 
 

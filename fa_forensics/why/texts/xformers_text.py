@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
@@ -28,8 +29,7 @@ def xformers(seen: Seen) -> Answer:
     if python is not None:
         pythons = [python["built"], python["have"]]
     notes = [
-        "What really failed is hidden: the loader's message comes with the variable of the first "
-        "command.",
+        "What really failed is hidden: the loader's message comes with XFORMERS_MORE_DETAILS=1.",
     ]
     if pythons[0] and pythons[1] and _minor(pythons[0]) == _minor(pythons[1]):
         notes.append("Python's patch release plays no part: only the minor version counts.")
@@ -38,26 +38,30 @@ def xformers(seen: Seen) -> Answer:
         inspect_package(seen, "xformers"),
     ]
     direction, code, confidence = "unknown", BANNER, "high"
+    listed = detail.get("listed_torch", "")
+    if built and have and listed and _release(listed) not in (_release(have), _release(built)):
+        return _two_environments(seen, built, have, listed, tuple(notes))
     if built and have and "+cpu" in have and "+cpu" not in built:
         cause = (
-            f"xformers was built for torch {built}, and torch {have} is a build without CUDA: a "
-            "later installation replaced torch. Its release is not what is wrong."
+            f"xformers was built for torch {built}, and torch {have} is a build without CUDA. Its "
+            "release is not what is wrong, nor is the CUDA toolkit of the system."
+            if _release(built) == _release(have)
+            else f"xformers was built for torch {built}, and torch {have} is a build without CUDA, "
+            "and of another release."
         )
         code = "FA601"
-        helps.insert(0, _cuda_torch(seen, built))
+        commands, more = _cuda_torch(seen, built)
+        helps[:0] = commands
+        notes += more
     elif built and have and _release(built) != _release(have):
         cause = f"xformers was built for torch {built}, and torch {have} is here."
         direction = _direction(built, have)
-        helps.insert(0, f'{seen.pip} install "torch=={_release(built)}"')
+        helps[:0] = _one_of_the_two(seen, built, have)
         notes.append("An xformers release for the torch that is here is the other way out.")
     elif built and have and pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
         return _other_python(seen, pythons[0], pythons[1], tuple(helps))
     elif built and have and built != have:
-        cause = (
-            f"xformers was built for torch {built}, and torch {have} is here: one release, but "
-            "builds for other CUDA versions."
-        )
-        confidence = "medium"
+        return _other_cuda(seen, built, have, tuple(helps), tuple(notes))
     else:
         cause = (
             "xformers could not load its compiled part, and the banner does not say why: the "
@@ -69,6 +73,90 @@ def xformers(seen: Seen) -> Answer:
         "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _one_of_the_two(seen: Seen, built: str, have: str) -> list[str]:
+    """The torch that it was built for, or the release of xformers for the torch that is here."""
+    fitting = partner_of("xformers", _release(have))
+    pair = f'{seen.pip} install --force-reinstall --no-deps "xformers=={fitting}"'
+    return [f'{seen.pip} install "torch=={_release(built)}"', *([pair] if fitting else [])]
+
+
+def _two_environments(
+    seen: Seen, built: str, have: str, listed: str, notes: tuple[str, ...]
+) -> Answer:
+    """The banner is of another Python than the one whose pip the text lists."""
+    cause = (
+        f"Two environments are at work: torch {have} ran, with an xformers that was built for "
+        f"torch {built}, and the pip that the text shows lists torch {listed}, which is another "
+        "Python's. What is right there does not reach the program."
+    )
+    look = (
+        "PROGRAMS_PYTHON -c 'import sys, torch, xformers; print(sys.executable, "
+        "torch.__version__, xformers.__version__, xformers.__file__)'"
+    )
+    fitting = partner_of("xformers", _release(have))
+    helps = [look]
+    if fitting:
+        helps.append(
+            f'PROGRAMS_PYTHON -m pip install --force-reinstall --no-deps "xformers=={fitting}"'
+        )
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner="xformers", direction=_direction(built, have),
+        confidence="high", help=tuple(helps), notes=(
+            "PROGRAMS_PYTHON is the Python that the program starts with: the one in its own venv "
+            "(venv/bin/python, on Windows venv\\Scripts\\python.exe), not the first on PATH.",
+            *notes,
+        ),
+    )  # fmt: skip
+
+
+def _other_cuda(
+    seen: Seen, built: str, have: str, helps: tuple[str, ...], notes: tuple[str, ...]
+) -> Answer:
+    """One release of torch, in builds for two CUDA versions, which may have two flavours."""
+    from fa_forensics.atlas.requested import variant_flavour
+
+    release = _release(built)
+    flavours = [
+        variant_flavour(release, _cuda(version), seen.place.machine) for version in (built, have)
+    ]
+    cause = (
+        f"xformers was built for torch {built}, and torch {have} is here: one release, but "
+        "builds for other CUDA versions"
+    )
+    differ = flavours[0] != flavours[1]
+    if differ:
+        cause += (
+            ", and their std::string flavours differ: names with std::string in them are not found"
+        )
+    notes = (
+        f"INDEX is the address that pytorch.org/get-started gives; it ends in /{_tag(have)}. The "
+        "package index has one build of each xformers alone, so an install from there gets the "
+        "same file again.",
+        *notes,
+    )
+    fitting = partner_of("xformers", release)
+    pin = f"xformers=={fitting}" if fitting else "xformers"
+    return seen.answer(
+        "wrong-torch", BANNER, f"{cause}.", owner="xformers", direction="unknown",
+        confidence="high" if differ else "medium",
+        help=(
+            f'{seen.pip} install --force-reinstall --no-deps "{pin}" '
+            "--index-url INDEX",
+            *helps,
+        ), notes=notes,
+    )  # fmt: skip
+
+
+def _tag(version: str) -> str:
+    return version.partition("+")[2]
+
+
+def _cuda(version: str) -> str:
+    """``12.6`` of ``2.6.0+cu126``."""
+    digits = _tag(version).removeprefix("cu")
+    return f"{digits[:-1]}.{digits[-1]}" if digits.isdigit() else ""
 
 
 def _other_python(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -> Answer:
@@ -85,13 +173,31 @@ def _other_python(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -> 
     )  # fmt: skip
 
 
-def _cuda_torch(seen: Seen, built: str) -> str:
-    return f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={_release(built)}"'
+def _cuda_torch(seen: Seen, built: str) -> tuple[list[str], list[str]]:
+    """(commands, notes): the build of torch with CUDA, from the index that has it."""
+    windows = seen.mention.detail.get("os") == "Windows"
+    atlas = seen.tables.atlas
+    default = atlas.build(_release(built), seen.place.machine) if atlas is not None else None
+    get = f"{seen.pip} install --force-reinstall --no-cache-dir"
+    if not windows and default is not None and default.cuda == _cuda(built):
+        return [f'{get} "torch=={_release(built)}"'], []
+    note = (
+        f"INDEX is the address that pytorch.org/get-started gives; it ends in /{_tag(built)}. The "
+        "package index has builds of torch without CUDA alone for Windows, and one CUDA version a "
+        "release for Linux."
+    )
+    return [f'{get} "torch=={built}" --index-url INDEX'], [note]
 
 
 def no_operator(seen: Seen) -> Answer:
     """``No operator found for memory_efficient_attention_forward``: no kernel of xformers fits."""
     text = " ".join((seen.mention.line, *seen.mention.detail.values()))
+    banner = next(
+        (m for m in seen.paste.mentions
+         if m.what == "xformers-banner" and m.detail.get("built_torch")), None,
+    )  # fmt: skip
+    if banner is not None:
+        return xformers(replace(seen, mention=banner))
     if "wasn't build with CUDA" in text:
         return _without_code(seen)
     if "device=cpu" in text:
