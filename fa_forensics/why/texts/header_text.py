@@ -41,11 +41,15 @@ def releases_with(key: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return having, table.releases
 
 
+#: What is left of THC in the wheels of torch 2.4.0 to 2.15.0 (torch/include/THC).
+_STILL_THERE = ("THCAtomics.cuh", "THCDeviceUtils.cuh")
+
+
 def missing_header(seen: Seen, header: str) -> Answer:
     """The compiler found no such header."""
     name = header.rpartition("/")[2]
     cause = f"The compiler found no {name} while the extension was built, so it was never made."
-    if re.match(r"THC?/|THC?[.A-Z]", header):
+    if re.match(r"THC?/|THC?[.A-Z]", header) and name not in _STILL_THERE:
         return _torch_gave_up(seen, header)
     row = header_row(header)
     if row is None and re.match(r"(?:ATen|c10|torch|caffe2)/", header):

@@ -113,8 +113,8 @@ def _given_up(seen: Seen, name: str, release: str, instead: str) -> Answer:
 
 def _old_type(seen: Seen) -> Answer:
     cause = (
-        "The source passes x.type() where torch's macros take x.scalar_type(): torch 2.4 still "
-        "converted it, torch 2.13 does not. The source was written for an older torch, so that "
+        "The source passes x.type() where torch's macros take x.scalar_type(): torch 2.5 still "
+        "converted it, torch 2.6 does not. The source was written for an older torch, so that "
         "the extension was never built."
     )
     return seen.answer(
