@@ -80,7 +80,17 @@ def commands_by_history(
             "Another build of the extension or another torch: one of the two is enough.",
             *remarks,
         )
+    if built is None and direction in ("file-older", "unknown") and not every:
+        remarks = (*remarks, _COMPILED_HERE)
     return (*commands, inspect_command(place, needed_by)), remarks
+
+
+#: Said where no package is known that the file is of.
+_COMPILED_HERE = (
+    "A file that was compiled on that machine can be compiled again instead, for the torch that "
+    "runs; what an earlier build left goes first: build/ of setup.py, and for "
+    "torch.utils.cpp_extension.load its directory in ~/.cache/torch_extensions."
+)
 
 
 def _from_on(releases: Sequence[str], history: History) -> str:
@@ -113,12 +123,15 @@ def _said_of_torch(
             f"The name is of torch's stable C interface, which only grows: every torch since "
             f"{release} has it.",
         )
-    having = f"Every torch since {release} has"
-    if _end(releases, history):
-        having = f"torch {history.interval(releases)} {'has' if len(releases) == 1 else 'have'}"
+    if not _end(releases, history):
+        return (
+            f"Every torch since {release} has this name; for the file's other names it has to be "
+            "near the one it was built on, which the last command tells.",
+        )
+    have = "has" if len(releases) == 1 else "have"
     return (
-        f"{having} this name; for the file's other names it has to be near the one it was built "
-        "on, which the last command tells.",
+        f"torch {history.interval(releases)} {have} this name; for the file's other names it has "
+        "to be near the one it was built on, which the last command tells.",
     )
 
 

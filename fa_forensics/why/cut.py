@@ -78,10 +78,9 @@ def _twins(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
     )
     commands = [which_torch(seen.place, flavour=True)]
     built = rebuild(seen.place, (seen.mention.file,)) if seen.mention.file else None
-    notes = ()
+    notes = () if built is None else (f"The second command {built[1]}.",)
     if built is not None:
         commands.append(built[0])
-        notes = (f"The second command {built[1]}.",)
     return seen.answer(
         "cxx11-abi", "FA301", cause, symbol=start, demangled=qualified_name(rows[0].demangled),
         owner=owner, overloads=tuple(rows), releases_looked_up=True, direction=FLAVOUR,

@@ -115,14 +115,16 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     note = (
         f"The file lies in {egg.rsplit('/', 1)[-1]}, which setup.py install left behind for the "
         "torch of that day; it goes before packages that pip installs. Uninstall it, then build "
-        "with the interpreter that runs it. In the source directory build/ keeps the old objects, "
-        "which setup.py install packs again whatever torch is there: the second command takes "
-        "them away."
+        "with the interpreter that runs it."
+    )
+    again = (
+        "In the source directory build/ keeps the old objects, which setup.py install packs again "
+        "whatever torch is there: the second command takes them away."
     )
     name = egg.rsplit("/", 1)[-1].split("-")[0].replace("_", "-")
     command = f"{seen.pip} uninstall {shlex.quote(name)}"
     clean = "rm -rf build dist *.egg-info"
-    return replace(answer, help=(command, clean, *answer.help), notes=(note, *answer.notes))
+    return replace(answer, help=(command, clean, *answer.help), notes=(note, again, *answer.notes))
 
 
 def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:

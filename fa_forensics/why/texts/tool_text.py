@@ -57,7 +57,7 @@ def _linked_in_two_flavours(seen: Seen, answer: Answer) -> Answer:
         f"torch.utils.cpp_extension), or to take the {own} download of libtorch."
     )
     look = "grep -rn GLIBCXX_USE_CXX11_ABI CMakeLists.txt Makefile setup.py"
-    commands = [text for text in answer.help if "pip install" not in text]
+    commands = [text for text in answer.help if "install" not in text]
     return replace(answer, notes=(note, *answer.notes), help=(look, *commands))
 
 
