@@ -1,4 +1,4 @@
-"""``why`` on refusals whose cause the text itself tells: a limit, a patch release, another system."""
+"""``why`` on refusals whose cause the text tells: a limit, a patch release, another system."""
 
 from __future__ import annotations
 
