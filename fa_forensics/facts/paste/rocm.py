@@ -92,7 +92,8 @@ def _of_device() -> tuple[Recogniser, ...]:
         plain(
             "rocm-no-device",
             ("no hip gpus", "no rocm-capable device", "hiperrornodevice", "/dev/kfd",
-             "rock module is not loaded", "initialize tensile host", "hsa_status_error_out_of_resources"),
+             "rock module is not loaded", "initialize tensile host",
+             "hsa_status_error_out_of_resources"),
             r"Could not initialize Tensile host: No devices found"
             r"|No HIP GPUs are available|no ROCm-capable device is detected|hipErrorNoDevice"
             r"|(?:Unable to open|Failed to open|failing to open)\s?(?P<kfd>/dev/kfd)[^\n]{0,60}"

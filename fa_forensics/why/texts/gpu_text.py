@@ -65,7 +65,7 @@ def no_kernel(seen: Seen) -> Answer:
     if not gpus:
         return _gpu_not_named(seen, package, rows)
     gpu = gpus[0]
-    bundled = rows[-1].id == "fa3" and bundler(seen) if rows else None
+    bundled = bundler(seen) if rows and rows[-1].id == "fa3" else None
     if rows and rows[-1].id == "fa3":
         package = bundled or rows[-1].distributions[0]
     if rows and not any(row.accepts(gpu.capability) for row in rows):
@@ -74,13 +74,7 @@ def no_kernel(seen: Seen) -> Answer:
     if code is not None:
         return _looked_into(seen, gpu, package, rows, code)
     advice = rebuild(build_of(seen, package), rows, gpus)
-    name = package or "the extension"
-    version = version_of(seen, package) if package else None
-    called_file = f"{name} {version}" if version else name
-    cause = (
-        f"The {called_file} that is installed holds no code for {called(gpu)}, which runs "
-        f"{what_would_run(gpu.capability)}."
-    )
+    cause = _who_lacks_it(seen, gpu, package, bundled)
     helps: list[str] = [*advice.help]
     if torch_says_nothing(seen):
         helps.append(f"{seen.python} {TORCH_ARCHS}")
@@ -89,22 +83,7 @@ def no_kernel(seen: Seen) -> Answer:
     if not rows:
         notes.append(_BUILD_NOTE)
     if bundled:
-        cause = (
-            f"The FlashAttention 3 in {called_file} holds no code for {called(gpu)}, which runs "
-            f"{what_would_run(gpu.capability)}."
-        )
         notes.insert(0, own_copy(bundled))
-    if package is None and _torch_list(seen) is not None:
-        cause = (
-            f"The extension whose function failed holds no code for {called(gpu)}, which runs "
-            f"{what_would_run(gpu.capability)}; torch itself has code for it."
-        )
-    elif package is None:
-        cause = (
-            f"Something holds no code for {called(gpu)}, which runs "
-            f"{what_would_run(gpu.capability)}: the extension whose function failed, or torch "
-            "itself."
-        )
     if package is None and _FLASHINFER.search(seen.mention.line):
         cause = (
             f"FlashInfer, or sgl-kernel, which has FlashInfer's kernels too, holds no code for "
@@ -120,6 +99,26 @@ def no_kernel(seen: Seen) -> Answer:
         confidence="high" if package and not two else "medium",
         help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
+
+
+def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
+    """What has no code for a GPU: a package, the extension, or one of it and torch."""
+    which, runs = called(gpu), what_would_run(gpu.capability)
+    if package is None and _torch_list(seen) is not None:
+        return (
+            f"The extension whose function failed holds no code for {which}, which runs {runs}; "
+            "torch itself has code for it."
+        )
+    if package is None:
+        return (
+            f"Something holds no code for {which}, which runs {runs}: the extension whose function "
+            "failed, or torch itself."
+        )
+    version = version_of(seen, package)
+    file = f"{package} {version}" if version else package
+    if bundled:
+        return f"The FlashAttention 3 in {file} holds no code for {which}, which runs {runs}."
+    return f"The {file} that is installed holds no code for {which}, which runs {runs}."
 
 
 def _looked_into(

@@ -46,7 +46,7 @@ def not_imported(seen: Seen) -> Answer:
 
 
 def feature_left_out(seen: Seen) -> Answer:
-    """``This flash attention build does not support backward``, as whoever built it chose."""
+    """Words of FlashAttention where its build was told to leave something out."""
     package = package_in(seen) or "flash-attn"
     feature = seen.mention.detail.get("feature", "").strip()
     cause = (
