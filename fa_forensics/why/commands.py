@@ -80,7 +80,8 @@ def commands_by_history(
             "Another build of the extension or another torch: one of the two is enough.",
             *remarks,
         )
-    if built is None and direction in ("file-older", "unknown") and not every:
+    lacked = history is not None and history.releases and history.releases != history.known
+    if built is None and direction in ("file-older", "unknown") and lacked:
         remarks = (*remarks, _COMPILED_HERE)
     return (*commands, inspect_command(place, needed_by)), remarks
 

@@ -108,7 +108,10 @@ class History:
         if self.alive[0] != self.known[0]:
             return f" A torch that lacks it is older than {self.alive[0]}: the file is newer."
         if self.alive[-1] != self.known[-1]:
-            return f" A torch that lacks it is newer than {self.alive[-1]}: the file is older."
+            return (
+                f" A torch that lacks it is most likely newer than {self.alive[-1]}: the file is "
+                "older."
+            )
         return ""
 
     def place(self, present: Present) -> str:

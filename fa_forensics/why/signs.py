@@ -40,9 +40,12 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     return answer
 
 
+_ELF_TOOLS = ("fa-forensics inspect ", "readelf ", "ldd ", "ldconfig ")
+
+
 def _without_inspect(answer: Answer, seen: Seen) -> Answer:
     """On a Mac files are no ELF: the torch that is loaded is what can be looked at."""
-    commands = [text for text in answer.help if not text.startswith("fa-forensics inspect ")]
+    commands = [text for text in answer.help if not text.startswith(_ELF_TOOLS)]
     if not any("torch.__version__" in text for text in commands):
         commands.append(
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'"
@@ -127,6 +130,10 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     return replace(answer, help=(command, clean, *answer.help), notes=(note, again, *answer.notes))
 
 
+#: How notes on another build of an extension begin.
+_OF_EXTENSIONS = ("Installing another torch changes", "One of the two commands", "Another build of")
+
+
 def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     """A library of torch that lacks a name of torch: two torches in one process."""
     name = file.rsplit("/", 1)[-1]
@@ -146,4 +153,5 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
             f"{seen.pip} list | grep -i torch",
             *answer.help[-1:],
         ),
+        notes=tuple(n for n in answer.notes if not n.startswith(_OF_EXTENSIONS)),
     )
