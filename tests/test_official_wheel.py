@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from support.contexts import SET_DEVICE, context, distribution
+from support.contexts import SET_DEVICE, context, distribution, environment
 
 from fa_forensics.facts.gpus import parse_gpu
 from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command
@@ -97,3 +99,22 @@ def test_inspect_names_the_wheel_before_another_torch() -> None:
 def test_another_package_is_compiled_as_before() -> None:
     ctx = context(distribution=distribution("mamba-ssm", "2.2.2"), missing=(SET_DEVICE,))
     assert "--no-binary mamba-ssm mamba-ssm==2.2.2" in remedies(ctx)[0]
+
+
+def test_a_torch_of_ones_own_is_not_replaced_by_a_package_that_brings_another() -> None:
+    """torchvision's wheels each ask for one torch of the package index; Jetson's is none."""
+    here = environment()
+    assert here.torch is not None
+    jetson = replace(here.torch, version="2.1.0a0+41361538.nv23.06", release="2.1.0")
+    ctx = context(
+        environment=replace(here, torch=jetson),
+        distribution=distribution("torchvision", "0.19.1"),
+        missing=(SET_DEVICE,),
+    )
+    commands = "\n".join(remedies(ctx))
+    assert "--upgrade" not in commands
+    assert "git+https://github.com/pytorch/vision@v0.16.0" in commands and "--no-deps" in commands
+    assert "a build of its own" in " ".join(remedy_notes(ctx))
+    built = remedies(replace(ctx, distribution=distribution("xformers", "0.0.28")))
+    assert "--no-build-isolation" in built[0] and "--no-deps" in built[0]
+    assert not any("--upgrade" in text for text in built)

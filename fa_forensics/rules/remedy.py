@@ -16,10 +16,12 @@ from fa_forensics.facts.package import (
     torch_pin,
     torch_requirement,
 )
-from fa_forensics.facts.torch_install import release_of
+from fa_forensics.facts.python_api import brings_torch
+from fa_forensics.facts.torch_install import is_published, release_of
 from fa_forensics.facts.wheel_matrix import WheelBuild
 from fa_forensics.rules.base import Context
 from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command, wheel_does
+from fa_forensics.rules.own_torch import partner_from_source
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "packages.json")
 
@@ -205,8 +207,9 @@ def remedy_notes(ctx: Context) -> tuple[str, ...]:
     name = distribution_name(ctx)
     notes = [*metadata_note(ctx), *wanted_build(ctx)]
     wheel = wheel_for_this_torch(ctx)
+    own = _for_own_torch(ctx)
     if wheel is None:
-        does = rebuild_does(name or "", package_row(ctx), here)
+        does = own[1] if own else rebuild_does(name or "", package_row(ctx), here)
     else:
         does = wheel_does(wheel, here, ctx.system.glibc if ctx.system else None)
     second = "changes torch, for all other packages too"
@@ -284,8 +287,22 @@ def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
     wheel = wheel_for_this_torch(ctx)
     if wheel is not None:
         return (wheel_command(ctx.python_command, wheel),)
+    own = _for_own_torch(ctx)
+    if own is not None:
+        return own[:1]
     jobs = ctx.fit.jobs if ctx.fit else None
     return (rebuild_command(ctx.python_command, name, version, package_row(ctx), jobs),)
+
+
+def _for_own_torch(ctx: Context) -> tuple[str, ...] | None:
+    """(command, what it does) or () where torch is one's own and the package brings a wheel's."""
+    torch, name = ctx.environment.torch if ctx.environment else None, distribution_name(ctx) or ""
+    row = package_row(ctx)
+    if torch is None or is_published(torch.version) or not brings_torch(normalized(name)):
+        return None
+    if row is not None and row["source_build"]:
+        return None
+    return partner_from_source(ctx.python_command, name, torch.release, row) or ()
 
 
 def wheel_for_this_torch(ctx: Context) -> WheelBuild | None:

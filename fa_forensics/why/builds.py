@@ -94,6 +94,8 @@ _NOT_EXCHANGED = ("vllm",)
 def _partner(place: Place, name: str) -> tuple[str, str] | None:
     """(command, what it does) where one release of the package belongs to the torch there."""
     from fa_forensics.facts.python_api import partner_of
+    from fa_forensics.rules.own_torch import partner_from_source
+    from fa_forensics.rules.remedy import row_of
 
     if place.present is None or name in _NOT_EXCHANGED:
         return None
@@ -101,29 +103,11 @@ def _partner(place: Place, name: str) -> tuple[str, str] | None:
     if release is None:
         return None
     if not place.present.published:
-        return _partner_from_source(place, name, release)
+        python = place.python or "python"
+        return partner_from_source(python, name, place.present.release, row_of(name))
     wanted = shlex.quote(f"{name}=={release}")
     command = f"{pip_of(place)} install --force-reinstall --no-deps --no-cache-dir {wanted}"
     return command, f"installs the release of {name} that belongs to torch {place.present.release}"
-
-
-def _partner_from_source(place: Place, name: str, release: str) -> tuple[str, str] | None:
-    """(command, what it does) for a torch that is a build of its own: no wheel was made for it."""
-    from fa_forensics.rules.remedy import row_of
-
-    row, present = row_of(name), place.present
-    if row is None or not row.get("repository") or present is None:
-        return None
-    command = (
-        f"{pip_of(place)} install --no-build-isolation --no-deps --force-reinstall "
-        f"git+{row['repository']}@v{release}"
-    )
-    does = (
-        f"compiles {name} {release}, which belongs to torch {present.release}, for the torch that "
-        f"is there: that is a build of its own, and wheels of {name} on the package index are for "
-        "other torches and put those in its place"
-    )
-    return command, does
 
 
 #: Files that pip did not build: torch's JIT cache, an egg, torch's own.

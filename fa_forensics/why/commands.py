@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
+from fa_forensics.facts.owner import STABLE, owner_of
 from fa_forensics.why.builds import pip_of, python_of, rebuild
 from fa_forensics.why.history import INSIDE, History, Present, order_key
 from fa_forensics.why.place import Place
@@ -110,8 +111,6 @@ def _said_of_torch(
     history: History, releases: Sequence[str], release: str, newer: bool, flavour: bool
 ) -> tuple[str, ...]:
     """What the installed torch is sure to have, and what not."""
-    from fa_forensics.facts.owner import STABLE, owner_of
-
     if flavour:
         return (
             f"torch {release} has the file's flavour; whether it has its other names too, "
@@ -119,7 +118,7 @@ def _said_of_torch(
         )
     if not newer:
         return ()
-    if owner_of(history.symbol, None, history.symbol) == STABLE:
+    if _is_stable(history):
         return (
             f"The name is of torch's stable C interface, which only grows: every torch since "
             f"{release} has it.",
@@ -134,6 +133,11 @@ def _said_of_torch(
         f"torch {history.interval(releases)} {have} this name; for the file's other names it has "
         "to be near the one it was built on, which the last command tells.",
     )
+
+
+def _is_stable(history: History) -> bool:
+    """Whether a name is of torch's stable C interface: whatever is newer has all of it."""
+    return owner_of(history.symbol, None, history.symbol) == STABLE
 
 
 def _installable(place: Place, history: History | None) -> tuple[str, ...]:
@@ -212,7 +216,8 @@ def torch_commands(
     if not own_build and _another_release_helps(history, place.present, flavour):
         release, remarks = torch_with_it(place, history, atlas)
     if release is not None:
-        commands.append(install(place, f"torch=={release}"))
+        only = ">=" if direction == "file-newer" and _is_stable(history) else "=="
+        commands.append(install(place, f"torch{only}{release}"))
     elif flavour and _another_build(place, history):
         commands.append(reinstall_torch(place, place.present.release if place.present else ""))
     if built is not None and release is not None:

@@ -15,6 +15,12 @@ _JIT = re.compile(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?[\w.+-]+
 _EGG = re.compile(r"(?P<egg>\S+?\.egg)/")
 
 
+_NOT_FFMPEG = (
+    "FFmpeg is not the cause: torchcodec tries one library for each FFmpeg release, and this one "
+    "was found with its FFmpeg; it is a name of torch that it misses."
+)
+
+
 def with_signs(answer: Answer, seen: Seen) -> Answer:
     """An answer with what the failing file's path shows of its origin."""
     file = seen.mention.file or ""
@@ -31,6 +37,8 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         if answer.code == "FA210":
             return _older_than_the_table(answer, note)
         return replace(answer, notes=(note, *answer.notes))
+    if file.rsplit("/", 1)[-1].startswith("libtorchcodec_") and is_torch(answer.owner or ""):
+        return replace(answer, notes=(_NOT_FFMPEG, *answer.notes))
     jit = _JIT.search(file)
     if jit is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return stale_jit(answer, jit["folder"])
