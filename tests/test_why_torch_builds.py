@@ -237,3 +237,21 @@ def test_every_product_has_an_owner_and_every_owner_a_product() -> None:
     owners = json.loads((data / "owners.json").read_text())["rows"]
     products = json.loads((data / "products.json").read_text())["products"]
     assert {row["owner"] for row in owners if row.get("product")} == set(products)
+
+
+def test_a_type_of_a_sibling_package_is_not_torchs(bare: str) -> None:
+    text = (
+        "    from spconv.algo import AlgoHint\nImportError: arg(): could not convert default "
+        "argument 'mask: tv::Tensor' in function 'f' into a Python object (type not registered "
+        "yet?)\n"
+    )
+    answer = first(text, bare)
+    assert answer.owner == "cumm" and "import torch" not in typed(answer)
+    torchs = text.replace("tv::Tensor", "at::Tensor").replace("spconv.algo", "ext")
+    assert "import torch" in typed(first(torchs, bare))
+
+
+def test_a_package_with_torchs_numbers_is_not_upgraded_alone(bare: str) -> None:
+    file = "/x/site-packages/_XLAC.cpython-38-x86_64-linux-gnu.so"
+    answer = first(f"ImportError: {file}: undefined symbol: {NODE}B5cxx11Ev", bare)
+    assert "--upgrade" not in typed(answer) and "same minor version" in said(answer)

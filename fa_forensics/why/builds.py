@@ -78,13 +78,29 @@ def _only_newer(place: Place, name: str, row: Mapping[str, object] | None, direc
     A package that names its torch brings that along: right where torch is a wheel, and the
     end of a torch that is a build of its own (NVIDIA's for Jetson, a container's).
     """
-    from fa_forensics.facts.python_api import brings_torch
+    from fa_forensics.facts.python_api import brings_torch, has_partners
 
     if row is not None and row["source_build"]:
         return False
+    if has_partners(name) and not brings_torch(name):
+        return True  # its newest is for the newest torch, and takes none along
     if brings_torch(name):
         return place.present is not None and not place.present.published
     return direction == "file-newer"
+
+
+def numbered_as_torch(needed_by: Sequence[str]) -> tuple[str, ...]:
+    """That each release of the file's package is for one torch, which its number tells."""
+    from fa_forensics.facts.python_api import brings_torch, has_partners
+    from fa_forensics.why.seen import package_of
+
+    name = package_of(needed_by[0]) if needed_by else None
+    if not has_partners(name) or brings_torch(name):
+        return ()
+    return (
+        f"Each release of {name} is for the torch of the same minor version, and pip does not see "
+        "to that: the two have to be changed together.",
+    )
 
 
 #: Packages whose other releases are other programs: those are not changed to fit a torch.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.owner import STABLE, owner_of
-from fa_forensics.why.builds import pip_of, python_of, rebuild
+from fa_forensics.why.builds import numbered_as_torch, pip_of, python_of, rebuild
 from fa_forensics.why.history import INSIDE, History, Present, order_key
 from fa_forensics.why.place import Place
 
@@ -81,10 +81,16 @@ def commands_by_history(
             "Another build of the extension or another torch: one of the two is enough.",
             *remarks,
         )
-    lacked = history is not None and history.releases and history.releases != history.known
+    numbered = numbered_as_torch(needed_by)
+    lacked = (
+        not numbered
+        and history is not None
+        and history.releases
+        and history.releases != history.known
+    )
     if built is None and direction in ("file-older", "unknown") and lacked:
         remarks = (*remarks, _COMPILED_HERE)
-    return (*commands, inspect_command(place, needed_by)), remarks
+    return (*commands, inspect_command(place, needed_by)), (*numbered, *remarks)
 
 
 #: Said where no package is known that the file is of.

@@ -9,7 +9,7 @@ from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name, 
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
-from fa_forensics.why.builds import rebuild
+from fa_forensics.why.builds import numbered_as_torch, rebuild
 from fa_forensics.why.commands import which_torch
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.seen import Seen
@@ -78,7 +78,8 @@ def _twins(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
     )
     commands = [which_torch(seen.place, flavour=True)]
     built = rebuild(seen.place, (seen.mention.file,)) if seen.mention.file else None
-    notes = () if built is None else (f"The second command {built[1]}.",)
+    notes = numbered_as_torch((seen.mention.file or "",))
+    notes = notes if built is None else (f"The second command {built[1]}.",)
     if built is not None:
         commands.append(built[0])
     return seen.answer(

@@ -123,7 +123,8 @@ def _of_pybind() -> tuple[Recogniser, ...]:
         by_pattern(
             ("could not convert default argument", "unregistered type", "to a python type!",
              "referenced unknown base type"),
-            r"could not convert default argument[^\n]{0,200}"
+            r"could not convert default argument"
+            r"(?:\s'[\w ]{1,60}:\s?(?P<argument>[\w:<>, ]{1,100})')?[^\n]{0,200}"
             r"|Unregistered type\s?:\s?(?P<type>[^\n]{1,200})"
             r"|type ['\"](?P<derived>[^'\"\n]{1,200})['\"] referenced unknown base type "
             r"['\"](?P<base>[^'\"\n]{1,200})['\"]"
