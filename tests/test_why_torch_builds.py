@@ -255,3 +255,11 @@ def test_a_package_with_torchs_numbers_is_not_upgraded_alone(bare: str) -> None:
     file = "/x/site-packages/_XLAC.cpython-38-x86_64-linux-gnu.so"
     answer = first(f"ImportError: {file}: undefined symbol: {NODE}B5cxx11Ev", bare)
     assert "--upgrade" not in typed(answer) and "same minor version" in said(answer)
+
+
+def test_a_torch_that_something_asks_for_is_not_the_one_that_is_there() -> None:
+    for text in ("README asks torch==2.4.1 + cu121", "torchvision 0.15.2 requires torch==2.0.1"):
+        assert "torch" not in read_paste(text).versions
+    assert read_paste("x 1.0 requires torch==2.3.0, but you have torch 2.2.0").versions[
+        "torch"
+    ] == ("2.2.0")

@@ -87,6 +87,9 @@ def _in_prose(
         text = match[1].strip(" .,;'\"`*|")
         if "(" not in text:
             text = text.rstrip(")")
+        asked = _ASKED.search(words, max(0, match.start() - 40), match.start())
+        if rule.key == "torch" and asked:
+            continue
         if text and not _REQUIRED.match(words, match.end()):
             whole = rule.key != "torch" or text.count(".") > 1
             sort = PROSE if whole else LOOSE
@@ -112,6 +115,12 @@ _ANOTHER = re.compile(
     r"(?:\bwork(?:s|ed|ing)?(?: fine| well)? (?:with|on|in|under|for)"
     r"|\b(?:up|down)grad(?:e|ed|ing) to|\binstead of|\banother environment with"
     r"|\b(?:built|compiled|made) (?:for|with|against))\s{1,3}$",
+    re.IGNORECASE,
+)
+#: What stands before a version that something asks for: "xformers 0.0.26 requires torch==2.3.0".
+_ASKED = re.compile(
+    r"\b(?:ask(?:s|ing)?(?: for)?|requir(?:es?|ing)|needs?|expects?|wants?|pins?|depends on)"
+    r"\s{1,3}['\"`]?\Z",
     re.IGNORECASE,
 )
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
@@ -227,6 +236,8 @@ def _packages(
                     key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
                     sort = _listing(line, match)
                     if sort == PROSE and _REQUIRED.match(match.string, match.end()):
+                        continue
+                    if _ASKED.search(match.string, max(0, match.start() - 40), match.start()):
                         continue
                     offer(key, sort, line.number, match["version"].rstrip("."))
 
