@@ -80,13 +80,17 @@ def by_words(phrases: Iterable[str], rest: str, build: Build) -> Recogniser:
 
     Phrases in many languages are found faster one by one than as alternatives of a pattern.
     """
-    patterns = {sign: re.compile(re.escape(sign) + rest, re.IGNORECASE) for sign in phrases}
+    signs = tuple(dict.fromkeys(phrases))
+
+    @cache
+    def compiled(sign: str) -> re.Pattern[str]:
+        return re.compile(re.escape(sign) + rest, re.IGNORECASE)
 
     def read(line: Line) -> Iterator[Claim]:
-        for sign, pattern in patterns.items():
+        for sign in signs:
             at, count = line.lower.find(sign), 0
             while at >= 0 and count < PER_LINE:
-                match = pattern.match(line.body, at)
+                match = compiled(sign).match(line.body, at)
                 built = build(line, match) if match is not None else None
                 if isinstance(built, Mention) and match is not None:
                     built = Claim(at, match.end(), built)
@@ -94,7 +98,7 @@ def by_words(phrases: Iterable[str], rest: str, build: Build) -> Recogniser:
                     yield built
                 at, count = line.lower.find(sign, at + len(sign)), count + 1
 
-    return Recogniser(tuple(patterns), read)
+    return Recogniser(signs, read)
 
 
 @lru_cache(maxsize=1)

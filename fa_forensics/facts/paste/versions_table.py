@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 #: Sources, the surest first: a report's own line, a package list,
 #: what pip says it fetches, a tool's banner, a path, prose.
@@ -39,10 +39,20 @@ class Rule:
     """Where a version stands: behind which small-letter word, in which form, and how sure."""
 
     sign: str
-    pattern: re.Pattern[str]
+    text: str
     key: str
     sort: int
     convert: Callable[[str], str] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The form, compiled at first use: most texts have the signs of a few of the rules."""
+        return _compiled(self.text)
+
+
+@cache
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
 
 
 def _driver_cuda(found: str) -> str:
@@ -370,6 +380,6 @@ def rules() -> tuple[Rule, ...]:
     """All rules, in no order."""
     rows: tuple[Row, ...] = (*_REPORTS, *_BANNERS, *_IMAGES, *_SENTENCES)
     return tuple(
-        Rule(sign, re.compile(pattern, re.IGNORECASE), key, sort, convert[0] if convert else None)
+        Rule(sign, pattern, key, sort, convert[0] if convert else None)
         for sign, pattern, key, sort, *convert in rows
     )
