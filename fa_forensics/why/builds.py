@@ -151,6 +151,14 @@ def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def has_official_wheels(needed_by: Sequence[str]) -> bool:
+    """Whether the failing file is of a package whose own releases have wheels by torch."""
+    from fa_forensics.facts.wheel_matrix import PACKAGE
+    from fa_forensics.why.seen import package_of
+
+    return bool(needed_by) and package_of(needed_by[0]) == PACKAGE
+
+
 def _official(place: Place, name: str, version: str, python: str | None) -> tuple[str, str] | None:
     """(command, what it does) where the package's own releases have a wheel that fits."""
     from fa_forensics.resolve.link import glibc_of

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.owner import STABLE, owner_of
-from fa_forensics.why.builds import numbered_as_torch, pip_of, python_of, rebuild
+from fa_forensics.why.builds import (
+    has_official_wheels,
+    numbered_as_torch,
+    pip_of,
+    python_of,
+    rebuild,
+)
 from fa_forensics.why.history import INSIDE, History, Present, order_key
 from fa_forensics.why.place import Place
 
@@ -64,6 +70,9 @@ def commands_by_history(
     built = rebuild(place, needed_by, direction)
     flavour = direction == "other-flavour"
     commands = [which_torch(place, flavour)]
+    listed = has_official_wheels(needed_by)
+    if listed:
+        commands.append("fa-forensics wheels")
     if built is not None:
         commands.append(built[0])
     releases = _installable(place, history)
@@ -81,6 +90,8 @@ def commands_by_history(
             "Another build of the extension or another torch: one of the two is enough.",
             *remarks,
         )
+    if listed:
+        remarks = (*remarks, _OFFICIAL)
     numbered = numbered_as_torch(needed_by)
     lacked = (
         not numbered
@@ -92,6 +103,12 @@ def commands_by_history(
         remarks = (*remarks, _COMPILED_HERE)
     return (*commands, inspect_command(place, needed_by)), (*numbered, *remarks)
 
+
+#: Said where flash-attn's releases may have the wheel.
+_OFFICIAL = (
+    "fa-forensics wheels names flash-attn's own wheel for the torch, CUDA, Python and C++ flavour "
+    "of an environment, if its releases have one: seconds in place of a build."
+)
 
 #: Said where no package is known that the file is of.
 _COMPILED_HERE = (
