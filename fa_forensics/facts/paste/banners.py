@@ -305,13 +305,21 @@ def _winerror(line: Line, match: re.Match[str]) -> Mention:
     return mention
 
 
+def _did_not_load(line: Line, match: re.Match[str]) -> Mention:
+    """With whether torch built the module where it runs."""
+    detail = {key: text for key, text in match.groupdict().items() if text}
+    if any("_import_module_from_library" in above.body for above in line.above(6)):
+        detail["jit"] = "yes"
+    return line.mention("windows", match.start(), detail=detail)
+
+
 def _of_others() -> tuple[Recogniser, ...]:
     return (
-        plain(
-            "windows",
+        by_pattern(
             ("dll load failed", "dll initialization routine"),
             r"DLL load failed(?: while importing (?P<module>[\w.]{1,100}))?(?::\s?"
             r"(?P<reason>[^\n]{1,120}))?",
+            _did_not_load,
         ),
         by_pattern(
             ("[winerror ", "win32 application", "win32 应用程序"),
@@ -326,9 +334,11 @@ def _of_others() -> tuple[Recogniser, ...]:
             r"\s+['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd|so)\b)",
         ),
         plain(
-            "windows",
+            "windows-build",
             ("lnk2001", "lnk2019", "lnk1181", "lnk1104", "lnk1120"),
-            r"(?:error )?(?P<code>LNK(?:2001|2019|1181|1104|1120))\s?:[^\n]{1,300}",
+            r"(?:error )?(?P<code>LNK(?:2001|2019|1181|1104|1120))\s?:"
+            r"(?:[^'\"\n]{1,60}['\"](?P<input>[^'\"\n]{1,200}\.(?:lib|obj|pyd|dll|exp|exe))['\"])?",
+            sort="link",
         ),
         plain(
             "windows",

@@ -138,6 +138,7 @@ def _of_checks() -> tuple[Recogniser, ...]:
             r"does not match the version used to compile Pytorch binaries"
             r"(?:\.\s{1,4}Pytorch binaries were compiled with Cuda "
             r"(?P<torch_cuda>\d{1,2}\.\d{1,2}))?",
+            by="setup.py",
         ),
         plain(
             "build-cuda-mismatch",
@@ -145,6 +146,7 @@ def _of_checks() -> tuple[Recogniser, ...]:
             r"Installed CUDA version (?P<toolkit>[\d.]{1,10}) does not match the version torch "
             r"was compiled with "
             r"(?P<torch_cuda>\d[\d.]{0,9})(?! but since the APIs are compatible)(?![\d.])",
+            by="deepspeed",
         ),
         plain(
             "cuda-home-missing",

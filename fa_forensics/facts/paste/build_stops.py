@@ -20,7 +20,11 @@ def _killed_alone(line: Line, match: re.Match[str]) -> Mention | None:
     around = [*(above.body for above in line.above(6)), *(below.body for below in line.below(6))]
     if not any(_BUILDS.search(text) for text in around):
         return None
-    return line.mention("out-of-memory-build", match.start(), detail={"program": "a compiler"})
+    detail = {"program": "a compiler"}
+    threads = next((t for text in around if (t := re.search(r"--threads[ =]?\d{1,3}", text))), None)
+    if threads is not None:
+        detail["threads"] = threads[0]
+    return line.mention("out-of-memory-build", match.start(), detail=detail)
 
 
 def recognisers() -> tuple[Recogniser, ...]:

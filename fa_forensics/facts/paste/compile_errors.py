@@ -72,7 +72,8 @@ _HEADER = re.compile(
     r"(?:: No such file| file not found|:\s?没有那个文件)"
     r"|(?:cannot open source file|Cannot open include file:|无法打开包括文件[:\uff1a]"
     r"|无法打开包含文件[:\uff1a]?)"
-    rf"\s?{_Q}(?P<header2>[\w./\\+-]{{1,200}})",
+    rf"\s?{_Q}(?P<header2>[\w./\\+-]{{1,200}})"
+    rf"|include file {_Q}(?P<header3>[\w./\\+-]{{1,200}}){_Q} not found",
     re.IGNORECASE,
 )  # fmt: skip
 
@@ -146,13 +147,13 @@ def _of_standards() -> tuple[Recogniser, ...]:
             r"invalid value '(?:c|gnu)\+\+(?P<flag>\d\w)' in '-std"
             r"|Value '(?:c|gnu)\+\+(?P<nvcc>\d\w)' is not defined for option 'std",
         ),
-        plain(
-            "cxx-standard",
+        by_pattern(
             ("later compatible compiler is required", "to compile pytorch", "need c++",
              "less than c++"),
             r"C\+\+(?P<needs>\d\d) or later compatible compiler is required"
             r"|You need C\+\+(?P<needs2>\d\d) to compile"
             r"|C\+\+ versions less than C\+\+(?P<needs3>\d\d) are not supported",
+            _needed,
         ),
         plain(
             "gcc-unsupported",
@@ -170,6 +171,28 @@ def _of_standards() -> tuple[Recogniser, ...]:
     )  # fmt: skip
 
 
+def _needed(line: Line, match: re.Match[str]) -> Mention:
+    """With the gcc whose headers are named near it, and whether CMake runs the build."""
+    near = (line, *line.above(12), *line.below(12))
+    detail = {key: text for key, text in match.groupdict().items() if text}
+    detail["gcc"] = gcc_near(line)
+    detail["cmake"] = "yes" if any("CMakeFiles/" in one.body for one in near) else ""
+    return line.mention("cxx-standard", match.start(), detail=detail)
+
+
+def gcc_near(line: Line) -> str:
+    """The gcc whose own headers the lines around name: "4.8.2", "13"; "" where none does."""
+    for near in (line, *line.above(8), *line.below(8)):
+        found = re.search(
+            r"/include/c\+\+/(\d{1,2}(?:\.\d{1,2}){0,2})(?=[/:])"
+            r"|/lib/gcc/[\w.-]{1,60}/(\d{1,2}(?:\.\d{1,2}){0,2})/include",
+            near.body,
+        )
+        if found is not None:
+            return found[1] or found[2]
+    return ""
+
+
 def _of_a_source(line: Line, match: re.Match[str]) -> Mention | None:
     said = match["said"].strip()
     before = line.body[max(0, match.start() - 260) : match.start()]
@@ -178,13 +201,16 @@ def _of_a_source(line: Line, match: re.Match[str]) -> Mention | None:
     if header is not None and "fatal error:" in line.lower and "no such file" in line.lower:
         return None  # build.py reads it
     if header is not None:
-        named = {"reason": "header not found", "header": header["header"] or header["header2"]}
+        name = header["header"] or header["header2"] or header["header3"]
+        named = {"reason": "header not found", "header": name}
         return line.mention("jit-build-failed", match.start(), detail=named)
     what, detail = classify(said, path)
     if what == "source-error" and not (_SOURCE.search(path) or _GCC_HEADER.search(path)):
         return None
     if what in ("host-headers", "source-error"):
         detail["nvcc"] = nvcc_near(line)
+    if what == "header-not-included":
+        detail["gcc"] = gcc_near(line)
     if ("unsupported" in said and "version" in said) or (said.startswith("#error") and not detail):
         return None  # read by what the text itself says
     return line.mention(what, match.start(), detail={**detail, "path": path})
@@ -197,7 +223,7 @@ def _without_a_place(line: Line, match: re.Match[str]) -> Claim | None:
         return None
     said = line.body[start : match.end() + 160]
     what, detail = classify(said, "")
-    if what not in ("torch-name-missing", "cxx-standard"):
+    if what not in ("torch-name-missing", "cxx-standard", "header-not-included"):
         return None
     return Claim(match.start(), match.end(), line.mention(what, match.start(), detail=detail))
 
@@ -223,6 +249,10 @@ def classify(said: str, path: str) -> tuple[str, dict[str, str]]:
             own = name.removeprefix("std::")
             if standard_of(own) or _dropped(own):
                 return "cxx-standard", {"name": own, "from": standard_of(own)}
+            if by_the_way(own):
+                return "header-not-included", by_the_way(own)
+        elif not space and by_the_way(name):
+            return "header-not-included", by_the_way(name)
         elif _TORCH_SPACE.match(space) or _TORCH_NAME.match(name):
             return "torch-name-missing", {"name": name, "space": space}
         break
@@ -231,6 +261,15 @@ def classify(said: str, path: str) -> tuple[str, dict[str, str]]:
     if _TORCH_HEADER.search(path):
         return "source-error", {"said": said[:160], "torch_header": "yes"}
     return "source-error", {"said": said[:160]}
+
+
+def by_the_way(name: str) -> dict[str, str]:
+    """A name whose header others brought along once: the header, and the GCC without that."""
+    for gcc, headers in build_names()["included"].items():
+        for header, names in headers.items():
+            if name in names:
+                return {"name": name, "header": header, "since": gcc}
+    return {}
 
 
 def _dropped(name: str) -> bool:

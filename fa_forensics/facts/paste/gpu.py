@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.compile_errors import nvcc_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
@@ -300,13 +301,38 @@ def _of_mismatches() -> tuple[Recogniser, ...]:
     )
 
 
+_CUDA_NAMED = re.compile(
+    r"\bcuda(?:[ _]?toolkit)?(?: ?version)?\W{1,6}v?(\d{1,2}\.\d)(?=[\s.,;)'\"/\\]|$)",
+    re.IGNORECASE,
+)
+
+
+def _nvcc_refuses(line: Line, match: re.Match[str]) -> Mention:
+    """With the nvcc that ran, and the CUDA releases that are named near it as installed."""
+    near = [line, *line.above(10), *line.below(15)]
+    named = [
+        found
+        for one in near
+        if "driver" not in one.lower and "smi" not in one.lower
+        for found in _CUDA_NAMED.findall(one.body)
+    ]
+    runs = re.search(r"'(/[\w./+-]{1,200}/nvcc)'", "\n".join(one.body for one in near[:4]))
+    detail = {
+        "compiler": match["compiler"] or "",
+        "arch": match["arch"] or "",
+        "nvcc": runs[1] if runs else nvcc_near(line),
+        "others": " ".join(dict.fromkeys(named)),
+    }
+    return line.mention("arch-unsupported-by-nvcc", match.start(), detail=detail)
+
+
 def _of_compilers() -> tuple[Recogniser, ...]:
     return (
-        plain(
-            "arch-unsupported-by-nvcc",
+        by_pattern(
             ("unsupported gpu architecture",),
             r"(?P<compiler>nvcc fatal\s{0,5}:\s?)?Unsupported gpu architecture\s?"
             r"['\"`]?(?P<arch>(?:compute|sm|lto)_\w{2,6})?",
+            _nvcc_refuses,
         ),
         plain(
             "arch-unsupported-by-nvcc",
@@ -317,7 +343,8 @@ def _of_compilers() -> tuple[Recogniser, ...]:
         plain(
             "arch-unsupported-by-nvcc",
             ("unknown cuda arch",),
-            r"Unknown CUDA arch \((?P<arch>[\w.+]{1,12})\) or GPU not supported"
+            r"Unknown CUDA arch \(?(?P<arch>\d{1,2}\.\d[\w+]{0,6})\b"
+            r"|Unknown CUDA arch \((?P<arch2>[\w.+]{1,12})\) or GPU not supported"
             r"|Unknown CUDA Architecture Name (?P<gpu>[\w.+]{1,20})",
             compiler="torch.utils.cpp_extension",
         ),

@@ -306,6 +306,7 @@ def _of_windows() -> tuple[Recogniser, ...]:
         plain(
             "windows-build",
             ("unsupported microsoft visual studio version",),
+            r"(?:CUDA[\\/]{1,2}v(?P<toolkit>\d{1,2}\.\d)[\\/][^\n]{1,120}?)?"
             r"unsupported Microsoft Visual Studio version!(?:\s{0,3}Only the versions between "
             r"(?P<range>20\d\d and 20\d\d))?",
             sort="newer",

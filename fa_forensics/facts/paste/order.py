@@ -19,7 +19,8 @@ _BUILDING = frozenset(
     ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",
      "out-of-memory-build", "cuda-home-missing", "gcc-unsupported", "cuda-too-old-to-build",
      "gpu-feature", "ptxas-too-old", "torch-missing-in-build", "linker-refuses",
-     "torch-name-missing", "cxx-standard", "host-headers", "source-error", "feature-needs-target",
+     "torch-name-missing", "header-not-included", "cxx-standard", "host-headers", "source-error",
+     "feature-needs-target",
      "no-target", "cmake-stopped", "windows-build", "wheel-moved", "setup-tool",
      "torch-cpu-in-build", "compiler-missing", "python-refused", "compiler-crashed")
 )  # fmt: skip

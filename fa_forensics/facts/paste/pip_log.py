@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from fa_forensics.facts.paste.build_around import around_of, being_installed, without_isolation
 from fa_forensics.facts.paste.lines import Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.versions_table import VERSION
@@ -85,13 +86,35 @@ def _of_windows(source: Source, places: Places) -> bool:
 
 def in_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
     """The mentions, with modules that a build does not find and Windows told as such."""
-    found = _of_builds(mentions, source, places)
+    found = [_asked_for(m, source, places) for m in _of_builds(mentions, source, places)]
+    found = [around_of(m, source, places) for m in found]
     if not any(m.what in _OF_A_SHELL for m in found) or not _of_windows(source, places):
         return found
     return [
         replace(m, detail={"os": "Windows", **m.detail}) if m.what in _OF_A_SHELL else m
         for m in found
     ]
+
+
+def _asked_for(mention: Mention, source: Source, places: Places) -> Mention:
+    """torch that is missing where somebody says that a package is being installed."""
+    if mention.what == "torch-missing-in-build" and without_isolation(mention, source, places):
+        return replace(mention, detail={**mention.detail, "no_isolation": "yes"})
+    if mention.what != "no-module" or mention.detail.get("module") != "torch":
+        return mention
+    if mention.detail.get("looked_for") or not _OF_A_BUILD.search(mention.detail.get("frame", "")):
+        return mention
+    told = being_installed(mention, source)
+    if told is None:
+        return mention
+    detail = {**mention.detail, "build": "yes", **told}
+    if without_isolation(mention, source, places):
+        detail["no_isolation"] = "yes"
+    return replace(mention, what="torch-missing-in-build", detail=detail)
+
+
+#: The step of a traceback that a build has, or none.
+_OF_A_BUILD = re.compile(r"^$|(?:^|/)setup\.py$|^<string>$|build_meta\.py$|\.toml$")
 
 
 def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:

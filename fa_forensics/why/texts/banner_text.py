@@ -9,6 +9,7 @@ from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.bitsandbytes_text import no_cuda_binary
 from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
+from fa_forensics.why.texts.windows_build import jit_module
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
 
@@ -208,11 +209,16 @@ def crash(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+_NOT_FOUND = re.compile(r"module could not be found|WinError 126|找不到指定的模块")
+
+
 def windows(seen: Seen) -> Answer:
     """``DLL load failed``: a Windows library, which this tool does not read."""
     line = seen.mention.line
     if (seen.mention.library or "").endswith(".so"):
         return _linux_library(seen)
+    if seen.mention.detail.get("jit") and _NOT_FOUND.search(line):
+        return jit_module(seen)
     cause = (
         "This is a Windows message: a .pyd or .dll did not load. This tool reads Linux libraries "
         "(ELF) alone and cannot look into that file."
@@ -223,7 +229,7 @@ def windows(seen: Seen) -> Answer:
             "name that is needed: what is an undefined symbol on Linux, so most often a build for "
             "another torch."
         )
-    elif re.search(r"module could not be found|WinError 126|找不到指定的模块", line):
+    elif _NOT_FOUND.search(line):
         cause += (
             ' "The specified module could not be found" means that a library that the file needs '
             "is missing, seldom the file itself."

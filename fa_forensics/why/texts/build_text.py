@@ -11,15 +11,11 @@ import re
 from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import jobs_of, package_in
+from fa_forensics.why.texts.clues import jobs_of, package_in, words_of
 from fa_forensics.why.texts.compiler_ends import tool_stopped
 from fa_forensics.why.texts.header_text import missing_header
-from fa_forensics.why.texts.toolkit_commands import (
-    on_windows,
-    which_toolkit,
-    with_jobs,
-    with_toolkit,
-)
+from fa_forensics.why.texts.mixed_text import home_is_a_list
+from fa_forensics.why.texts.toolkit_commands import with_jobs
 
 ENVIRONMENT = "wrong-torch"
 COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"
@@ -39,6 +35,9 @@ def jit_build_failed(seen: Seen) -> Answer:
     line, detail = seen.mention.line, seen.mention.detail
     found = _NOT_FOUND.search(line)
     library = seen.mention.library or detail.get("library") or (found["library"] if found else "")
+    listed = home_is_a_list(seen)
+    if listed is not None and (_of_cuda(library) or detail.get("header")):
+        return listed
     if library:
         return _library(seen, library.removeprefix("lib").split(".so")[0])
     header = _HEADER.search(line)
@@ -87,6 +86,10 @@ def _no_reason(seen: Seen) -> Answer:
               "2>&1 | tee build.log",
               "grep -n -m 8 -iE 'error|fatal|killed|not found' build.log"),
     )  # fmt: skip
+
+
+def _of_cuda(library: str) -> bool:
+    return library.removeprefix("lib").split(".so")[0] in _CUDA_NAMES
 
 
 def _library(seen: Seen, library: str) -> Answer:
@@ -150,42 +153,6 @@ def _again(seen: Seen) -> tuple[str, ...]:
     return ()
 
 
-def cuda_mismatch(seen: Seen) -> Answer:
-    """``The detected CUDA version (X) mismatches the version used to compile PyTorch (Y)``."""
-    detail, line = seen.mention.detail, seen.mention.line
-    numbers = re.findall(r"\((\d{1,2}\.\d{1,2})\)", line)
-    toolkit = (
-        detail.get("toolkit") or (numbers[0] if numbers else None) or seen.versions.get("cuda")
-    )
-    torch = detail.get("torch_cuda") or (numbers[1] if len(numbers) > 1 else None)
-    torch = torch or seen.torch_cuda
-    cause = "The nvcc that was found is of another CUDA major version than torch was built with"
-    if toolkit and torch:
-        cause = f"The nvcc that was found is CUDA {toolkit}, torch was built with CUDA {torch}"
-    cause += (
-        ": torch's build helper refuses that, for the two runtimes would meet in one process. "
-        "Within one major version any toolkit will do."
-    )
-    ask = () if torch else (f"{seen.python} -c 'import torch; print(torch.version.cuda)'",)
-    unsaid = ("X.Y is what the second command prints.",) if not torch else ()
-    return seen.answer(
-        ENVIRONMENT, MIXED, cause, owner="nvcc", direction="none", confidence="high",
-        help=(
-            which_toolkit(seen),
-            *ask,
-            *with_toolkit(
-                seen, torch or "X.Y", f"{seen.pip} install --no-build-isolation PACKAGE"
-            ),
-        ),
-        notes=(
-            *unsaid,
-            "CUDA_HOME decides which nvcc is taken, before PATH. The other way out is a torch that "
-            "was built for the toolkit's major version. The CUDA version that nvidia-smi shows is "
-            "the driver's and plays no part in this.",
-        ),
-    )  # fmt: skip
-
-
 def isolation(seen: Seen) -> Answer:
     """A pip log in which the build took a torch of its own."""
     built, running = seen.versions.get("build_torch"), seen.torch
@@ -229,40 +196,6 @@ def _plain(version: str) -> str:
     return found[0] if found else "0"
 
 
-def torch_missing_in_build(seen: Seen) -> Answer:
-    """``No module named 'torch'`` while pip builds a package."""
-    package = package_in(seen) or seen.mention.detail.get("package")
-    name = package or "PACKAGE"
-    cause = (
-        f"{name if package else 'The package'} asks for torch when it is built, and pip builds in "
-        "an environment of its own that has none: that torch is installed does not reach there."
-    )
-    environment = ""
-    notes: tuple[str, ...] = ("torch must be installed first, with the same pip.",)
-    from fa_forensics.rules.remedy import row_of
-
-    row = row_of(package) if package else None
-    if on_windows(seen):
-        notes = (
-            *notes,
-            "On Windows the build takes Visual Studio's C++ compiler and nvcc; a prebuilt wheel "
-            "for this torch and Python, where somebody has one, takes neither.",
-        )
-    elif row is not None and row.get("environment"):
-        jobs = jobs_of(seen)
-        environment = str(row["environment"]) + " "
-        if jobs is not None:
-            environment = re.sub(r"MAX_JOBS=\d+", f"MAX_JOBS={jobs}", environment)
-    return seen.answer(
-        ENVIRONMENT, MIXED, cause, owner=package, direction="none", confidence="high",
-        help=(
-            f"{seen.pip} install torch packaging ninja wheel setuptools",
-            f"{environment}{seen.pip} install --no-build-isolation {name}",
-        ),
-        notes=notes,
-    )  # fmt: skip
-
-
 def out_of_memory(seen: Seen) -> Answer:
     """``Killed`` while nvcc runs: each job of flash-attn takes several gigabytes."""
     from fa_forensics.facts.flash_limits import build_costs
@@ -280,6 +213,10 @@ def out_of_memory(seen: Seen) -> Answer:
         ENVIRONMENT, MEMORY, cause, owner=package, direction="none", confidence="medium",
         help=with_jobs(seen, value, f"{seen.pip} install --no-build-isolation {name}"),
         notes=(
+            *((
+                "nvcc itself ran several compilers here (--threads): NVCC_THREADS=1 where the "
+                "package's build goes by it.",
+            ) if re.search(r"--threads[ =]?[2-9]", words_of(seen)) else ()),
             "Choose MAX_JOBS so that there is room for each job; in a container its own limit "
             "counts. dmesg shows which process the kernel ended.",
         ),
@@ -347,9 +284,7 @@ def _python_words(tag: str) -> str:
 
 ANSWERERS: dict[str, Answerer] = {
     "jit-build-failed": jit_build_failed,
-    "build-cuda-mismatch": cuda_mismatch,
     "build-isolation": isolation,
-    "torch-missing-in-build": torch_missing_in_build,
     "out-of-memory-build": out_of_memory,
     "wheel-not-supported": wheel_not_supported,
 }

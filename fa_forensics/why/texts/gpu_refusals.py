@@ -11,6 +11,12 @@ from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import Build, rebuild
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.build_targets import (
+    helper_lacks,
+    in_full,
+    leave_out,
+    toolkit_that_can,
+)
 from fa_forensics.why.texts.clues import (
     called,
     cuda_version,
@@ -182,6 +188,9 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     own_notes = ptxas_notes(seen, next(iter(gpus), None)) if found == "ptxas" else (note,)
     helps = (*asks, f"{seen.python} {TORCH_ARCHS}")
     asked = _asked(seen)
+    told = helper_lacks(seen, asks[0]) if found == "torch" else None
+    if told is not None:
+        return told
     if asked in gpu_table().gone:
         return _dropped(seen, name, owner, capability_text(asked), gpu_table().gone[asked])
     if not gpus:
@@ -190,7 +199,7 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
             owner=owner, direction="none", confidence="medium", help=helps, notes=own_notes,
         )  # fmt: skip
     family = gpu_table().family(gpus[0].capability)
-    number = capability_text(gpus[0].capability)
+    number = in_full(seen, capability_text(gpus[0].capability))
     mine = cuda_version(cuda)
     last = family.last_cuda if family is not None else None
     if found == "nvcc" and last and (mine is None or mine > parse_cuda(last)):
@@ -213,11 +222,13 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
             f"The CUDA {cuda} that the text names would compile for it: the compiler that ran is "
             "another, older one (of CUDA_HOME, of PATH, or one that a package brings).",
         )
+    if found == "nvcc" and family is not None:
+        commands, more, calls_for_torch = toolkit_that_can(seen, family.since_cuda, number)
+        if not calls_for_torch:
+            notes.remove(note)
+        helps, notes = (*helps, *commands), [*notes, *more]
     if found in ("nvcc", "torch"):
-        notes.append(
-            f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
-            "FLASH_ATTN_CUDA_ARCHS for flash-attn."
-        )
+        notes.append(leave_out(seen, number))
     return seen.answer(
         KIND, "FA883", f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,
         notes=tuple(notes),

@@ -12,7 +12,8 @@ from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in
-from fa_forensics.why.texts.toolkit_commands import which_toolkit
+from fa_forensics.why.texts.toolkit_commands import on_windows, which_toolkit
+from fa_forensics.why.texts.windows_build import without_libs
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.headers import Headers
@@ -57,7 +58,12 @@ def missing_header(seen: Seen, header: str) -> Answer:
     helps = [f"find / -name {name} -not -path '/proc/*' 2>/dev/null"]
     notes, owner = [], package_in(seen)
     if row is not None and "cuda" in row:
-        notes = _of_the_toolkit(row)
+        notes, owner = _of_the_toolkit(row), "cuda-toolkit"
+        if re.search(r"conda|mamba|miniforge|/envs/", seen.mention.line):
+            notes.append(
+                "conda's toolkit has its headers in $CONDA_PREFIX/targets/x86_64-linux/include: "
+                "where the file is there, CPATH with that directory lets gcc find it."
+            )
         helps.append(which_toolkit(seen))
         nvcc = seen.mention.detail.get("nvcc", "")
         if re.search(r"conda|mamba|miniforge|/envs/", nvcc):
@@ -67,6 +73,8 @@ def missing_header(seen: Seen, header: str) -> Answer:
             )
     elif row is not None:
         notes.append(str(row["other"]))
+    if name == "Python.h" and on_windows(seen):
+        return without_libs(seen, name)
     if name == "Python.h":
         helps = [f"{seen.python} -c 'import sys, sysconfig; print(sys.version, "
                  'sysconfig.get_path("include"))\'']  # fmt: skip

@@ -32,8 +32,8 @@ def no_target(seen: Seen) -> Answer:
         return seen.answer(
             KIND, MIXED, cause, owner="torch", direction="none", confidence="high",
             help=(ask, f"{seen.pip} install --force-reinstall torch"),
-            notes=("torch.version.cuda None in the first line means a CPU build; a torch with CUDA "
-                   "comes from the index for that CUDA version.",),
+            notes=("torch.version.cuda None in the first line means a build without CUDA; one with "
+                   "it comes from the index for that CUDA version.",),
         )  # fmt: skip
     cause = (
         "No GPU was visible while the extension was built, and nothing says for which GPUs to "
@@ -51,7 +51,7 @@ def no_target(seen: Seen) -> Answer:
         notes.append(
             "Where it is built at its first use, a machine or a runtime with a GPU is needed all "
             "the same: without one the extension cannot run. torch.version.cuda None means that "
-            "torch is a CPU build, which only another torch changes."
+            "torch is a build without CUDA, which only another torch changes."
         )
     return seen.answer(
         "gpu-arch", COMPILE, cause, owner=package_in(seen) or tool, direction="none",

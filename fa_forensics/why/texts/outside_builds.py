@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.windows_build import link_error, newer_visual_studio
 
 COMPILE = "FA883"
 
@@ -16,7 +17,12 @@ def windows_build(seen: Seen) -> Answer:
     helps: tuple[str, ...] = ("where cl", "nvcc --version")
     if sort in ("long", "command", "std", "decode"):
         return _windows_itself(seen, sort)
+    if sort == "link":
+        return link_error(seen)
     if sort == "newer":
+        told = newer_visual_studio(seen)
+        if told is not None:
+            return told
         span = (
             f" (it takes {detail['range'].replace(' and ', ' to ')})" if detail.get("range") else ""
         )

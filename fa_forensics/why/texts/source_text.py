@@ -11,6 +11,7 @@ from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in
 from fa_forensics.why.texts.header_text import releases_with
+from fa_forensics.why.texts.standard_text import not_included, standard_needed
 
 KIND, COMPILE = "wrong-torch", "FA883"
 
@@ -150,7 +151,7 @@ def cxx_standard(seen: Seen) -> Answer:
         return _nvcc_flag(seen, detail["nvcc"])
     needs = detail.get("needs") or detail.get("needs2") or detail.get("needs3")
     if needs:
-        return _standard_needed(seen, needs)
+        return standard_needed(seen, needs)
     return _std_name(seen, detail.get("name", ""), detail.get("from", ""))
 
 
@@ -188,22 +189,6 @@ def _nvcc_flag(seen: Seen, flag: str) -> Answer:
         help=("nvcc --version; ls -d /usr/local/cuda*",),
         notes=("CUDA_HOME decides which nvcc is taken; it need not be the newest, only of torch's "
                "CUDA major version and new enough.",),
-    )  # fmt: skip
-
-
-def _standard_needed(seen: Seen, needs: str) -> Answer:
-    least = build_names()["flags"].get(needs, "")
-    cause = (
-        f"torch's headers need C++{needs}, and the compiler ran with an older standard: either the "
-        f"package's build files pass an older -std (they were written for an older torch), or the "
-        f"compiler is too old (gcc {least} and newer take -std=c++{needs})."
-    )
-    return seen.answer(
-        KIND, COMPILE, cause, owner=package_in(seen) or "gcc", direction="unknown",
-        confidence="medium",
-        help=("grep -rn 'std=c++' setup.py CMakeLists.txt", "gcc --version"),
-        notes=("A release of the package for this torch passes the right one; without -std of its "
-               "own, torch's build helper adds it.",),
     )  # fmt: skip
 
 
@@ -385,6 +370,7 @@ ANSWERERS: dict[str, Answerer] = {
     "cxx-standard": cxx_standard,
     "host-headers": host_headers,
     "source-error": source_error,
+    "header-not-included": not_included,
     "feature-needs-target": feature_needs_target,
     "compiler-warned": compiler_warned,
 }

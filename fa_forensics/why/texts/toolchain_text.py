@@ -7,6 +7,7 @@ import re
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.mixed_text import home_is_a_list, on_amd
 from fa_forensics.why.texts.toolkit_commands import which_toolkit
 
 KIND, CODE = "wrong-torch", "FA883"
@@ -19,6 +20,11 @@ def no_toolkit(seen: Seen) -> Answer:
         return _not_whole(seen, tool)
     if _on_a_mac(seen):
         return _no_cuda_there(seen)
+    listed = home_is_a_list(seen)
+    if listed is not None:
+        return listed
+    if seen.mention.detail.get("amd") or seen.versions.get("rocm"):
+        return on_amd(seen)
     cause = (
         "The build needs nvcc and found no CUDA toolkit: torch's wheels bring the runtime "
         "libraries, not the compiler."
@@ -42,7 +48,8 @@ def no_toolkit(seen: Seen) -> Answer:
             *conda,
             f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
             "prebuilt wheel for this torch needs none.",
-            "torch.version.cuda None in the second line means that torch itself is a CPU build.",
+            "torch.version.cuda None in the second line means that torch itself has no CUDA: a "
+            "build for the CPU, or one for ROCm.",
         ),
     )  # fmt: skip
 

@@ -1,0 +1,132 @@
+"""What stands around the failure of a build: what is installed, for which GPUs, by what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.tables import read_table
+
+Places = Callable[[str], Sequence[int]]
+
+_INSTALLS = re.compile(
+    r"\b(?:pip3?|uv|poetry|pdm)\s{1,3}(?:\S{1,20}\s{1,3}){0,2}?(?:install|wheel|sync|add)\b"
+    r"|\b(?:installing|installation of|to install|when install)\b|安装|安裝|インストール|설치",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(
+    r"\b(?:install|add)\s(?:-\S{1,40}\s|\d\S{0,10}\s)*['\"]?(?P<package>[A-Za-z][\w.-]{1,60})"
+)
+#: Words that say that the import of something installed fails, and not its installation.
+_RUNS = re.compile(
+    r"\bimport(?:ing|s)? (?!error)[a-z_]|\bpython3? (?!-m pip|setup\.py)\S{1,80}\.py"
+)
+
+
+@lru_cache(maxsize=1)
+def _known() -> dict[str, str]:
+    """(the name in plain letters, the distribution) of packages that are built from source."""
+    rows = read_table("packages.json")["packages"]
+    known: dict[str, str] = {}
+    for row in rows:
+        if row["source_build"]:
+            for name in (row["distribution"], row["import"].split(".")[0]):
+                known[re.sub(r"[-_.]+", "-", name.lower())] = row["distribution"]
+    return known
+
+
+def _named(text: str) -> str | None:
+    """A package that is compiled against torch, by its name in a line."""
+    for word in re.findall(r"[A-Za-z][\w.-]{2,60}", text):
+        name = re.sub(r"[-_.]+", "-", word.lower()).strip("-")
+        if name in _known():
+            return _known()[name]
+    return None
+
+
+def being_installed(mention: Mention, source: Source) -> dict[str, str] | None:
+    """What is installed where torch is missing, as the line itself or those near it tell.
+
+    None where nobody says that something is installed, or where something runs.
+    """
+    place = _place_of(mention, source)
+    if place is None:
+        return None
+    line = source.line_at(place)
+    near = [line.body, *(one.body for one in line.above(6)), *(one.body for one in line.below(3))]
+    if not mention.detail.get("frame") and any(_RUNS.search(text) for text in near):
+        return None
+    if any(re.search(r"setup\.py\s{1,3}(?:install|develop|build|bdist)", text) for text in near):
+        return None  # no pip, so no environment of its own
+    installs = [text for text in near if _INSTALLS.search(text)]
+    if not installs:
+        return None
+    package = next((name for text in installs if (name := _named(text))), None)
+    if package is None:
+        found = next((f for text in installs if (f := _COMMAND.search(text))), None)
+        if found is None or "torch" in found["package"].lower().split("-"):
+            return None
+        return {"package": found["package"], "guess": "yes"}
+    return {"package": package}
+
+
+def without_isolation(mention: Mention, source: Source, places: Places) -> bool:
+    """Whether a pip command above the failure says --no-build-isolation."""
+    if places("pip-build-env"):
+        return False
+    own = _place_of(mention, source) or 0
+    for place in places("--no-build-isolation")[:20]:
+        if place < own and _COMMAND.search(source.line_at(place).body):
+            return True
+    return False
+
+
+def _place_of(mention: Mention, source: Source) -> int | None:
+    found = source.text.find(mention.line[:300])
+    return found if found >= 0 else None
+
+
+_AMD = re.compile(
+    r"\brocm[ -]?\d|[= ]rocm\b|/opt/rocm|\+rocm\d|\bInstinct\b|\bRadeon\b|\bMI\d{2,3}[AX]?\b"
+    r"|\bgfx\d{3,4}\b|variant[ =]rocm|\bhipcc\b",
+    re.IGNORECASE,
+)
+_HOME = re.compile(r"CUDA_HOME\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{0,200})")
+#: What is answered otherwise where CUDA_HOME is a list of directories.
+_OF_A_HOME = frozenset(("jit-build-failed", "cuda-home-missing"))
+
+
+def around_of(mention: Mention, source: Source, places: Places) -> Mention:
+    """A failure of a build, with AMD's GPUs and a CUDA_HOME that is no directory told beside."""
+    if mention.what not in _OF_A_HOME:
+        return mention
+    told: dict[str, str] = {}
+    if mention.what == "cuda-home-missing":
+        for text in _lines(source, places, ("rocm", "instinct", "radeon", "mi300", "mi250", "gfx")):
+            if _AMD.search(text) and "N/A" not in text:
+                told["amd"] = "yes"
+                break
+    for text in _lines(source, places, ("cuda_home",)):
+        found = _HOME.search(text)
+        if found is not None and _is_list(found["value"]):
+            told["home"] = found["value"]
+            break
+    return replace(mention, detail={**mention.detail, **told}) if told else mention
+
+
+def _lines(source: Source, places: Places, words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        for place in places(word)[:20]:
+            line = source.line_at(place)
+            at = place - line.start
+            yield line.raw[max(0, at - 200) : at + 300]
+
+
+def _is_list(value: str) -> bool:
+    """``:/usr/local/cuda-9.0``, ``/usr/local/cuda:/opt/cuda``: a colon where a path has none."""
+    plain = re.sub(r"^[A-Za-z]:(?=[\\/])|://", "", value)
+    return ":" in plain and "/" in plain and "$PATH" not in plain
