@@ -13,6 +13,9 @@ from fa_forensics.why.texts.toolkit_commands import on_windows, with_toolkit
 
 KIND, COMPILE = "gpu-arch", "FA883"
 
+_ENTRY = r"\d{1,2}\.\d[af]?(?:\+PTX)?"
+_LIST = re.compile(rf"{_ENTRY}(?:[;, ]{{1,3}}{_ENTRY})*")
+
 
 def asked_in_full(seen: Seen) -> str:
     """``compute_100a`` → "10.0a", ``10.1+PTX`` → "10.1"; "" where it is no such number."""
@@ -31,8 +34,8 @@ def in_full(seen: Seen, number: str) -> str:
 
 def the_list(seen: Seen) -> str:
     """TORCH_CUDA_ARCH_LIST as the text has it, "" where it names none."""
-    told = seen.versions.get("env:TORCH_CUDA_ARCH_LIST", "").strip("'\" ")
-    return told if re.match(r"\d", told) else ""
+    told = _LIST.match(seen.versions.get("env:TORCH_CUDA_ARCH_LIST", "").strip("'\" "))
+    return told[0] if told else ""
 
 
 def list_lacks(seen: Seen, number: str) -> bool:
