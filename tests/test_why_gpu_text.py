@@ -90,7 +90,8 @@ def test_flash_attention_4_is_known_by_its_own_words() -> None:
 
 def test_what_triton_compiled_is_no_packages_file() -> None:
     answer = first("RuntimeError: Triton Error [CUDA]: device kernel image is invalid")
-    assert (answer.kind, answer.code) == ("gpu-driver", "FA506")
+    assert (answer.owner, answer.code, answer.confidence) == ("triton", "FA504", "medium")
+    assert "another GPU" in answer.cause and "TRITON_PTXAS_PATH" in said(answer)
     assert "~/.triton/cache" in said(answer) and "fa-forensics inspect" not in said(answer)
 
 

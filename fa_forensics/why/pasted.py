@@ -57,6 +57,7 @@ def answerers() -> Mapping[str, Answerer]:
         symbol_text,
         tool_text,
         toolchain_text,
+        triton_text,
         wheel_text,
         xformers_text,
     )
@@ -65,7 +66,7 @@ def answerers() -> Mapping[str, Answerer]:
         abi_text, api_change, attention_text, banner_text, build_text, call_text, caught_text,
         driver_ill, driver_text, file_text, glibc_text, gpu_limits_text, gpu_refusals, gpu_text,
         not_imported, ptxas_text, rocm_text, install_text, outside_builds, wheel_text, source_text,
-        compiler_ends, pip_text, mixed_text,
+        compiler_ends, pip_text, mixed_text, triton_text,
         link_text, loader_text, module_text,
         python_text, toolchain_text, xformers_text, symbol_text, tool_text, library_text,
     )  # fmt: skip

@@ -50,6 +50,7 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "xformers-no-operator": frozenset(("xformers-refusals",)),
     "lfs-pointer": frozenset(("invalid-elf", "file-too-short")),
     "cuda-home-missing": frozenset(("build-cuda-mismatch",)),
+    "gpu-warned": frozenset(("gpu-refused-by-build",)),
     "torch-lacks-wheels": frozenset(("missing-library",)),
     "no-prebuilt": frozenset(("wheel-moved", "wheel-not-there", "wheel-damaged")),
 }

@@ -10,6 +10,7 @@ from fa_forensics.facts.paste import (
     build,
     caught,
     gpu,
+    gpu_checks,
     gpu_limits,
     link_refusals,
     loader,
@@ -74,6 +75,7 @@ def _recognisers() -> tuple[Recogniser, ...]:
     """All of them; of two that claim the same words the earlier counts."""
     return (
         *rocm.recognisers(),
+        *gpu_checks.recognisers(),
         *gpu_limits.recognisers(),
         *banners.recognisers(),
         *caught.recognisers(),

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.versions_table import (
     BANNER,
@@ -95,14 +96,18 @@ def _in_prose(
             sort = PROSE if whole else LOOSE
             if _ANOTHER.search(words[max(0, match.start() - 40) : match.start()]):
                 sort = LOOSE + 1
-            apart = _APART.match(words, match.end()) if rule.key == "torch" else None
-            if apart is not None and "+" not in text:
-                text += f"+cu{apart[1]}{apart[2]}"
+            text += _local_part(rule.key, text, words, match.end())
             offer(rule.key, sort, line.number, text.removesuffix("+cuda"))
 
 
-#: "2.0.1 + cu11.8", as people write 2.0.1+cu118.
-_APART = re.compile(r"\s?\+\s?cu(\d{2})\.?(\d)(?!\d)")
+def _local_part(key: str, text: str, words: str, end: int) -> str:
+    """The CUDA that stands apart from torch's version."""
+    apart = _APART.match(words, end) if key == "torch" and "+" not in text else None
+    return f"+cu{apart[1]}{apart[2]}" if apart is not None else ""
+
+
+#: "2.0.1 + cu11.8", "2.6 cu126": as people write 2.0.1+cu118.
+_APART = re.compile(r"(?:\s?\+\s?|\s\(?)cu(\d{2})\.?(\d)(?![\d.])")
 #: "PyTorch (12.1)" is the CUDA that a torch was built with.
 _TORCH = re.compile(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
@@ -113,7 +118,7 @@ _REQUIRED = re.compile(
 #: What stands before a version that is spoken of, and is not the one that fails.
 _ANOTHER = re.compile(
     r"(?:\bwork(?:s|ed|ing)?(?: fine| well)? (?:with|on|in|under|for)"
-    r"|\b(?:up|down)grad(?:e|ed|ing) to|\binstead of|\banother environment with"
+    r"|\b(?:up|down)grad(?:e|ed|ing) to|\breplac(?:e|ed|ing)|\bupgraded from|\binstead of|\banother environment with"
     r"|\b(?:built|compiled|made) (?:for|with|against))\s{1,3}$",
     re.IGNORECASE,
 )
@@ -132,15 +137,23 @@ def _one_gpu(
     """Prose that names several GPUs ("works on A100, not on H100") does not say which one."""
     if best.get("gpu", (REPORT,))[0] != PROSE:
         return
-    named = set()
+    named: set[str] = set()
+    lines: dict[int, str] = {}
     for rule in rules():
         if rule.key == "gpu" and rule.sort == PROSE:
             for place in places(rule.sign)[:20]:
-                for match in rule.pattern.finditer(source.line_at(place).body):
+                line = source.line_at(place)
+                for match in rule.pattern.finditer(line.body):
                     named.add(_MAKER.sub("", match[1]).lower())
+                    lines[line.number] = line.body
     names = {name for name in named if not any(name != n and name in n for n in named)}
     if len(names) > 1:
-        del best["gpu"]
+        told = {failing(body, frozenset(names)) for body in lines.values()}
+        told.discard(None)
+        if len(told) == 1:
+            best["gpu"] = (*best["gpu"][:2], str(told.pop()).upper())
+        else:
+            del best["gpu"]
 
 
 _MAKER = re.compile(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
@@ -239,7 +252,12 @@ def _packages(
                         continue
                     if _ASKED.search(match.string, max(0, match.start() - 40), match.start()):
                         continue
-                    offer(key, sort, line.number, match["version"].rstrip("."))
+                    text = match["version"].rstrip(".")
+                    if sort == PROSE and key == "torch":
+                        before = match.string[max(0, match.start() - 40) : match.start()]
+                        sort = LOOSE + 1 if _ANOTHER.search(before) else sort
+                        text += _local_part(key, text, match.string, match.end())
+                    offer(key, sort, line.number, text)
 
 
 def _near(pattern: re.Pattern[str], line: Line, place: int, name: str) -> Iterable[re.Match[str]]:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from fa_forensics.facts.paste.gpu_names import SENTENCES as GPU_SENTENCES
+
 #: Sources, the surest first: a report's own line, a package list,
 #: what pip says it fetches, a tool's banner, a path, prose.
 REPORT, LISTED, FETCHED, BANNER, PATH, PROSE = range(6)
@@ -65,6 +67,12 @@ def _toolkit(found: str) -> str:
     return f"{int(found[:-2])}.{int(found[-2:])}" if found.isdigit() else found
 
 
+def _run_together(found: str) -> str:
+    """torch231-cu121, as images are named, is 2.3.1+cu121; 2100 is 2.10.0."""
+    digits, _, cuda = found.partition("-")
+    return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}+{cuda}"
+
+
 def _truth(found: str) -> str:
     return "True" if found.lower() in ("true", "1", "yes") else "False"
 
@@ -87,7 +95,12 @@ Row = tuple[str, str, str, int] | tuple[str, str, str, int, Callable[[str], str]
 
 #: Lines of reports on an environment.
 _REPORTS: tuple[Row, ...] = (
-    ("pytorch version", rf"PyTorch version(?: \(GPU\?\))?{_SEP}({VERSION})", "torch", REPORT),
+    (
+        "pytorch version",
+        rf"PyTorch version(?: \((?:GPU\?|e\.g\.,? [\d.]{{1,8}})\))?{_SEP}({VERSION})",
+        "torch",
+        REPORT,
+    ),
     ("torch.__version__", rf"torch\.__version__\)?{_SEP}({VERSION})", "torch", REPORT),
     (
         "torch version",
@@ -202,6 +215,7 @@ _BANNERS: tuple[Row, ...] = (
         "gpu",
         REPORT,
     ),
+    ("which is of cuda", r"Found GPU\s?\d{1,2} (.{2,60}?) which is of", "gpu", REPORT),
     (
         "with cuda capability sm_",
         r"with CUDA capability sm_(\d{2,3})",
@@ -223,6 +237,13 @@ _BANNERS: tuple[Row, ...] = (
 )
 #: Names of container images.
 _IMAGES: tuple[Row, ...] = (
+    (
+        "-torch",
+        r"(?<![\w.])py3\d{1,2}-torch(\d{3,4}-cu\d{3})(?!\d)",
+        "torch",
+        BANNER,
+        _run_together,
+    ),
     (
         "libtorch",
         rf"libtorch(?:-[a-z0-9]{{3,8}}){{0,6}}[-_ ]?v?(?=\d\.\d)({VERSION})",
@@ -263,16 +284,23 @@ _SENTENCES: tuple[Row, ...] = (
     (
         "torch",
         rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?"
-        rf"|\s+(?:version:?\s+)?(?:is\s+)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
+        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?(?:= ?)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
         rf"|(?=\d\.\d))({VERSION})"
         rf"(?![\w-])",
+        "torch",
+        PROSE,
+    ),
+    ("torch.version", rf"\btorch\.version{_SEP}({VERSION})", "torch", REPORT),
+    (
+        "version of ",
+        rf"(?<![\w.])({VERSION}) version of (?:py)?torch\b",
         "torch",
         PROSE,
     ),
     ("+cu", r"(?<![\w.=-])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
     (
         "cuda",
-        rf"(?<![\w./+-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?|\s+(?:version:?\s+)?"
+        rf"(?<![\w./+-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?|\s+[*`]{{0,3}}(?:version:?\s+)?"
         rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=\d{{1,2}}\.\d))"
         rf"({_SHORT})(?![\w-])",
         "cuda",
@@ -282,14 +310,15 @@ _SENTENCES: tuple[Row, ...] = (
     ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
     (
         "python",
-        rf"(?<![\w./-])python{_MARK}(?:\s?[=:]{{1,2}}{_MARK}\s?|\s+(?:version:?\s+)?"
-        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=3))"
+        rf"(?<![\w./-])python{_MARK}(?:\s?[=:]{{1,2}}{_MARK}\s?|\s+[*`]{{0,3}}(?:version:?\s+)?"
+        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=3|2\.7))"
         rf"({_SHORT})(?![\w/-])",
         "python",
         PROSE,
     ),
     ("rocm", rf"\bROCm[\s:=-]{{0,4}}v?({_SHORT})", "rocm", PROSE),
     ("glibc", rf"\bglibc[\s:=-]{{1,3}}(?:version\s)?({_SHORT})", "glibc", PROSE),
+    ("ldd --version", rf"\bldd --version\W{{1,4}}({_SHORT})", "glibc", PROSE),
     (
         "gcc",
         rf"(?<![\w/-])g(?:cc|\+\+)[\s:=-]{{1,3}}(?:version\s)?({_SHORT})(?![\w-])",
@@ -378,7 +407,8 @@ _SENTENCES: tuple[Row, ...] = (
 @lru_cache(maxsize=1)
 def rules() -> tuple[Rule, ...]:
     """All rules, in no order."""
-    rows: tuple[Row, ...] = (*_REPORTS, *_BANNERS, *_IMAGES, *_SENTENCES)
+    gpus = tuple((sign, pattern, key, PROSE) for sign, pattern, key in GPU_SENTENCES)
+    rows: tuple[Row, ...] = (*_REPORTS, *_BANNERS, *_IMAGES, *_SENTENCES, *gpus)
     return tuple(
         Rule(sign, pattern, key, sort, convert[0] if convert else None)
         for sign, pattern, key, sort, *convert in rows

@@ -49,7 +49,7 @@ def unexpected_keyword(seen: Seen) -> Answer:
     helps = [f'{seen.pip} install --no-build-isolation "flash-attn>={since}"']
     if version is None:
         cause += ": the flash-attn that was called is older than that."
-        helps.insert(0, f"{seen.pip} show flash-attn")
+        helps.insert(0, f"{seen.pip} show flash-attn vllm vllm-flash-attn")
     elif _older(version, since):
         cause += f"; flash-attn {version} is older: what calls it was written for {since} or later."
     else:
@@ -64,11 +64,18 @@ def unexpected_keyword(seen: Seen) -> Answer:
         KIND, CODE, cause, owner=FLASH, direction=direction, confidence=confidence,
         help=tuple(dict.fromkeys(helps)),
         notes=(
+            *((_OR_VLLMS,) if version is None else ()),
             "No import is broken: torch and the compiled module play no part.",
             "The other way out is a release of the caller that was written for the installed "
             "flash-attn.",
         ),
     )  # fmt: skip
+
+
+_OR_VLLMS = (
+    "vLLM calls functions of these names in its own vllm-flash-attn: where it is vLLM that runs, "
+    "that package is the older one, and which flash-attn is installed plays no part."
+)
 
 
 def _of_vllm(seen: Seen, function: str, parameter: str, since: str) -> Answer:
@@ -166,11 +173,18 @@ def missing_attribute(seen: Seen) -> Answer:
     answer = name_of_release(seen, module, name)
     if answer is not None:
         return answer
+    if module == "torch" and name in _OF_AMD:
+        return _never_in_torch(seen, name)
     package = package_in(seen) or (module.split(".")[0].replace("_", "-") if module else None)
     where = f"The module {module}" if module else "The module"
     cause = (
         f"{where} is there but has no {name or 'such name'}: its caller was written for another "
-        "release of it, or another file of that name is imported in its place."
+        "release of it, or asks for a name that no release has"
+    )
+    cause += (
+        "."
+        if _is_its_own(line, module)
+        else ("; or another file of that name is imported in its place.")
     )
     helps = [f"{seen.pip} show {package}"] if package else []
     if module:
@@ -180,6 +194,32 @@ def missing_attribute(seen: Seen) -> Answer:
         confidence="medium", help=tuple(helps),
         notes=("The command that prints a path shows which file is imported.",) if module else (),
     )  # fmt: skip
+
+
+#: What people expect of torch for AMD GPUs: the modules of its C++ side have that name.
+_OF_AMD = ("hip", "rocm")
+
+
+def _never_in_torch(seen: Seen, name: str) -> Answer:
+    """torch for ROCm has the interface of torch.cuda: PyTorch's notes, "HIP (ROCm) semantics"."""
+    frame = seen.mention.detail.get("frame", "")
+    caller = package_of(frame) or "the code that asks for it"
+    return seen.answer(
+        KIND, CODE,
+        f"No release of torch has torch.{name}, those for ROCm neither: AMD GPUs are used by "
+        f"torch.cuda, and torch.version.hip tells a build for ROCm. It is an error of {caller}; no "
+        "binary and no release of torch is at fault.",
+        owner=package_of(frame), direction="none", confidence="high",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip, "
+              "torch.cuda.is_available())'",),
+        notes=("The way out is in the caller: a newer release of it, or torch.cuda in its place.",),
+    )  # fmt: skip
+
+
+def _is_its_own(line: str, module: str) -> bool:
+    """Whether the path that Python prints is that of the installed package itself."""
+    top = re.escape(module.split(".")[0])
+    return bool(module) and re.search(rf"-packages[/\\]{top}[/\\]", line) is not None
 
 
 def _of_an_object(seen: Seen, name: str, cls: str) -> Answer:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.drivers import (
     CudaVersion,
     Driver,
@@ -22,84 +20,22 @@ from fa_forensics.why.texts.clues import (
     gpus_of,
     inspect_for,
     package_in,
-    serves,
     version_of,
 )
 from fa_forensics.why.texts.code_here import code_here
 from fa_forensics.why.texts.cuda_alike import nvidia_alone
+from fa_forensics.why.texts.driver_age import too_old
 from fa_forensics.why.texts.rocm_text import not_for_rocm, on_amd
+from fa_forensics.why.texts.triton_text import made_by_triton
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 
-#: Paths of torch for Lua.
-_LUA = re.compile(r"\bcutorch\b|\bcunn\b|\.lua\b")
 _SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
-
-
-def too_old(seen: Seen) -> Answer:
-    """``The NVIDIA driver on your system is too old``, ``driver version is insufficient``."""
-    driver, wanted = driver_of(seen), _cuda_of_code(seen)
-    cause = "The NVIDIA driver of this machine is older than the CUDA runtime that was started"
-    notes = []
-    if driver is not None and driver.cuda is not None:
-        cause += f": it supports CUDA {cuda_text(driver.cuda)}"
-        if driver.version:
-            cause += f" (driver {driver.version})"
-    if wanted is not None:
-        floor = driver_table().floors.get(wanted[0])
-        since = f", which runs from driver {floor} on" if floor else ""
-        if floor is None:  # before CUDA 11 each release takes the driver of its own time
-            since = f", which takes {driver_needed(wanted)}"
-        if seen.torch_cuda:
-            cause += f"; torch here brings CUDA {cuda_text(wanted)}{since}"
-        else:
-            cause += f"; the runtime that the text names is of CUDA {cuda_text(wanted)}{since}"
-    elif driver is not None and driver.cuda is not None and driver.cuda[0] >= 11:
-        # Within one major version of CUDA any driver of that version will do.
-        floor = driver_table().floors.get(driver.cuda[0] + 1)
-        if floor:
-            cause += (
-                f". That is enough for any torch of CUDA {driver.cuda[0]}, so this one is built "
-                f"for CUDA {driver.cuda[0] + 1} or newer, which runs from driver {floor} on"
-            )
-    cause += "."
-    if _LUA.search(seen.mention.line):
-        notes.append(
-            "This is torch for Lua, which is compiled with the system's CUDA toolkit and takes the "
-            "runtime of that one: a newer driver, or a toolkit that the driver supports and a "
-            "build with it, is the way out."
-        )
-    else:
-        notes.append(
-            "Two ways out: a newer driver, or a torch built for a CUDA major version that this "
-            "driver supports. The CUDA toolkit of the system plays no part where torch comes from "
-            "a wheel, which brings a runtime of its own."
-        )
-    notes.append(
-        "A driver that was updated without a reboot, or a container with its own copy of the "
-        "driver's libraries, says the same."
-    )
-    return seen.answer(
-        KIND, CODE, cause, owner=OWNER, direction="none",
-        confidence="high" if driver is not None else "medium",
-        help=(_SMI, *_older_torch(seen, driver)), notes=tuple(notes),
-    )  # fmt: skip
 
 
 def _cuda_of_code(seen: Seen) -> CudaVersion | None:
     """The CUDA version of the code: torch's, else the toolkit that the text names."""
     return cuda_version(seen.torch_cuda or seen.versions.get("cuda"))
-
-
-def _older_torch(seen: Seen, driver: Driver | None) -> tuple[str, ...]:
-    """The newest release whose wheel on the index this driver can serve."""
-    atlas = seen.tables.atlas
-    if driver is None or driver.cuda is None or atlas is None:
-        return ()
-    mine = driver.cuda[0]
-    builds = [b for b in atlas.builds(seen.place.machine) if b.cuda and serves(b, seen)]
-    fitting = [b.release for b in builds if b.cuda_major is not None and b.cuda_major <= mine]
-    return (f'{seen.pip} install "torch=={fitting[-1]}"',) if fitting else ()
 
 
 def unsupported_toolchain(seen: Seen) -> Answer:
@@ -140,6 +76,8 @@ def unsupported_toolchain(seen: Seen) -> Answer:
 
 def image_invalid(seen: Seen) -> Answer:
     """``device kernel image is invalid``: an image was found, and the driver cannot read it."""
+    if "triton" in seen.mention.line.lower():
+        return made_by_triton(seen)
     driver, package = driver_of(seen), package_in(seen)
     table = driver_table()
     zstd = cuda_text(table.zstd)
@@ -171,8 +109,6 @@ def image_invalid(seen: Seen) -> Answer:
             "Code for this GPU was found, and the driver cannot read it: that is another failure "
             f'than "no kernel image". {found.driver_reason}.'
         )
-    if "triton" in seen.mention.line.lower():
-        return _made_by_triton(seen, cause)
     version = version_of(seen, package) if package else None
     what = f"{package}{' ' + version if version else ''}" if package else "the package"
     return seen.answer(
@@ -184,20 +120,6 @@ def image_invalid(seen: Seen) -> Answer:
             "container in it is damaged; the second which driver is there.",
             f"Two ways out: a newer driver, or a release of {what} that was built with an older "
             "CUDA.",
-        ),
-    )  # fmt: skip
-
-
-def _made_by_triton(seen: Seen, cause: str) -> Answer:
-    """Triton compiles at run time, with a ptxas of its own: no file of a package is at fault."""
-    return seen.answer(
-        KIND, CODE, cause, owner=OWNER, direction="none", confidence="medium",
-        help=(_SMI, "rm -r ~/.triton/cache"),
-        notes=(
-            "Triton made this code at run time with the ptxas that it brings: one that is newer "
-            "than the driver makes code that the driver cannot read, and its cache keeps code of "
-            "an earlier release. A newer driver, or the Triton that torch asks for, is the way "
-            "out.",
         ),
     )  # fmt: skip
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.gpus import Gpu
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import cuda_version, words_of
+from fa_forensics.why.texts.clues import cuda_version, package_in, words_of
+from fa_forensics.why.texts.torch_for_gpu import covers
 
 #: Projects that compile FlashAttention 3 into their own files, by the path of its sources.
 _BUNDLED = re.compile(
@@ -29,6 +32,35 @@ def own_copy(package: str) -> str:
         f"files: no flash-attn that is installed plays a part. A release of {package} that does "
         "not take it for this GPU is the way out, or its setting without FlashAttention 3."
     )
+
+
+#: A call of a compiled module, as a traceback shows it: ``out = awq_inference_engine.gemm(``.
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{2,60})\.[A-Za-z_]\w{0,80}\(")
+_COMPILED = re.compile(
+    r"_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$|^cuda_\w", re.IGNORECASE
+)
+
+
+def called_module(seen: Seen) -> str | None:
+    """The compiled module whose function the last step of the traceback calls, by its name."""
+    found = _CALL.search(seen.mention.detail.get("code", ""))
+    return found[1] if found is not None and _COMPILED.search(found[1]) else None
+
+
+def in_every_torch(gpu: Gpu) -> bool:
+    """Whether all of torch's own wheels on record have code for a GPU."""
+    lists = [torch_archs(minor, cuda) for minor in torch_minors() for cuda in cuda_of_minor(minor)]
+    return bool(lists) and all(covers(archs or (), gpu) for archs in lists)
+
+
+def sure_of_package(seen: Seen, gpu: Gpu, torch_open: bool) -> bool:
+    """Whether the package lacks the code and not torch, where torch's own list may be open.
+
+    A name that stands in a call alone tells what ran last, and that can be torch's kernel.
+    """
+    if called_module(seen) is None or package_in(seen) is not None:
+        return True
+    return not torch_open or in_every_torch(gpu)
 
 
 def of_bitsandbytes(seen: Seen) -> str | None:

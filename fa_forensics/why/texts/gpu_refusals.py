@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from fa_forensics.facts.drivers import parse_cuda
@@ -80,6 +81,37 @@ def ampere_only(seen: Seen) -> Answer:
         KIND, "FA507", cause, owner=package, direction="none",
         confidence="medium" if gpus else "high",
         help=(f"{seen.python} {TORCH_ARCHS}",), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def by_build_file(seen: Seen) -> Answer:
+    """A package's own setup.py raises: its list of GPUs is none that torch or nvcc has."""
+    detail, gpus = seen.mention.detail, gpus_of(seen)[:1]
+    package = package_in(seen)
+    file = detail["frame"].replace("\\", "/")
+    project = package or file.split("/")[-2]
+    which = called(gpus[0]) if gpus else "the GPU that the build sees"
+    row = detail.get("row")
+    cause = (
+        f"The build file of {project} raises this itself ({file.rsplit('/', 1)[-1]}"
+        f"{f', line {row}' if row else ''}): its own list of GPUs lacks {which}. Neither torch nor "
+        "the driver refuses it, and no other torch changes that; a warning of torch about the GPU "
+        "beside it is not the cause."
+    )
+    helps = [f"grep -nE 'capability|sm_|compute_|gencode' {shlex.quote(file)}"]
+    notes = [
+        "A newer state of the project's source may have the GPU in its list. A list that is "
+        "extended by hand helps only where the kernels are written for that GPU.",
+    ]
+    if gpus and gpus[0].capability >= (9, 0):
+        number = capability_text(gpus[0].capability)
+        notes.append(
+            f"Kernels for FP4, FP8 or wgmma take the target with an a ({number}a): code for "
+            "another capability of the same major number does not hold them."
+        )
+    return seen.answer(
+        KIND, "FA507", cause, owner=project, direction="none", confidence="high",
+        help=(*helps, f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -262,5 +294,6 @@ def _dropped(seen: Seen, name: str, owner: str, number: str, last: str) -> Answe
 
 ANSWERERS: dict[str, Answerer] = {
     "ampere-only": ampere_only,
+    "gpu-refused-by-build": by_build_file,
     "arch-unsupported-by-nvcc": compiler_lacks_arch,
 }

@@ -27,8 +27,11 @@ from fa_forensics.why.texts.code_here import CodeHere, code_here, torch_code_her
 from fa_forensics.why.texts.cuda_alike import nvidia_alone
 from fa_forensics.why.texts.gpu_code_owner import (
     bundler,
+    called_module,
+    in_every_torch,
     of_bitsandbytes,
     own_copy,
+    sure_of_package,
     two_runtimes,
 )
 from fa_forensics.why.texts.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
@@ -57,6 +60,7 @@ def _words(seen: Seen) -> str:
 def no_kernel(seen: Seen) -> Answer:
     """``no kernel image is available``, ``invalid device function``: nothing fits this GPU."""
     gpus, package = gpus_of(seen)[:1], of_bitsandbytes(seen) or package_in(seen)
+    package = package or called_module(seen)
     if gpus and _torch_lacks(seen, gpus[0]):
         return _torch_answer(seen, gpus[0], _torch_list(seen))
     if gpus and package is None and (mixed := _mixed(seen, gpus[0])):
@@ -96,7 +100,7 @@ def no_kernel(seen: Seen) -> Answer:
         notes.insert(0, two)
     return seen.answer(
         KIND, "FA504", cause, owner=package, direction="none",
-        confidence="high" if package and not two else "medium",
+        confidence="high" if package and not two and sure_of_package(seen, gpu, torch_says_nothing(seen)) else "medium",
         help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
@@ -104,7 +108,7 @@ def no_kernel(seen: Seen) -> Answer:
 def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
     """What has no code for a GPU: a package, the extension, or one of it and torch."""
     which, runs = called(gpu), what_would_run(gpu.capability)
-    if package is None and _torch_list(seen) is not None:
+    if package is None and (_torch_list(seen) is not None or in_every_torch(gpu)):
         return (
             f"The extension whose function failed holds no code for {which}, which runs {runs}; "
             "torch itself has code for it."
@@ -344,7 +348,11 @@ def _beliefs(gpu: Gpu) -> tuple[str, ...]:
             "forward.",
         )
     if gpu.capability < (8, 0):
-        return ("Code for newer GPUs never runs on an older one.",)
+        return (
+            "Code for newer GPUs never runs on an older one; and a build with this GPU in its list "
+            "helps only where the kernels are written for it: many use instructions of compute "
+            "capability 8.0, which no list gives to an older GPU.",
+        )
     return ()
 
 
@@ -359,7 +367,7 @@ def only_warned(seen: Seen) -> Answer:
         "another cause."
     )
     return seen.answer(
-        KIND, "FA505", cause, owner="torch", direction="none", confidence="medium",
+        KIND, "FA898", cause, owner="torch", direction="none", confidence="medium",
         help=(f"{seen.python} {TORCH_ARCHS}",),
         notes=("An extension needs code for this GPU of its own: inspect shows what it has.",),
     )  # fmt: skip

@@ -56,18 +56,40 @@ def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
     """A library of ROCm that torch's own binary needs."""
     cause = (
         f"{soname} belongs to {title_of(owner)}, and it is torch itself that needs it: this torch "
-        "is a build for AMD GPUs that takes ROCm's libraries from the system, and that library is "
-        "not installed or of another ROCm release. No NVIDIA package has it."
+        "is a build for AMD GPUs that has ROCm's libraries outside of itself, and the loader does "
+        "not find that one. No NVIDIA package has it."
     )
+    from_pip = "rocm_sdk" in seen.versions
+    if from_pip:
+        cause += (
+            " The text names ROCm's packages for pip: these put their libraries into "
+            "site-packages/_rocm_sdk_*/lib, where the loader does not look unless torch loads them "
+            "from there first, as wheels made for these packages do."
+        )
+    else:
+        cause += (
+            " Either it is not installed, or it is of another ROCm release, or it lies where the "
+            "loader does not look, as the libraries of ROCm's packages for pip do "
+            "(site-packages/_rocm_sdk_*/lib)."
+        )
+    stem = soname.split(".so")[0]
+    site = f"{seen.python} -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))'"
+    by_pip = f"find \"$({site})\" -path '*_rocm_sdk_*' -name '{stem}.so*'"
+    system = (
+        "ls -d /opt/rocm*; cat /opt/rocm*/.info/version",
+        f"find /opt/rocm*/ -name '{stem}.so*'",
+    )
+    helps = (by_pip, *system) if from_pip else (*system, by_pip)
     return seen.answer(
-        KIND, "FA202", cause, owner=owner, direction="none", confidence="high",
-        help=("ls -d /opt/rocm*; cat /opt/rocm*/.info/version",
-              f"find /opt/rocm*/ -name '{soname.split('.so')[0]}.so*'",
-              f"{seen.pip} show torch"),
+        KIND, "FA202", cause, owner=owner, direction="none", confidence="medium",
+        help=(*helps, f"{seen.pip} list | grep -iE 'torch|rocm'"),
         notes=(
             *by_its_number(soname),
-            "Two ways out: ROCm's package with that library, of the release that torch names in "
-            "its version, or a wheel of torch that brings ROCm's libraries with it.",
+            "Where a command finds it under that very name: LD_LIBRARY_PATH has to name its "
+            "directory, and those of the ROCm libraries that it needs itself (of pip's packages "
+            "_rocm_sdk_core/lib and _rocm_sdk_libraries_*/lib), before Python starts.",
+            "Where none does: ROCm's package with that library, of the release that torch names in "
+            "its version, or a wheel of torch that brings ROCm's libraries or asks pip for them.",
         ),
     )  # fmt: skip
 

@@ -1,0 +1,70 @@
+"""How texts name the GPU of a machine: short names, those of other makers, and which one fails."""
+
+from __future__ import annotations
+
+import re
+
+#: (small-letter sign, pattern, key), all for sentences. Short names stand in capitals, with
+#: nothing of a path or a variable around them: "T4", "four T4", "2x L4", "GB10".
+SENTENCES: tuple[tuple[str, str, str], ...] = (
+    *(
+        (sign, rf"(?<![\w./=\[-])(?<!\w\()((?-i:{name}))(?![\w/=\[(-]|\.\w)", "gpu")
+        for sign, name in (
+            (" t4", "T4"),
+            ("(t4", "T4"),
+            (" l4", "L4|L40"),
+            ("p100", "P100"),
+            ("p40", "P40"),
+            ("k80", "K80"),
+            ("a10", "A10"),
+            ("a30", "A30"),
+            ("a40", "A40"),
+            ("gb10", "GB10"),
+            ("gb200", "GB200"),
+        )
+    ),
+    (
+        "intel",
+        r"(?<!\w)(Intel(?:\(R\)|\s)?[^\S\n]?(?:integrated |onboard )?"
+        r"(?:GPU|(?:HD |UHD )?Graphics|Iris[ \w()]{0,20}|Arc(?: [AB]\d{3}| graphics)?)"
+        r"(?:\((?:iris|uhd|hd)[^()\n]{1,30}\))?)(?!\w)",
+        "other_gpu",
+    ),
+    ("iris", r"(?<!\w)(Iris(?:\(R\))? ?(?:Xe|Plus|Pro)(?: (?:MAX|graphics))?)(?!\w)", "other_gpu"),
+    ("rocm_sdk", r"(?<!\w)(_?rocm_sdk_\w{3,40})", "rocm_sdk"),
+    ("rocm[", r"(?<!\w)(rocm\[(?:libraries|devel)[\w,-]{0,40}\])", "rocm_sdk"),
+    ("rocm-sdk", r"(?<!\w)(rocm-sdk[\w-]{0,40})", "rocm_sdk"),
+    ("rocm.nightlies", r"(rocm\.nightlies\.amd\.com)", "rocm_sdk"),
+)
+
+#: "works on A100 but not on V100", "Having this issue on A100 but not V100".
+_NOT_THE_OTHER = re.compile(
+    r"(?P<said>[^.\n]{0,80}?)\b(?:in|on|with|under|for)\s(?:an?\s|the\s|my\s)?(?P<one>[\w -]{2,40}?)"
+    r"(?:\sGPUs?)?,?\s(?:but|and)\s(?:is |does )?not\s(?:in\s|on\s|with\s|under\s|for\s)?"
+    r"(?:an?\s|the\s|my\s)?(?P<other>[\w -]{2,40})",
+    re.IGNORECASE,
+)
+_FAILS = re.compile(
+    r"issue|error|problem|fail|crash|bug|break|broken|happens|occurs|raise|get(?:s|ting)? th",
+    re.IGNORECASE,
+)
+_WORKS = re.compile(r"\b(?:work|run|fine|succeed|ok\b|pass)", re.IGNORECASE)
+
+
+def failing(sentence: str, names: frozenset[str]) -> str | None:
+    """Of several GPUs that a sentence names (in small letters) the one where it fails."""
+    match = _NOT_THE_OTHER.search(sentence[:2000])
+    if match is None:
+        return None
+    one = _among(match["one"], names)
+    other = _among(match["other"], names)
+    fails, works = _FAILS.search(match["said"]), _WORKS.search(match["said"])
+    if one is None or other is None or bool(fails) == bool(works):
+        return None
+    return one if fails else other
+
+
+def _among(words: str, names: frozenset[str]) -> str | None:
+    low = words.lower()
+    found = [name for name in names if name in low]
+    return max(found, key=len) if found else None
