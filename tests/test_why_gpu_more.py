@@ -8,8 +8,10 @@ from __future__ import annotations
 import pytest
 
 from fa_forensics.facts.drivers import cuda_of_isa
+from fa_forensics.facts.paste import read_paste
 from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
+from fa_forensics.why.hip_twin import twin_of
 
 
 def first(*lines: str) -> Answer:
@@ -175,3 +177,149 @@ def test_triton_without_libcuda_gets_no_link() -> None:
     answer = first("AssertionError: libcuda.so cannot found!")
     assert answer.owner == "cuda-driver" and "TRITON_LIBCUDA_PATH" in said(answer)
     assert "ln -s" not in said(answer)
+
+
+def test_error_35_may_mean_that_there_is_no_driver() -> None:
+    """c10/cuda/CUDAFunctions.cpp: the same error is "Found no NVIDIA driver" for version 0."""
+    line = (
+        "Error CUDA driver version is insufficient for CUDA runtime version at line 9 in file a.cu"
+    )
+    alone = first(line)
+    assert alone.confidence == "medium" and "no NVIDIA driver" in alone.cause
+    intel = first(line, "laptop with Intel(R) Iris(R) Xe Graphics, torch 2.0.0+cu118")
+    assert "none of NVIDIA's" in intel.cause and "newer driver" not in said(intel)
+    assert "450.80.02" not in said(intel)
+    known = first(line, "Driver Version: 470.57.02   CUDA Version: 11.4", "torch 2.4.0+cu121")
+    assert "older than the CUDA runtime" in known.cause and known.confidence == "high"
+
+
+def test_a_toolkits_version_is_not_that_of_the_runtime() -> None:
+    answer = first(
+        "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version",
+        "CUDA 12.8 in /usr/local/cuda-12.8",
+        "Driver Version: 550.54.14   CUDA Version: 12.4",
+    )
+    assert "12.8" not in answer.cause
+
+
+def test_the_binding_of_cuda_has_a_runtime_of_its_own() -> None:
+    """NVIDIA/cutlass issues 2804 and 2866: cuda-python 13 takes driver 580."""
+    answer = first(
+        "- Error name: (<cudaError_t.cudaSuccess: 0>, b'cudaErrorInsufficientDriver')",
+        "- Target SM ARCH: not set",
+        "CUDA_TOOLKIT_PATH=/usr/local/cuda-12.8",
+    )
+    assert "cuda-python" in answer.cause and "580.65.06" in answer.cause
+    assert "cuda-python==12.9" in said(answer) and "torch==" not in said(answer)
+
+
+def test_a_package_that_was_built_for_a_torch_keeps_it() -> None:
+    old = "The NVIDIA driver on your system is too old (found version 11040)."
+    lines = (
+        "ImportError: /s/site-packages/vllm/_C.abi3.so: undefined symbol: cuTensorMapEncodeTiled",
+    )
+    both = explain(["\n".join((*lines, old))], None, where="elsewhere").answers
+    assert not any("torch==" in command for answer in both for command in answer.help)
+    assert any("vllm is compiled for one release" in said(answer) for answer in both)
+    told = first(old, "PyTorch version: 2.4.0+cu121")
+    assert "CUDA 11.8" in said(told) and "whl/cu118" in said(told)
+    assert "Only a newer driver" in said(first(old.replace("11040", "6050")))
+
+
+def test_a_conversion_that_triton_has_not() -> None:
+    """triton issue 6698, vllm issue 19203, and bfloat16 before Ampere."""
+    error = "LLVM ERROR: Unsupported rounding mode for conversion."
+    line = f"0/1 [00:00<?]Unsupported conversion from bf16 to f16\n{error}"
+    for text in ("runs in A100 but not V100", "GPU: Tesla V100"):
+        answer = first(line, text)
+        assert (answer.owner, answer.confidence) == ("triton", "medium")
+        assert "7.0" in answer.cause and "float32" in said(answer)
+    same = first("Unsupported conversion from f16 to f16", error, "on a T4 GPU")
+    assert "3.3" in same.cause and "3.4" in same.cause
+    assert first(error).confidence == "low"
+
+
+def test_a_gpu_that_triton_does_not_know() -> None:
+    """triton pull requests 6131 and 6771: 12.x came with 3.3.1."""
+    line = 'AccelerateMatmul.cpp:36: getMMAVersionSafe(int, DotOp): Assertion `false && "'
+    answer = first(f"{line}computeCapability not supported\"' failed.", "RTX 5080")
+    assert answer.owner == "triton" and "3.3.1" in said(answer) and "12.0" in answer.cause
+
+
+def test_a_build_file_that_refuses_a_gpu_by_its_own_list() -> None:
+    lines = (
+        "    Found GPU0 NVIDIA GB10 which is of cuda capability 12.1.",
+        "    Minimum and Maximum cuda capability supported by this version of PyTorch is",
+        "    (8.0) - (12.0)",
+    )
+    answers = explain(["\n".join((
+        *lines,
+        '  File "/w/fastkernels/setup.py", line 70, in <module>',
+        '    raise RuntimeError("Unsupported GPU")',
+        "RuntimeError: Unsupported GPU",
+    ))], None, where="elsewhere").answers  # fmt: skip
+    assert len(answers) == 1 and answers[0].owner == "fastkernels"
+    assert "line 70" in answers[0].cause and "GB10" in answers[0].cause
+    alone = first(*lines)
+    assert alone.code == "FA898" and "only warns" in alone.cause
+
+
+def test_the_module_in_the_call_is_the_one_without_code() -> None:
+    lines = (
+        '  File "/s/server/utils/q.py", line 46, in forward',
+        "    out = awq_inference_engine.gemm_forward_cuda(",
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+    )
+    assert first(*lines).owner == "awq_inference_engine"
+    t4 = first(*lines, "four T4")
+    assert "T4 (compute capability 7.5)" in t4.cause and "instructions" in said(t4)
+    assert first(*lines, "RTX 5090").confidence == "medium"
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu"),
+    [("fails on RTX 4090 but not on A100", "RTX 4090"), ("works on H100 and not on L40S", "L40S"),
+     ("A10 and T4", None), ("int4 x, T4 = 3, f(T4)", None), ("2x L4, 24 GB", "L4")],
+)  # fmt: skip
+def test_which_gpu_a_sentence_means(text: str, gpu: str | None) -> None:
+    assert read_paste(text).versions.get("gpu") == gpu
+
+
+def test_a_name_of_hip_lives_as_long_as_its_twin() -> None:
+    """The atlas has c10_cuda_check_implementation(..., int, bool) in 2.0.0 to 2.9.1."""
+    name = "_ZN3c103hip28c10_hip_check_implementationEiPKcS2_ib"
+    assert twin_of(name) == "_ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_ib"
+    line = f"ImportError: /s/aiter/jit/m.so: undefined symbol: {name}"
+    for text in ("", "torch 2.10.0+rocm7.0"):
+        answer = first(line, text)
+        assert (answer.direction, answer.confidence) == ("file-older", "medium")
+        assert "newer than 2.9.1" in answer.cause and "torch==" not in said(answer)
+    assert "no ROCm build" in first(line, "torch 2.10.0+cu128").cause
+    assert twin_of("_Z9999x_3") == "_Z9999x_3"
+
+
+def test_the_ending_of_hips_names_tells_rocm_6() -> None:
+    line = "ImportError: /s/flash_attn_2_cuda.so: undefined symbol: hipGetDevicePropertiesR0600"
+    answer = first(line)
+    assert answer.direction == "file-newer" and "ROCm 6.0" in answer.cause
+    assert "_cpu" not in said(answer)
+
+
+def test_rocms_libraries_may_lie_in_site_packages() -> None:
+    lines = (
+        "    from torch._C import *  # noqa: F403",
+        "ImportError: libMIOpen.so.1: cannot open shared object file: No such file",
+    )
+    alone = first(*lines)
+    assert alone.confidence == "medium" and "_rocm_sdk_" in said(alone)
+    told = first(*lines, "rocm[libraries,devel] from rocm.nightlies.amd.com")
+    assert "_rocm_sdk_" in told.help[0] and "LD_LIBRARY_PATH" in said(told)
+
+
+def test_torch_has_never_had_hip() -> None:
+    answer = first(
+        "ImportError: cannot import name 'hip' from 'torch' (/s/site-packages/torch/__init__.py)"
+    )
+    assert "torch.cuda" in answer.cause and "another" not in answer.cause
+    other = first("ImportError: cannot import name 'zzz' from 'foo' (/s/site-packages/foo/a.py)")
+    assert "in its place" not in other.cause

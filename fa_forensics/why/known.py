@@ -16,6 +16,9 @@ from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 
 _SMI = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
+#: hip/hip_runtime_api.h of ROCm 6.0: hipGetDeviceProperties, hipChooseDevice and their structure
+#: are defined as the names with this ending.
+_SINCE_ROCM_6 = "R0600"
 _FINITE = re.compile(r"__\w+_finite")
 
 #: Owners with an answer of their own for names with a version.
@@ -39,7 +42,7 @@ def judge_known(
     if owner == "libstdc++":
         return libstdcxx(symbol, name, needed_by)
     if is_rocm(owner):
-        return _rocm(owner, needed_by)
+        return _rocm(owner, name, needed_by)
     if owner == "mkl":
         return _mkl(name)
     if owner == "libgomp" and name.startswith("GOMP_"):
@@ -212,7 +215,7 @@ def libstdcxx_commands(version: str | None, needed_by: Sequence[str]) -> tuple[s
     return (file, f"conda install -c conda-forge {wanted}")
 
 
-def _rocm(owner: str, needed_by: Sequence[str]) -> Known:
+def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:
     title = title_of(owner)
     if owner == "composable-kernel":
         cause = (
@@ -223,19 +226,34 @@ def _rocm(owner: str, needed_by: Sequence[str]) -> Known:
         )
         look = "ls -l /opt/rocm*/lib/libMIOpen.so* ; cat /opt/rocm*/.info/version"
         return Judgement("rocm", "FA204", UNKNOWN, cause, (), "medium"), (look,)
+    commands = (
+        "python -c 'import torch; print(torch.__version__, torch.version.hip)'",
+        needed_libraries(needed_by),
+    )
+    if name.endswith(_SINCE_ROCM_6):
+        cause = (
+            f"It belongs to {title}, and the ending R0600 is that of the headers of ROCm 6.0 and "
+            "newer: the file was built with such a ROCm, and the HIP runtime that is loaded is "
+            "older (a torch for ROCm 5.x brings its own), or none is, because the file was linked "
+            "without it."
+        )
+        notes: tuple[str, ...] = (
+            "The first command says which ROCm torch was built with. Below 6.0: a torch for the "
+            "ROCm that the file was built with, or the file built again with torch's ROCm, is the "
+            "way out; else it is the link.",
+        )
+        return Judgement("rocm", "FA204", NEWER, cause, notes, "medium"), commands
     cause = (
         f"It belongs to {title}: the file was built for AMD GPUs. Either it was linked without "
         "that library (hipified build scripts often leave it out), or the ROCm that is loaded is "
         "another release than the one it was built with."
     )
-    notes = (
-        "A torch_extensions directory that ends in _cpu can be a ROCm build: torch has no CUDA "
-        "version then, and the directory is named after that.",
-    )
-    commands = (
-        "python -c 'import torch; print(torch.__version__, torch.version.hip)'",
-        needed_libraries(needed_by),
-    )
+    notes = ()
+    if any("_cpu" in path for path in needed_by):
+        notes = (
+            "A torch_extensions directory that ends in _cpu can be a ROCm build: torch has no CUDA "
+            "version then, and the directory is named after that.",
+        )
     return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands
 
 

@@ -17,6 +17,7 @@ from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (
     commands_by_history,
     inspect_command,
+    not_linked,
     reinstall_torch,
     torch_commands,
     torch_with_it,
@@ -48,7 +49,9 @@ def torch_answer(
         history = look_up(name, symbol.demangled, tables.ages, _machine(owner, place, tables.ages))
         name = name or history.symbol
     question = Question(name, symbol.demangled, owner, near, history)
-    judgement = _judge(symbol, question, provider, place)
+    judgement = (
+        _by_twin(question, provider, place, tables) if owner in _NO_TABLE else None
+    ) or _judge(symbol, question, provider, place)
     if history is not None and history.machine != place.machine:
         judgement = replace(judgement, notes=(*judgement.notes, _OTHER_MACHINE))
     helped, remarks = _help(judgement, question, provider, place, tables, needed_by)
@@ -119,11 +122,22 @@ def _machine(owner: str, place: Place, atlas: Atlas) -> str:
     return place.machine if all(own) else max(builds, key=lambda machine: sum(builds[machine]))
 
 
+def _by_twin(
+    question: Question, provider: str | None, place: Place, tables: Tables
+) -> Judgement | None:
+    """A name of torch for ROCm, unless the torch in question is known to be none."""
+    if provider is not None or tables.ages is None or not _could_be_rocm(place):
+        return None
+    from fa_forensics.why.hip_twin import judge_by_twin
+
+    return judge_by_twin(question, place, tables.ages)
+
+
 def _judge(symbol: SymbolText, question: Question, provider: str | None, place: Place) -> Judgement:
     history = question.history
     if provider is not None:
         return judge_present(question, place, provider)
-    if question.owner in _NO_TABLE and place.present is not None and not _is_rocm(place):
+    if question.owner in _NO_TABLE and not _could_be_rocm(place):
         return Judgement(
             "rocm", "FA204", UNKNOWN,
             f"It belongs to {title_of(question.owner)}: the file was built for ROCm, and "
@@ -154,6 +168,15 @@ def _judge(symbol: SymbolText, question: Question, provider: str | None, place: 
         # It may only be written otherwise than the demangler does.
         return replace(judgement, confidence="medium")
     return judgement
+
+
+def _could_be_rocm(place: Place) -> bool:
+    """Whether the torch in question is built for ROCm, or known by its bare number alone."""
+    if place.requested is not None:
+        return place.requested.request.cuda is None
+    if place.present is not None and not place.present.installed:  # a version in a text
+        return not place.present.version.partition("+")[2].startswith(("cu", "cpu"))
+    return place.present is None or _is_rocm(place)
 
 
 def _is_rocm(place: Place) -> bool:
@@ -226,6 +249,8 @@ def _help(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     history, present = question.history, place.present
     look = inspect_command(place, needed_by)
+    if judgement.kind == "import-order" and place.told is not None:
+        return not_linked(place, needed_by), ()
     if present is None and place.told is not None:
         return commands_by_history(place, history, needed_by, judgement.direction)
     if present is None:

@@ -8,7 +8,7 @@ import re
 #: nothing of a path or a variable around them: "T4", "four T4", "2x L4", "GB10".
 SENTENCES: tuple[tuple[str, str, str], ...] = (
     *(
-        (sign, rf"(?<![\w./=\[-])(?<!\w\()((?-i:{name}))(?![\w/=\[(-]|\.\w)", "gpu")
+        (sign, rf"(?<![\w./=\[-])(?<!\w\()((?-i:{name}))(?![\w/=\[(-]|\.\w|\s?=)", "gpu")
         for sign, name in (
             (" t4", "T4"),
             ("(t4", "T4"),

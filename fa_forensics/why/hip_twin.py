@@ -1,0 +1,91 @@
+"""A name of torch's ROCm libraries, judged by the life of its twin in torch for CUDA.
+
+ROCm's c10_hip and torch_hip are compiled from the sources of c10_cuda and torch_cuda, which
+torch's hipify rewrites: ``c10::cuda::c10_cuda_f`` becomes ``c10::hip::c10_hip_f``
+(torch/utils/hipify/cuda_to_hip_mappings.py).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.atlas.store import Atlas
+from fa_forensics.facts.demangle import demangle
+from fa_forensics.facts.owner import title_of
+from fa_forensics.why.history import History, look_up, order_key
+from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN, Judgement, Question
+from fa_forensics.why.place import Place
+
+_COUNT = re.compile(r"\d{1,3}")
+#: No identifier of torch's is longer.
+_LONGEST = 200
+#: The machine whose wheels all have CUDA.
+_MACHINE = "x86_64"
+
+
+def twin_of(name: str) -> str:
+    """``_ZN3c103hip28c10_hip_f…`` → ``_ZN3c104cuda29c10_cuda_f…``: each identifier rewritten."""
+    parts: list[str] = []
+    at = 0
+    while at < len(name):
+        count = _COUNT.match(name, at)
+        if count is None:
+            parts.append(name[at])
+            at += 1
+            continue
+        length = int(count[0])
+        word = name[count.end() : count.end() + length]
+        if not 0 < length <= _LONGEST or len(word) < length or not re.match(r"[A-Za-z_]", word):
+            parts.append(count[0])
+            at = count.end()
+            continue
+        own = word.replace("hip", "cuda").replace("HIP", "CUDA")
+        own = own.replace("MasqueradingAsCUDA", "")
+        parts.append(f"{len(own)}{own}")
+        at = count.end() + length
+    return "".join(parts)
+
+
+def judge_by_twin(question: Question, place: Place, atlas: Atlas) -> Judgement | None:
+    """What the twin's releases tell; None where it has none, or where all releases have it."""
+    name = question.name
+    twin = twin_of(name) if name.startswith("_Z") else name
+    if twin == name:
+        return None
+    readable = demangle(twin)
+    history = look_up(twin, readable, atlas, _MACHINE)
+    first, last = history.known[0], history.known[-1]
+    if not history.releases or {first, last} <= set(history.releases):
+        return None
+    direction, loaded = _direction(history, place)
+    if loaded is None:
+        return None
+    cause = (
+        f"It belongs to {title_of(question.owner)}, and no table holds the names of those. torch "
+        f"for CUDA, from the same source, has it as {readable}, in "
+        f"{history.interval(history.releases)} alone: the file was built for such a torch, and the "
+        f"one that is loaded is most likely {loaded}."
+    )
+    notes = (
+        "The way out is the file's own build for the torch that is loaded: a release of the "
+        "package for it, or a build from source. What a package compiles at first use (aiter/jit, "
+        "~/.cache/torch_extensions) is built again where the old file is deleted.",
+        "A torch that is not built for ROCm lacks all such names: torch.version.hip is None there.",
+    )
+    return Judgement("rocm", "FA204", direction, cause, notes, "medium")
+
+
+def _direction(history: History, place: Place) -> tuple[str, str | None]:
+    """(which of the two is older, what to call the loaded torch); None where it should have it."""
+    releases = history.releases
+    older, newer = releases[-1] != history.known[-1], releases[0] != history.known[0]
+    if place.present is not None:
+        own = order_key(place.present.release)
+        if own > order_key(releases[-1]) and older:
+            return OLDER, f"newer than {releases[-1]}"
+        if own < order_key(releases[0]) and newer:
+            return NEWER, f"older than {releases[0]}"
+        return UNKNOWN, None
+    if older:
+        return OLDER, f"newer than {releases[-1]}"
+    return NEWER, f"older than {releases[0]}"
