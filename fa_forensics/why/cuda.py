@@ -21,12 +21,23 @@ from fa_forensics.why.commands import (
     without_path,
 )
 from fa_forensics.why.cuda_origin import (
+    EITHER,
+    NO_TOOLKIT,
+    THIS_COPY,
+    asked_of,
+    foreign_commands,
+    foreign_row,
     inner_name,
     inner_of,
+    is_the_library,
+    of_another_package,
+    older_or_unlinked,
     one_file_for_two,
     separate_commands,
     shared_file,
     short_name,
+    this_copy,
+    this_copy_commands,
     with_origin,
 )
 from fa_forensics.why.history import order_key
@@ -50,7 +61,6 @@ _OLDER_COPY = (
     "Where an error names it, an older copy of the library was loaded first, most often one of a "
     "CUDA toolkit on LD_LIBRARY_PATH, which goes before the wheels' own search path."
 )
-_NO_TOOLKIT = "torch's wheels need no CUDA toolkit of the system."
 
 
 def cuda_answer(
@@ -64,6 +74,8 @@ def cuda_answer(
 ) -> Answer:
     """Judge a name that a CUDA library owns."""
     table = tables.libraries
+    if provider is not None and not asked_of(symbol, provider):
+        provider = None
     histories = [] if table is None else library_histories(symbol, name, owner, place, table)
     history = next((h for h in histories if h.having), histories[0] if histories else None)
     wheel = None if history is None else wheel_here(history, place, tables)
@@ -76,14 +88,20 @@ def cuda_answer(
             judgement = shared_file(history, shared)
         elif judgement.direction == NEWER and not loaded and (wheel is None or place.told):
             judgement = with_origin(judgement, history, needed_by, wheel is None)
-    torches = _torches(history, tables, place) if provider is None else ()
+    foreign = foreign_row(needed_by)
+    torches = _torches(history, tables, place) if _of_torch(provider, judgement, foreign) else ()
     inner = provider is None and name.startswith("_Z")
     linking = provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared
+    if foreign is not None and history is not None and history.having:
+        judgement = of_another_package(judgement, foreign, history)
     notes = _notes(judgement, owner, inner, linking)
     if torches and tables.atlas is not None:
         span = interval_text(torches, tables.atlas.releases(place.machine))
         verb = "brings" if len(torches) == 1 else "bring"
         notes.append(f"torch {span} {verb} a version that has it.")
+    helps = _help(judgement, place, history, wheel, loaded, torches, needed_by)
+    if shared and history is not None:
+        helps = (*separate_commands(place, shared, history), *helps[-1:])
     return Answer(
         kind=judgement.kind,
         code=judgement.code,
@@ -100,15 +118,17 @@ def cuda_answer(
             )
         ),
         interval=interval_words(histories),
-        help=(
-            *separate_commands(place, shared, history),
-            *_help(judgement, place, history, wheel, loaded, torches, needed_by)[-1:],
-        )
-        if shared and history is not None
-        else _help(judgement, place, history, wheel, loaded, torches, needed_by),
+        help=helps,
         notes=tuple(notes),
         releases_looked_up=table is not None,
     )
+
+
+def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bool:
+    """Whether another torch would bring what is missing."""
+    if provider is not None or judgement.code != CODE or foreign is not None:
+        return False
+    return not {EITHER, THIS_COPY} & set(judgement.notes)
 
 
 def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list[str]:
@@ -139,7 +159,7 @@ def _judge(
 ) -> Judgement:
     title = title_of(owner)
     if provider is not None:
-        return replace(provided(KIND, CODE, provider), notes=(_OLDER_COPY, _NO_TOOLKIT))
+        return replace(provided(KIND, CODE, provider), notes=(_OLDER_COPY, NO_TOOLKIT))
     other_major = other_soname(symbol, loaded)
     if other_major is not None:
         return another_major(other_major, symbol.version or "", place)
@@ -150,6 +170,8 @@ def _judge(
     having = _of_this_cuda(history, wheel, place)
     first, last = having[0], having[-1]
     if wheel is None and not loaded and _in_all(history, first.distribution):
+        if is_the_library(symbol, history, needed_by):
+            return this_copy(history, first, needed_by[0])
         return _not_linked(title, history, first, symbol.version, place)
     since = f"{history.soname} has it since {first.distribution} {first.version}"
     if wheel is None and loaded:
@@ -191,8 +213,10 @@ def _not_linked(
             f"{since}, and the file asks for it in that library: the copy that is loaded is older "
             "than all of these, most often one of a CUDA toolkit on LD_LIBRARY_PATH."
         )
-        return Judgement(KIND, CODE, NEWER, cause, (_NO_TOOLKIT,), "medium")
+        return Judgement(KIND, CODE, NEWER, cause, (NO_TOOLKIT,), "medium")
     flag = re.sub(r"^lib(.+?)\.so.*", r"-l\1", history.soname)
+    if place.linker is None or place.told is not None:
+        return older_or_unlinked(since, title, history, flag, place)
     cause = (
         f"{since}, so no version of these is too old: {title} is not loaded. The file does not "
         f"list it among the libraries it needs (it was linked without {flag}) and counted on "
@@ -260,7 +284,7 @@ def _another_copy(
             "of a CUDA toolkit on LD_LIBRARY_PATH."
         )
     older = bool(outside) or place.told is not None
-    return Judgement(KIND, CODE, NEWER if older else NONE, cause, (_NO_TOOLKIT,))
+    return Judgement(KIND, CODE, NEWER if older else NONE, cause, (NO_TOOLKIT,))
 
 
 def _in_sites(path: str, place: Place) -> bool:
@@ -293,12 +317,17 @@ def _help(
     needed_by: Sequence[str],
 ) -> tuple[str, ...]:
     look = inspect_command(place, needed_by)
+    foreign = foreign_row(needed_by)
+    if foreign is not None and history is not None and judgement.code == CODE:
+        return (*foreign_commands(place, foreign, history, needed_by), look)
+    if history is not None and THIS_COPY in judgement.notes:
+        return (*this_copy_commands(needed_by[0]), look)
     if history is not None and not history.having and judgement.direction == NONE:
         copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
         return (without_path(place), copy, list_wheels(place, short_name(history)), look)
     if history is None or not history.having or judgement.kind != KIND:
         return (look,)
-    if judgement.code == "FA210":
+    if judgement.code == "FA210" or EITHER in judgement.notes:
         return (needed_libraries(needed_by), look)
     if wheel is not None and history.has(wheel):
         return (without_path(place), look)

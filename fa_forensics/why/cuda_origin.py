@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from fa_forensics.atlas.libraries import LibraryRelease
+from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText
-from fa_forensics.why.judgement import NEWER, NONE, Judgement
+from fa_forensics.why.builds import pip_of
+from fa_forensics.why.commands import needed_libraries
+from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 from fa_forensics.why.wheels import CudaHistory, Wheel, in_one_file, shared_lines
+from fa_forensics.why.without_torch import row_without_torch
 
 #: Directories of a CUDA toolkit or of the system: what lies there is no wheel's.
 _SYSTEM = re.compile(r"/usr/(?:local/cuda|lib|lib64)|/opt/(?:cuda|nvidia)|/lib(?:64)?/")
@@ -78,6 +85,8 @@ def with_origin(
 
     ``guessed`` tells that no wheel is known to bring the older one.
     """
+    if THIS_COPY in judgement.notes:
+        return judgement
     file = needed_by[0] if needed_by else ""
     name = file.rsplit("/", 1)[-1]
     cause = judgement.cause
@@ -130,3 +139,126 @@ def inner_name(history: CudaHistory, file: str) -> Judgement:
         "under that name does not help.",
     )
     return Judgement("versioned-symbol", "FA204", NONE, cause, notes)
+
+
+def asked_of(symbol: SymbolText, provider: str) -> bool:
+    """Whether a name is looked for in this library: one with a soname as its version in that alone.
+
+    libtorch_cuda.so has parts of CUDA inside and exports their names, without a version.
+    """
+    version = symbol.version or ""
+    if not version.startswith("lib") or ".so" not in version:
+        return True
+    return provider.rsplit("/", 1)[-1].startswith(version.split(".so")[0] + ".so")
+
+
+#: Said where a copy of the system can be the older one.
+NO_TOOLKIT = "torch's wheels need no CUDA toolkit of the system."
+#: Said of a copy that lacks the name itself, as a lookup in it says.
+THIS_COPY = (
+    "That directory has to leave LD_LIBRARY_PATH, or the directory of a newer one has to stand "
+    "before it: of the CUDA major version that the program was built for."
+)
+#: The toolkit in the path of its directory: ``/usr/local/cuda-11.1/lib64``, ``/opt/cuda/8.0``.
+_TOOLKIT = re.compile(
+    r"/cuda(?:[-_]?toolkit)?[-/_]v?(?P<version>\d{1,2}\.\d)(?![\d])", re.IGNORECASE
+)
+
+
+def toolkit_of_path(path: str) -> str | None:
+    """The CUDA toolkit ("8.0") that a path names; None for none."""
+    found = _TOOLKIT.search(path)
+    return None if found is None else found["version"]
+
+
+def is_the_library(symbol: SymbolText, history: CudaHistory, needed_by: Sequence[str]) -> bool:
+    """Whether the file that the message names is the very library that should have the name."""
+    file = needed_by[0].rsplit("/", 1)[-1] if needed_by else ""
+    return symbol.version is None and file.split(".so")[0] == history.soname.split(".so")[0]
+
+
+def this_copy(history: CudaHistory, first: LibraryRelease, file: str) -> Judgement:
+    """Somebody looked a name up in this copy of the library, which is older than all on record."""
+    name = file.rsplit("/", 1)[-1]
+    cause = (
+        f"The message is of the library itself: this {name} does not have the name, and every "
+        f"{history.soname} on record has, from {first.distribution} {first.version} on. That copy "
+        "is older than these, and was found where a newer one was meant."
+    )
+    toolkit = toolkit_of_path(file)
+    major = re.search(r"-cu(\d\d)$", first.distribution)
+    certain = bool(toolkit and major and parse_cuda(toolkit)[0] < int(major[1]))
+    if toolkit:
+        cause += f" Its path is that of CUDA {toolkit}."
+    confidence = "high" if certain else "medium"
+    return Judgement("versioned-symbol", "FA204", NEWER, cause, (THIS_COPY,), confidence)
+
+
+def this_copy_commands(file: str) -> tuple[str, ...]:
+    """Which copy it is, and which others there are."""
+    stem = file.rsplit("/", 1)[-1].split(".so")[0]
+    return (
+        "echo $LD_LIBRARY_PATH",
+        f"find / -name {shlex.quote(stem + '.so*')} -not -path '/proc/*' 2>/dev/null",
+    )
+
+
+#: Said where it is open whether the library is old or not there.
+EITHER = "The first command tells the two apart: where it lists the library, the copy is old."
+
+
+def older_or_unlinked(
+    since: str, title: str, history: CudaHistory, flag: str, place: Place
+) -> Judgement:
+    """A name without a version that all on record have, on a machine that nobody looked at."""
+    stem = history.soname.split(".so")[0]
+    cause = (
+        f"{since}. Two causes fit: {title} is not loaded, because the file does not list it among "
+        f"the libraries it needs (it was linked without {flag}) and counted on something else, "
+        f"often torch, to bring it along; or the {stem} that is loaded is older than all of "
+        "these."
+    )
+    python = place.told.python if place.told is not None else None
+    if python is not None and parse_cuda(python) < _OLD_PYTHON:
+        cause += (
+            f" Python {python} is of a time before these, so that the older copy is the likelier: "
+            "the file was built with newer headers than the library that is loaded."
+        )
+        return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (EITHER,), "medium")
+    return Judgement("versioned-symbol", "FA210", NONE, cause, (EITHER,), "medium")
+
+
+#: Before this Python the record of NVIDIA's wheels does not begin.
+_OLD_PYTHON = (3, 7)
+
+
+def foreign_row(needed_by: Sequence[str]) -> Mapping[str, Any] | None:
+    """The package that does not link torch, where the file that asks for the name is of one."""
+    return row_without_torch(needed_by[0]) if needed_by else None
+
+
+def of_another_package(
+    judgement: Judgement, row: Mapping[str, Any], history: CudaHistory
+) -> Judgement:
+    """A judgement on a file that torch has no part in."""
+    title = row["title"]
+    note = (
+        f"The file is of {title}, which does not link torch and takes the {history.soname} that "
+        "the loader finds, or that is in the process already: what counts is the release of that "
+        "copy, to its updates (CUDA 11.1.1 has names that 11.1.0 lacks), not the torch that is "
+        "installed."
+    )
+    notes = tuple(n for n in judgement.notes if n != NO_TOOLKIT)
+    return replace(judgement, notes=(*notes, note))
+
+
+def foreign_commands(
+    place: Place, row: Mapping[str, Any], history: CudaHistory | None, needed_by: Sequence[str]
+) -> tuple[str, ...]:
+    """Which copy such a file takes, and which toolkits and wheels there are."""
+    stem = history.soname.split(".so")[0] if history is not None else "libcu"
+    return (
+        needed_libraries(needed_by, stem.removeprefix("lib")),
+        "echo $LD_LIBRARY_PATH; ls -d /usr/local/cuda*",
+        f"{pip_of(place)} list | grep -iE '{row['list']}|nvidia'",
+    )

@@ -8,7 +8,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.tokens import path_before
 
 _IMPORT = re.compile(
-    r"(?:-+>\s?)?(?:\[?\d{1,5}\]?\s*)?(?:>>>\s?)?(?:import\s+(?P<module>[A-Za-z_][\w.]{0,200})"
+    r"(?:-+>\s?)?(?:\[?\d{1,5}\]?\s*)?(?:>>>\s?)?(?:import\s+(?P<module>[A-Za-z_][\w.]{0,200})(?![\w-])"
     r"|from\s+(?P<package>\.{0,3}[\w.]{0,200})\s+import\s+(?P<names>[\w, ().*]{1,200}))",
     re.ASCII,
 )

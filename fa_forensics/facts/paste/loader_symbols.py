@@ -8,6 +8,7 @@ from fa_forensics.facts.paste.around import importing, path_of_line_above
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
+from fa_forensics.facts.paste.system_around import conda_around
 from fa_forensics.facts.paste.tokens import path_after, path_before, symbol_at
 
 #: glibc's words for a symbol whose version a library has, without the symbol.
@@ -68,6 +69,8 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
         return None
     if line.lower.startswith(("ld.lld", "lld", "mold", "wasm-ld"), 0):
         return None  # a linker's, see there
+    if body[max(0, match.start() - 8) : match.start()].lower() == "against ":
+        return None  # a relocation's: what it refers to need not be missing
     file = path_before(body, match.start())
     symbol = symbol_at(line, match.end())
     if symbol is not None and symbol.name.lower() in (("undefined",) if exact else _PROSE_WORDS):
@@ -99,8 +102,11 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
         after = _FILE_BEHIND.match(body, end) if symbol is not None else None
         file = after["file"] if after is not None else path_of_line_above(line)
     detail["import"] = importing(line)
+    if any("cmake" in near.lower for near in (line, *line.above(4), *line.below(4))):
+        detail["build"] = "cmake"
     name = _spelt_out(line, symbol.name, end) if symbol is not None else None
     version = symbol.version if symbol is not None else None
+    detail.update(conda_around(line, version))
     mention = line.mention(
         what, match.start(), symbol=name, version=version, file=file, detail=detail
     )
@@ -210,6 +216,11 @@ def recognisers() -> tuple[Recogniser, ...]:
             _link_time,
         ),
         by_pattern(("undefined symbol",), r"undefined symbols?(?:\s?:|\b)", _undefined),
+        by_pattern(
+            ("fined symbol", "finded symbol", "find symbol:", "fine symbol:"),
+            r"\bun[a-z]{0,6}fin(?:e|ed|d|ded) symbols?\s?:",
+            _undefined,
+        ),
         by_pattern(("undefined\n", "undefined \n"), r"\bundefined\s?$", _broken_words),
         by_pattern(
             ("missing symbol", "unresolved symbol"),

@@ -11,6 +11,8 @@ _FRAME_PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})
 _LOOKS_ITSELF = (
     "onnxruntime", "torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper",
 )  # fmt: skip
+#: Packages that people name without a frame of theirs, of which one alone counts.
+_OF_PYG = ("torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv")
 #: What makes a line one that installs or lists packages: it does not say who failed.
 _LISTED = re.compile(r"\binstall\b|[=<>~]=|\.whl\b|^-r\b", re.IGNORECASE)
 
@@ -25,7 +27,9 @@ def package_of_frame(line: Line) -> str:
         return str(name)
     near = f"{before}{text[line.start : line.start + 800]}".lower()
     told = "\n".join(one for one in near.split("\n") if not _LISTED.search(one))
-    return next((name for name in _LOOKS_ITSELF if name in told), "")
+    found = next((name for name in _LOOKS_ITSELF if name in told), "")
+    alone = [one for one in _OF_PYG if one in told or one.replace("_", "-") in told]
+    return found or (alone[0] if len(alone) == 1 else "")
 
 
 #: Lines that name a library and do not show that it is there.
@@ -61,6 +65,8 @@ _CONDA_TORCH = re.compile(
     re.MULTILINE,
 )
 _CUDATOOLKIT = re.compile(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
+#: What makes torch run on accelerators without CUDA.
+_MAKERS = ("torch_musa", "torch_npu", "torch_mlu")
 _BOARD = ("jetson", "tegra", "orin", "l4t", "jetpack", "aarch64", "nvgpu")
 #: The CPU was meant, not just met: a torch that calls itself +cpu can be an accident.
 _CPU_WANTED = re.compile(
@@ -80,10 +86,33 @@ def system_around(line: Line) -> dict[str, str]:
         found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
         toolkit = _CUDATOOLKIT.search(near)
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
+    found["maker"] = next((name for name in _MAKERS if name in lower), "")
     found["board"] = "yes" if any(word in lower for word in _BOARD) else ""
     if "cpu" in lower or "gpu" in lower:
         found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
     return found
+
+
+#: conda's package for a CUDA version, and the line of a library in its lists.
+_CONDA_CUDA = re.compile(r"\bpytorch-cuda[ =]{1,40}(\d{1,2}\.\d{1,2})")
+
+
+def conda_around(line: Line, version: str | None) -> dict[str, str]:
+    """Whether torch is conda's, its CUDA, and conda's version of the library of a soname."""
+    soname = version or ""
+    if not soname.startswith("lib") or ".so" not in soname or "conda" not in line.source.lower:
+        return {}
+    near = line.source.text[max(0, line.start - 4_000) : line.start + 4_000]
+    if not _CONDA_TORCH.search(near):
+        return {}
+    stem = re.escape(soname.split(".so")[0])
+    has = re.search(rf"(?<![\w-]){stem}[ =]{{1,40}}(\d{{1,2}}\.[\d.]{{1,20}})", near)
+    cuda = _CONDA_CUDA.search(near)
+    return {
+        "conda": "yes",
+        "conda_has": has[1] if has else "",
+        "conda_cuda": cuda[1] if cuda else "",
+    }
 
 
 def loaded_by_torch(line: Line) -> str:

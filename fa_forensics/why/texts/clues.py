@@ -132,6 +132,11 @@ def package_in(seen: Seen) -> str | None:
     )
 
 
+def package_of_line(seen: Seen) -> str | None:
+    """The distribution that the line of a mention names, by its import name or its module."""
+    return _by_words(seen.mention.line)
+
+
 def _by_words(text: str) -> str | None:
     """The package whose import name, or whose compiled module, is among the words of a text."""
     from fa_forensics.rules.remedy import known_packages

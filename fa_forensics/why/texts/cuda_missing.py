@@ -21,10 +21,13 @@ from fa_forensics.why.texts.brought_text import (
 from fa_forensics.why.texts.needing import (
     import_torch_first,
     needing,
+    package_needing,
     rebuild_commands,
     rebuild_notes,
     who_needs_it,
 )
+from fa_forensics.why.texts.other_cuda_text import of_another_maker, without_torch
+from fa_forensics.why.texts.part_text import part_answer
 from fa_forensics.why.texts.torch_itself import is_torch_itself, of_torch_itself, perhaps_torch
 
 KIND, CODE = "missing-library", "FA202"
@@ -51,6 +54,13 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     major = cuda_major_of_soname(seen, soname)
     if is_torch_itself(seen):
         return of_torch_itself(seen, soname, owner, major)
+    special = (
+        of_another_maker(seen, soname, owner)
+        or without_torch(seen, soname, owner, major)
+        or part_answer(seen, soname, owner)
+    )
+    if special is not None and not soname.endswith(".so"):
+        return special
     if soname.endswith(".so"):
         return _unnumbered(seen, soname, owner)
     torch_cuda = seen.torch_cuda
@@ -66,7 +76,7 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     present = seen.place.present
     if bringing and present is not None and present.release in known_releases(seen):
         if present.release not in bringing:
-            return _other_torches(seen, soname, owner, bringing)
+            return _other_torches(seen, soname, owner, bringing, major)
         if major is None:
             return _same_major(seen, soname, owner, (torch_cuda or "12").split(".")[0])
     if major is None or own is None:
@@ -89,7 +99,9 @@ def tensorflow(seen: Seen, soname: str, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
-def _other_torches(seen: Seen, soname: str, owner: str | None, bringing: tuple[str, ...]) -> Answer:
+def _other_torches(
+    seen: Seen, soname: str, owner: str | None, bringing: tuple[str, ...], major: str | None
+) -> Answer:
     """torch is there, and it is none of those that bring the library."""
     present = seen.place.present
     own = order_key(present.version) if present is not None else order_key("0.0")
@@ -100,9 +112,40 @@ def _other_torches(seen: Seen, soname: str, owner: str | None, bringing: tuple[s
         f"or none: {needing(seen)} was built for {'a newer' if newer else 'another'} torch."
     )
     direction = NEWER if newer else OLDER if own > order_key(bringing[-1]) else UNKNOWN
+    package = package_needing(seen) or seen.mention.detail.get("by") or ""
+    if major is not None and major == (seen.torch_cuda or "").split(".")[0]:
+        return _of_the_toolkit(seen, soname, owner, span, package, major)
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=direction, confidence="medium",
         help=(*rebuild_commands(seen), seen.inspect_command()),
+    )  # fmt: skip
+
+
+def _of_the_toolkit(
+    seen: Seen, soname: str, owner: str | None, span: str, package: str, major: str
+) -> Answer:
+    """torch is for that CUDA and brings this library not: a toolkit has it, or another torch."""
+    who = needing(seen)
+    cause = (
+        f"{soname} is a library of CUDA {major}, as torch {seen.torch} is, and this torch does not "
+        f"bring it: {who} takes it from a CUDA {major} toolkit, which is not there or not where "
+        "the loader looks"
+    )
+    linked = package != "bitsandbytes"  # which loads the library for torch's CUDA by itself
+    cause += f", or was built for a torch that brings it ({span})." if linked else "."
+    wheel = wheel_of(seen, soname, major)
+    stem = soname.split(".so")[0]
+    helps = [f"find / -name {shlex.quote(stem + '.so*')} -not -path '/proc/*' 2>/dev/null"]
+    helps += [f"{seen.pip} install {wheel}"] if wheel else []
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=UNKNOWN, confidence="medium",
+        help=(*helps, *(rebuild_commands(seen) if linked else ()), who_needs_it(seen)),
+        notes=(
+            f"The directory of a {soname} that the first command finds, a toolkit's lib64 or a "
+            "wheel's nvidia/.../lib, has to be on LD_LIBRARY_PATH when the program starts; the "
+            "library of another CUDA major version under that name does not count.",
+            f"The other way out is a torch that brings it: torch {span}.",
+        ),
     )  # fmt: skip
 
 
@@ -238,7 +281,9 @@ def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
               f"ldconfig -p | grep {shlex.quote(stem)}",
               f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"),
         notes=("The toolkit has to be of the same CUDA as torch: its directory goes on "
-               "LD_LIBRARY_PATH, for example /usr/local/cuda-11.8/lib64.",),
+               "LD_LIBRARY_PATH, for example /usr/local/cuda-11.8/lib64.",
+               "NVIDIA's container images have it in the variant -devel, not in -base or -runtime; "
+               "its packages are cuda-nvrtc-dev and the like.",),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.needing import package_needing, rebuild_commands, rebuild_notes
+from fa_forensics.why.texts.needing import needing, package_needing, rebuild_commands, rebuild_notes
 from fa_forensics.why.texts.rocm_text import about_rocm, cuda_build_on_rocm
 
 _CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
@@ -189,7 +189,6 @@ def _not_yet(seen: Seen, soname: str, since: str) -> Answer:
 
 def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> Answer:
     present = seen.place.present
-    torch = present.text if present is not None else "the torch that is loaded"
     life = torch_library_life(soname)
     since = life[0] if life is not None else having[0]
     if order_key(since) < order_key(having[0]):
@@ -202,19 +201,70 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
         return _other_build(seen, soname, builds)
     if inside:
         return _first(seen, soname)
-    cause = f"Of torch's wheels on record only {interval} have {soname}"
-    newer = present is None or order_key(present.version) > order_key(having[-1])
+    if present is None:
+        return _newer_or_other_build(seen, soname, interval, builds)
+    newer = order_key(present.version) > order_key(having[-1])
+    cause = (
+        f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was built for "
+        f"one of them, and {present.text} is newer. A build of it for the torch that is there has "
+        "to replace it."
+        if newer
+        else f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was "
+        f"built for one of them, and {present.text} is older. A build of it for the torch that is "
+        "there has to replace it."
+    )
     helps = [seen.inspect_command()]
     if since in having:
         helps.append(f'{seen.pip} install "torch=={having[-1]}"')
-    cause += f": the file was built for one of them, and {torch} is "
-    cause += "newer." if newer else "older."
-    cause += " A build of it for the torch that is there has to replace it."
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
-        direction=OLDER if newer else UNKNOWN, confidence="high" if present else "medium",
-        exported_by=(), help=(*rebuild_commands(seen), *helps),
+        direction=OLDER if newer else UNKNOWN, confidence="high",
+        exported_by=(), help=(*rebuild_commands(seen), *helps), notes=_tagged_wheels(seen),
     )  # fmt: skip
+
+
+def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | None) -> Answer:
+    """The torch that is there is not told: it is newer, or another build of those releases."""
+    if builds is not None:
+        cause = (
+            f"Of torch's wheels on record only {interval} have {soname}, and of these "
+            f"only the builds for {builds}: {needing(seen)} was built for one of them. The torch "
+            "that is loaded is newer, or it is another build of one of those releases: for another "
+            "CUDA, for the CPU, for macOS. The first command tells which."
+        )
+    else:
+        cause = (
+            f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was built "
+            "for one of them, and the torch that is loaded is most likely newer. "
+            "The first command tells which it is."
+        )
+    cause += " A build of it for the torch that is there, release and CUDA, has to replace it."
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname),
+        direction=UNKNOWN if builds is not None else OLDER, confidence="medium",
+        help=(ask, *rebuild_commands(seen), *_look(seen)), notes=_tagged_wheels(seen),
+    )  # fmt: skip
+
+
+def _look(seen: Seen) -> tuple[str, ...]:
+    """Inspect the file where the text names it, or where nothing else is known to help."""
+    return (seen.inspect_command(),) if seen.mention.file or not rebuild_commands(seen) else ()
+
+
+#: Packages with wheels for each torch release and CUDA, in lists of their own project.
+_TAGGED = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv")
+
+
+def _tagged_wheels(seen: Seen) -> tuple[str, ...]:
+    name = package_needing(seen)
+    if name not in _TAGGED:
+        return ()
+    return (
+        f"{name} has wheels for each torch release and each CUDA: pip install {name} -f "
+        "https://data.pyg.org/whl/torch-RELEASE+CUDA.html, with the two that the first command "
+        "prints, as in torch-1.8.0+cu102.",
+    )
 
 
 def _other_build(seen: Seen, soname: str, builds: str) -> Answer:

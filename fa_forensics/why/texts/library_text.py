@@ -7,6 +7,7 @@ import re
 import shlex
 from dataclasses import replace
 
+from fa_forensics.facts.owner import is_cuda, owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
@@ -24,11 +25,30 @@ def could_not_load(seen: Seen) -> Answer:
     if seen.mention.symbol and not seen.mention.library:
         return _no_handle(seen)
     if seen.mention.symbol:
-        return cudnn_mix(seen)
+        other = _of_another_library(seen)
+        return other if other is not None else cudnn_mix(seen)
     sought = seen.mention.detail.get("sought") or seen.mention.library or ""
     if sought.rsplit("/", 1)[-1].startswith("libcudnn"):
         return _cudnn_part(seen, sought.rsplit("/", 1)[-1])
-    return missing_library(replace(seen, mention=replace(seen.mention, library=sought)))
+    opener = seen.mention.file or (seen.mention.library if seen.mention.library != sought else None)
+    mention = replace(seen.mention, library=sought, file=opener)
+    return missing_library(replace(seen, mention=mention))
+
+
+def _of_another_library(seen: Seen) -> Answer | None:
+    """cuDNN opens NVRTC and cuBLAS too: a name that one of these lacks is no mix of cuDNNs."""
+    asked = owner_of_library((seen.mention.file or "").rsplit("/", 1)[-1])
+    if asked is None or asked == "cudnn" or not is_cuda(asked):
+        return None
+    answer = symbol_of_text(seen)
+    if answer.owner != asked:
+        return None
+    opener = (seen.mention.library or "").rsplit("/", 1)[-1]
+    note = (
+        f"{opener} opens that library at run time, by its name, and takes the first that the "
+        f"loader finds: {opener} itself is there, and is not what is missing."
+    )
+    return replace(answer, notes=(*answer.notes, note))
 
 
 #: The cuDNN that a soname is a part of: ``libcudnn_ops.so.9.1.0`` is one of cuDNN 9.

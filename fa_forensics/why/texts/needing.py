@@ -7,6 +7,7 @@ import re
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.why.seen import Seen, package_of
+from fa_forensics.why.texts.clues import package_of_line
 
 #: Names of compiled modules, as packages give them.
 _COMPILED = re.compile(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")
@@ -22,7 +23,7 @@ def needing(seen: Seen) -> str:
         return f"the extension {module}"
     if module:
         return f"the extension that {module} imports"
-    package = seen.mention.detail.get("by")
+    package = seen.mention.detail.get("by") or package_of_line(seen)
     return f"a compiled part of {package}" if package else "the extension"
 
 
@@ -35,8 +36,13 @@ def package_needing(seen: Seen) -> str | None:
     """The distribution that the text says needs the library, as far as it is known."""
     module = seen.mention.detail.get("import") or ""
     name = seen.package or package_of(f"{module.replace('.', '/')}.so" if module else "")
+    name = name or (
+        package_of(f"/site-packages/{module.replace('.', '/')}/_C.so") if module else None
+    )
     by = seen.mention.detail.get("by")
-    return name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
+    by = by.replace("-", "_") if by else by
+    name = name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
+    return name or package_of_line(seen)
 
 
 def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:

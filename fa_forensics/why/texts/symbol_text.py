@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.owner import OWN, is_torch, owner_of, owner_of_library
+from fa_forensics.facts.owner import OWN, is_cuda, is_torch, owner_of, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.judgement import NONE, UNKNOWN
-from fa_forensics.why.macos import as_on_linux, built_with_gcc, of_apple, of_gcc, only_on_a_mac
-from fa_forensics.why.repair import repaired, with_its_beginning
+from fa_forensics.why.macos import (
+    as_on_linux,
+    built_with_gcc,
+    long_is_int64,
+    of_apple,
+    of_gcc,
+    only_on_a_mac,
+)
+from fa_forensics.why.repair import repaired, swapped, with_its_beginning
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
 from fa_forensics.why.symbol import symbol_answer
@@ -34,13 +41,17 @@ def undefined_symbol(seen: Seen) -> Answer:
         from fa_forensics.why.texts.library_text import cudnn_mix
 
         return cudnn_mix(seen)
+    if answer.owner is not None and is_cuda(answer.owner):
+        from fa_forensics.why.texts.cuda_symbol_text import with_text
+
+        return with_text(answer, seen)
     return answer
 
 
 def symbol_of_text(seen: Seen) -> Answer:
     """The answer by the symbol's own history."""
     symbol = _symbol(seen)
-    mended = _mended(seen) if symbol is None else None
+    mended = _mended(seen) if symbol is None else _look_alike(seen, symbol)
     if mended is not None:
         return with_signs(_misspelt(mended, seen), seen)
     if symbol is None or _ends_early(seen, symbol):
@@ -67,12 +78,28 @@ def _mended(seen: Seen) -> SymbolText | None:
     return None if name is None else parse_symbol(name)
 
 
+def _look_alike(seen: Seen, symbol: SymbolText) -> SymbolText | None:
+    """The name of torch that a typed one means by letters that look alike: lValue for IValue."""
+    atlas, name = seen.tables.ages, symbol.name or ""
+    if (
+        atlas is None
+        or not name.startswith("_Z")
+        or not is_torch(owner_of(name, None, symbol.demangled))
+    ):
+        return None
+    machine = seen.place.machine
+    if atlas.releases_of(name, machine) or atlas.twin(name, machine) is not None:
+        return None
+    other = next((n for n in swapped(name) if atlas.releases_of(n, machine)), None)
+    return None if other is None else parse_symbol(other)
+
+
 def _misspelt(symbol: SymbolText, seen: Seen) -> Answer:
     """The answer for the name that was meant."""
     answer = _answer(symbol, seen)
     note = (
-        "The name in the text is misspelt, so that it cannot be read; names of torch that begin "
-        f"alike show what was meant: {symbol.name}."
+        "The name in the text is misspelt; names of torch that are nearly alike show what was "
+        f"meant: {symbol.name}."
     )
     confidence = "medium" if answer.confidence == "high" else answer.confidence
     return replace(answer, confidence=confidence, notes=(note, *answer.notes))
@@ -97,6 +124,9 @@ def _on_a_mac(symbol: SymbolText, seen: Seen) -> Answer:
         return answer
     if seen.mention.detail.get("os") == "macOS" and of_gcc(symbol):
         return built_with_gcc(answer, seen)
+    here = long_is_int64(answer, symbol, seen) if linux == symbol else None
+    if here is not None:
+        return here
     if linux == symbol and not answer.exported_by and "at::mps::" not in symbol.demangled:
         return only_on_a_mac(answer, seen)
     if linux == symbol:

@@ -54,7 +54,10 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
     cause = (
         f"It is torch itself that needs {soname} and does not find it: no extension plays a part."
     )
-    if not wheels and (own or "0").isdigit() and 0 < int(own or "0") < 11:
+    jetson = bool(seen.mention.detail.get("board") and not wheels and own)
+    if jetson:
+        cause += _of_board(seen, wanted or own)
+    elif not wheels and (own or "0").isdigit() and 0 < int(own or "0") < 11:
         cause += (
             f" torch's wheels for CUDA {own} have it inside; a torch that needs it from outside "
             "is one of conda, which gets it from the package cudatoolkit, or was built for a "
@@ -76,7 +79,7 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
             "system's CUDA toolkit, in the version it was built with, or has it handed into the "
             "container."
         )
-    if wanted is not None:
+    if wanted is not None and not jetson:
         cause += (
             " The name carries the minor version: the library of another CUDA release does not "
             "count."
@@ -86,6 +89,20 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
         help=_commands(seen, soname, wheels, wanted), notes=(*_notes(seen, wheels),
                                                              *there_already(seen)),
     )  # fmt: skip
+
+
+def _of_board(seen: Seen, wanted: str) -> str:
+    """What CUDA is on a Jetson, which its JetPack release brings and nothing else."""
+    there = (seen.versions.get("cuda") or "").strip()
+    words = (
+        f" This torch is a build for CUDA {wanted}, and on a Jetson CUDA comes with the JetPack "
+        "release alone: the board has a JetPack with another CUDA, or, in a container, the library "
+        "was not handed in. NVIDIA's wheel of torch for the JetPack that is on the board has to "
+        "replace this one."
+    )
+    if there and not f"{there}.".startswith(f"{wanted}."):
+        words += f" The text has CUDA {there}."
+    return words
 
 
 def _wheels(seen: Seen, soname: str, own: str) -> tuple[str, ...]:
@@ -109,6 +126,8 @@ def _commands(
 ) -> tuple[str, ...]:
     look = f"ldconfig -p | grep {shlex.quote(soname.split('.so')[0])}"
     helps = [f"{seen.pip} list | grep -iE '^(torch|nvidia|cuda)'"]
+    if not wheels and seen.mention.detail.get("board"):
+        return ("cat /etc/nv_tegra_release; ls -d /usr/local/cuda*", look, *helps)
     if not wheels:
         of_conda = f'conda install "cudatoolkit={wanted}"' if wanted else ""
         return (*helps, look, "conda list | grep -iE 'torch|cuda'", *filter(None, (of_conda,)))
