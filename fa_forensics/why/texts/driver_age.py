@@ -153,7 +153,7 @@ def _of_binding(seen: Seen, driver: Driver | None) -> Answer:
         notes=(
             "Three ways out: cuda-python 12.9, as the last command installs it, "
             "nvidia-cutlass-dsl 4.4 or newer, which settles it, or a newer driver.",
-            "What the same report says of architectures (CUTE_DSL_ARCH, Target SM ARCH not set) "
+            "What the same report says of architectures (CUTE_DSL_ARCH) "
             "only follows: neither the GPU nor the toolkit of the system (CUDA_TOOLKIT_PATH) is "
             "at fault.",
         ),

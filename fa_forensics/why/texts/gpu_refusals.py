@@ -104,9 +104,9 @@ def by_build_file(seen: Seen) -> Answer:
         "extended by hand helps only where the kernels are written for that GPU.",
     ]
     if gpus and gpus[0].capability >= (9, 0):
-        number = capability_text(gpus[0].capability)
+        own = f"{capability_text(gpus[0].capability)}a"
         notes.append(
-            f"Kernels for FP4, FP8 or wgmma take the target with an a ({number}a): code for "
+            f"Kernels for FP4, FP8 or wgmma take the target with an a ({own}): code for "
             "another capability of the same major number does not hold them."
         )
     return seen.answer(
