@@ -122,6 +122,12 @@ def test_a_torch_of_another_maker_has_no_cuda() -> None:
         f"torch_npu 2.5.1\n    import torchvision._C\nImportError: libcudart.so.12: {GONE}"
     )
     assert "Huawei" in said and "imported first" not in said and "INDEX" not in commands
+    # transformers asks for it in every environment.
+    said, _, _ = first(
+        "if is_torch_npu_available():\nNo module named 'torch_npu'\n    import torchvision._C\n"
+        f"ImportError: libcudart.so.12: {GONE}"
+    )
+    assert "Huawei" not in said
 
 
 def test_a_jetson_is_not_sent_to_conda() -> None:

@@ -66,7 +66,7 @@ _CONDA_TORCH = re.compile(
 )
 _CUDATOOLKIT = re.compile(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
 #: What makes torch run on accelerators without CUDA.
-_MAKERS = ("torch_musa", "torch_npu", "torch_mlu")
+_MAKER = re.compile(r"(?<![\w.])(torch_(?:musa|npu|mlu))(?!\w)")
 _BOARD = ("jetson", "tegra", "orin", "l4t", "jetpack", "aarch64", "nvgpu")
 #: The CPU was meant, not just met: a torch that calls itself +cpu can be an accident.
 _CPU_WANTED = re.compile(
@@ -86,7 +86,8 @@ def system_around(line: Line) -> dict[str, str]:
         found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
         toolkit = _CUDATOOLKIT.search(near)
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
-    found["maker"] = next((name for name in _MAKERS if name in lower), "")
+    makers = _MAKER.findall(near) if "torch_" in lower else ()
+    found["maker"] = str(makers[0]) if makers and "No module named" not in near else ""
     found["board"] = "yes" if any(word in lower for word in _BOARD) else ""
     if "cpu" in lower or "gpu" in lower:
         found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
