@@ -184,6 +184,14 @@ def _unplaced(name: str, notes: tuple[str, ...]) -> Judgement:
     words = _since_words(name)
     pythons = known_pythons()
     whole = spans[0].before is None and version_key(spans[0].since) <= version_key(pythons[1])
+    if whole and spans[0].since == pythons[1] and not exports(name, pythons[0]):
+        cause = (
+            f"Every CPython from {pythons[1]} to {pythons[-1]} exports it, and Python {pythons[0]} "
+            "does not. Where an interpreter imported the file, that was Python 2 (or another kind "
+            "than CPython), and the file was compiled for Python 3; else none is in the process: "
+            "ldd -r starts none and lists every name of Python, and a C++ program has none."
+        )
+        return Judgement(KIND, CODE, UNKNOWN, cause, notes, "medium")
     if whole and spans[0].since in pythons[:2]:
         cause = (
             f"Every CPython from {pythons[1]} to {pythons[-1]} exports it, so it is missing only "

@@ -12,6 +12,8 @@ from fa_forensics.why.seen import Seen
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
 _JIT = re.compile(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?[\w.+-]+)/[^/]+\.so\b")
+#: Where setup.py and CMake build; what is installed lies in site-packages.
+_BUILD = re.compile(r"^(?!\S*-packages/)\S*/build/(?:lib\b[\w.-]{0,60}|temp\b[\w.-]{0,60})/")
 _EGG = re.compile(r"(?P<egg>\S+?\.egg)/")
 
 
@@ -39,9 +41,13 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         return replace(answer, notes=(note, *answer.notes))
     if file.rsplit("/", 1)[-1].startswith("libtorchcodec_") and is_torch(answer.owner or ""):
         return replace(answer, notes=(_NOT_FFMPEG, *answer.notes))
+    if answer.owner == "torch/torch_python" and seen.mention.detail.get("build") == "cmake":
+        return _without_torch_python(answer, seen)
     jit = _JIT.search(file)
     if jit is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return stale_jit(answer, jit["folder"])
+    if _BUILD.search(file) and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+        return _own_build_first(answer, seen, file)
     egg = _EGG.search(file)
     if egg is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return _egg(answer, seen, egg["egg"])
@@ -122,6 +128,21 @@ def stale_jit(answer: Answer, folder: str) -> Answer:
     )
 
 
+def _own_build_first(answer: Answer, seen: Seen, file: str) -> Answer:
+    """A file in the build directory of a source tree, which goes before an installed package."""
+    folder = file.rpartition("/")[0]
+    note = (
+        f"The file lies in {folder}, the build directory of a source tree, and not in "
+        "site-packages: PYTHONPATH or the current directory leads there, so that an older build of "
+        "one's own is taken in place of the package that is installed. Leave the directory out, "
+        "or build there again for the torch that runs."
+    )
+    commands = (f"env -u PYTHONPATH {seen.python} -c 'import {seen.module}'",
+                *(text for text in answer.help if '"torch==' not in text))  # fmt: skip
+    notes = (n for n in answer.notes if not n.startswith(_OF_EXTENSIONS))
+    return replace(answer, help=commands, notes=(note, *notes))
+
+
 def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     note = (
         f"The file lies in {egg.rsplit('/', 1)[-1]}, which setup.py install left behind for the "
@@ -136,6 +157,33 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     command = f"{seen.pip} uninstall {shlex.quote(name)}"
     clean = "rm -rf build dist *.egg-info"
     return replace(answer, help=(command, clean, *answer.help), notes=(note, again, *answer.notes))
+
+
+def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
+    """A name of libtorch_python in a file that CMake linked, by TORCH_LIBRARIES alone."""
+    module = seen.module or "MODULE"
+    cause = (
+        "It is a name of libtorch_python.so, which TORCH_LIBRARIES of CMake leaves out: most "
+        "likely the file was linked without it, and no release is wrong. torch.utils.cpp_extension "
+        "(setup.py) links it by itself."
+    )
+    cure = (
+        "In CMakeLists.txt: find_library(TORCH_PYTHON_LIBRARY torch_python) in the lib directory "
+        "of TORCH_INSTALL_PREFIX, and that variable in target_link_libraries beside "
+        "TORCH_LIBRARIES. Importing torch before the module may hide it."
+    )
+    if answer.exported_by:
+        cure_too = f"Where the file does list that library: torch {answer.interval} have the name."
+        notes: tuple[str, ...] = (cure, cure_too)
+    else:
+        notes = (cure,)
+    return replace(
+        answer, kind="missing-library", code="FA202", cause=cause, direction="none",
+        confidence="medium", notes=notes, help=(
+            f"readelf -d {shlex.quote(seen.mention.file or 'THE_FILE.so')} | grep NEEDED",
+            f"{seen.python} -c 'import torch; import {module}'",
+        ),
+    )  # fmt: skip
 
 
 #: How notes on another build of an extension begin.

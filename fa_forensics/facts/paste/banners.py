@@ -110,6 +110,10 @@ _BUILT = re.compile(
 
 #: A line of ``pip list``, and a path of Windows.
 _LISTED_TORCH = re.compile(r"\s{0,8}torch(?:\s{2,40}|==)(?P<version>\d[\w.+]{0,40})\s*$")
+_MAC = re.compile(
+    r"\bMac\s?(?:OS|book|mini|Studio)|\bMac M\d|\bApple (?:Silicon|M\d)|\bDarwin\b|/Users/\w",
+    re.IGNORECASE | re.ASCII,
+)
 _DRIVE = re.compile(r"(?<![\w/])[A-Z]:[\\/]{1,2}\w")
 
 
@@ -129,6 +133,8 @@ def _xformers(line: Line, match: re.Match[str]) -> Mention:
     listed = next((f for text in near if (f := _LISTED_TORCH.match(text))), None)
     detail["listed_torch"] = listed["version"] if listed else ""
     detail["os"] = "Windows" if any(_DRIVE.search(text) for text in near) else ""
+    if not detail["os"] and any(_MAC.search(text) for text in near):
+        detail["os"] = "macOS"
     return line.mention("xformers-banner", match.start(), file="xformers/_C.so", detail=detail)
 
 

@@ -18,7 +18,14 @@ _FLASH = r"flash[ _-]?att(?:entio)?n"
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of Unsloth, transformers, torchao, MMCV and others."""
-    return (*_of_versions(), *_of_gpus(), *_of_imports(), *_of_names(), *_of_classes())
+    return (
+        *_of_versions(),
+        *_of_xformers(),
+        *_of_gpus(),
+        *_of_imports(),
+        *_of_names(),
+        *_of_classes(),
+    )
 
 
 def _of_imports() -> tuple[Recogniser, ...]:
@@ -166,6 +173,18 @@ def _of_versions() -> tuple[Recogniser, ...]:
             rf"Disabling PyTorch because PyTorch ?>= ?(?P<least>{_VERSION}) is required but found "
             rf"(?P<found>{_VERSION})",
             package="torch",
+        ),
+    )
+
+
+def _of_xformers() -> tuple[Recogniser, ...]:
+    return (
+        plain(
+            "version-refused",
+            ("requires flash-attention version",),
+            rf"Requires (?P<package>Flash-Attention) version (?P<want>>= ?{_VERSION}, ?<= ?"
+            rf"{_VERSION}) but got (?P<found>{_VERSION}?)\.?(?:\s|$)",
+            caller="xformers",
         ),
     )
 

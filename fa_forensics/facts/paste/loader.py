@@ -136,8 +136,26 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
         version=match["version"],
         library=path_before(body, match.start()),
         file=requirer,
-        detail={"needed_by": requirer or "", "import": importing(line)},
+        detail={
+            "needed_by": requirer or "",
+            "import": importing(line),
+            "torch_first": _torch_before(line) if "CXX" in match["version"].upper() else "",
+        },
     )
+
+
+#: A command or a program's line that imports torch and then another package.
+_THEN = re.compile(r"\bimport torch\b(?!\.)\s{0,3};\s{0,3}(?:import|from)\s")
+
+
+def _torch_before(line: Line) -> str:
+    """Whether the text shows that torch was imported before what fails, and torch was done."""
+    for above in line.above(12):
+        if "/torch/__init__.py" in above.body:
+            return ""
+        if _THEN.search(above.body):
+            return "yes"
+    return ""
 
 
 def _bare_version(line: Line, match: re.Match[str]) -> Claim | None:
@@ -334,7 +352,7 @@ def _of_files() -> tuple[Recogniser, ...]:
         by_pattern(
             ("incompatible architecture", "not a mach-o file", "but wrong architecture"),
             r"(?:incompatible architecture|not a mach-o file|mach-o, but wrong architecture)"
-            r"(?:\s\(have '(?P<have>[\w,]{1,40})', need '(?P<need>[\w,]{1,40})'\))?",
+            r"(?:\s\(have ['(](?P<have>[\w,]{1,40})[')], need ['(](?P<need>[\w,]{1,40})[')]\))?",
             _of_file("wrong-machine"),
         ),
     )

@@ -95,6 +95,12 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     others = {m.what for m in all_of_them if m is not mention}
     if _FOLLOWS.get(what, frozenset()) & others:
         return True
+    if what == "version-not-found" and mention.library:
+        return any(
+            m.what == what and m.number < mention.number
+            and (m.library, m.version) == (mention.library, mention.version)
+            for m in all_of_them
+        )  # fmt: skip
     if what in _ANY_SOURCE or what in _BY_THE_WAY or mention.detail.get("warning"):
         return _is_explained(mention, all_of_them)
     if what == "run-time" and mention.detail.get("sort") != "disk":

@@ -49,7 +49,7 @@ def _of_numpy() -> tuple[Recogniser, ...]:
         by_pattern(
             ("has wrong signature (expected", "does not export expected c "),
             r"C (?:function|variable) (?P<owner>[A-Za-z_]\w{0,60})[\w.]{0,200} has wrong signature"
-            r"|(?P<exporter>[A-Za-z_]\w{0,60})[\w.]{0,200} does not export expected C "
+            r"|(?<![\w.])(?P<exporter>[A-Za-z_]\w{0,60})[\w.]{0,200} does not export expected C "
             r"(?:function|variable)",
             _told("cython-signature"),
         ),
@@ -154,12 +154,19 @@ def _told(what: str) -> Build:
     return build
 
 
+#: ``was registered at /path/torch_binding.cpp:103; latest registration was registered at ...``.
+_REGISTERED_AT = re.compile(r"registered at ([^\s;:]{1,300}):\d")
+
+
 def _registered(line: Line, match: re.Match[str]) -> Mention:
     groups = {key: text.strip() for key, text in match.groupdict().items() if text}
     steps = [above.body for above in line.above(6)]
     torchs = any(re.search(r"\bimport torch\b(?!\.)|torch/__init__\.py", body) for body in steps)
     path, _, _ = frame(line)
     detail = {**groups, "frame": path, "torchs": "yes" if torchs else ""}
+    near = " ".join((line.body[match.start() :], *(below.body for below in line.below(4))))
+    for key, found in zip(("first", "second"), _REGISTERED_AT.findall(near[:3000]), strict=False):
+        detail[key] = found
     return line.mention("already-registered", match.start(), detail=detail)
 
 

@@ -8,7 +8,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.bitsandbytes_text import no_cuda_binary
-from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
+from fa_forensics.why.texts.clues import inspect_package, package_in, pip_name, version_of
 from fa_forensics.why.texts.windows_build import jit_module
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
@@ -223,7 +223,9 @@ def windows(seen: Seen) -> Answer:
         "This is a Windows message: a .pyd or .dll did not load. This tool reads Linux libraries "
         "(ELF) alone and cannot look into that file."
     )
-    if re.search(r"procedure|WinError 127|程序|プロシージャ", line):
+    if re.search(r"not a valid Win32|Win32 应用程序|WinError 193", line):
+        return _not_valid(seen)
+    if re.search(r"procedure|WinError 127|指定的程序|プロシージャ", line):
         cause += (
             ' "The specified procedure could not be found" means that a library is there without a '
             "name that is needed: what is an undefined symbol on Linux, so most often a build for "
@@ -234,8 +236,6 @@ def windows(seen: Seen) -> Answer:
             ' "The specified module could not be found" means that a library that the file needs '
             "is missing, seldom the file itself."
         )
-    elif "not a valid Win32" in line or "WinError 193" in line:
-        cause += " The file is for another architecture, or damaged."
     whose = seen.mention.detail.get("importer", "")
     if whose and whose != "torch" and package_in(seen) is None:
         return seen.answer(
@@ -254,6 +254,43 @@ def windows(seen: Seen) -> Answer:
         "windows", WINDOWS, cause, owner=package_in(seen), direction="unknown", confidence="high",
         help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.__file__)\"",),
         notes=("A wheel for Windows is named for its torch and CUDA: compare with that line.",),
+    )  # fmt: skip
+
+
+_DLL = re.compile(r"[\"']([^\"'\n]{1,300}\.(?:dll|pyd))[\"']", re.IGNORECASE)
+
+
+def _not_valid(seen: Seen) -> Answer:
+    """``[WinError 193]``: the file is no library for this process, or is cut off."""
+    found = _DLL.search(seen.mention.line)
+    path = (seen.mention.library or (found[1] if found else "")).replace("\\\\", "\\")
+    name = re.split(r"[\\/]", path)[-1] or "The file"
+    torchs = re.search(r"[\\/]torch[\\/](?:lib|bin)[\\/]", path) is not None
+    whose = seen.mention.detail.get("importer", "")
+    owner = "torch" if torchs else package_in(seen) or (whose if whose != "torch" else "") or None
+    cause = (
+        f"{name} is no library that Windows can load into this Python. Two causes fit: it is cut "
+        "off or damaged (a download or a full disk ended it; the largest files suffer first), or "
+        "it is for another kind of machine (32 bit against 64). No release and no driver plays a "
+        "part."
+    )
+    helps = [
+        f"{seen.python} -c \"import struct, platform; print(8 * struct.calcsize('P'), "
+        'platform.machine())"'
+    ]
+    if owner is not None and (wanted := pip_name(seen, owner)) is not None:
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted}")
+    elif owner is not None:
+        helps.append(f"{seen.pip} show {owner}")
+    return seen.answer(
+        "windows", WINDOWS, cause, owner=owner, direction="none", confidence="medium",
+        help=tuple(helps),
+        notes=(
+            "The first command has to print 64: torch has no wheels for a 32-bit Python. Then it "
+            "is the file: see that the disk has room, and install the package again without pip's "
+            "cache, from the index that it came from. Where the message names a file or one of its "
+            "dependencies, a DLL that it needs may be the one.",
+        ),
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from fa_forensics.facts.flash_limits import parameters
 from fa_forensics.facts.python_api import has_partners
@@ -11,6 +12,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.call_counts import schema_mismatch
 from fa_forensics.why.texts.caught_text import pair_command
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
+from fa_forensics.why.texts.python_text import row_of_module
 
 
 def flash_limit(seen: Seen) -> Answer:
@@ -88,7 +90,9 @@ def operator_missing(seen: Seen) -> Answer:
     if not operator and detail.get("name"):
         operator = "::".join(filter(None, (detail.get("module"), detail["name"])))
     space = operator.split("::")[0] or detail.get("module", "")
-    package = package_in(seen) or (space if space and not space.startswith("_") else None)
+    row = row_of_module(space) if space.startswith("_") and len(space) > 3 else None
+    package = str(row["distribution"]) if row is not None else package_in(seen)
+    package = package or (space if space and not space.startswith("_") else None)
     name = package or "the extension"
     if detail.get("backend"):
         cause = (
@@ -104,6 +108,8 @@ def operator_missing(seen: Seen) -> Answer:
             "not load, most often since it was built for another torch. Its own error stands "
             "above, or was caught."
         )
+        if tree := _tree(seen):
+            return _in_a_tree(seen, what, package, tree)
     look = f"fa-forensics inspect {package}" if package else seen.inspect_command()
     helps = [look]
     paired = pair_command(seen, package) if package else ()
@@ -118,6 +124,36 @@ def operator_missing(seen: Seen) -> Answer:
         notes=("Packages of that sort have one release for each release of torch.",)
         if has_partners(package)
         else ("The first command tells whether it is there at all, and whether it fits torch.",),
+    )  # fmt: skip
+
+
+_FRAME = re.compile(r"(?P<tree>/[^\s\"]{0,300}/(?P<top>\w{1,60}))/(?P=top)/[^\s\"]{1,200}\.py$")
+
+
+def _tree(seen: Seen) -> str:
+    """The source tree whose Python files ran, where the frame is not of an installed package."""
+    frame = seen.mention.detail.get("frame", "")
+    found = _FRAME.search(frame)
+    if found is None or re.search(r"/(?:site|dist)-packages/|/\.cache/|\.egg/", frame):
+        return ""
+    return found["tree"]
+
+
+def _in_a_tree(seen: Seen, what: str, package: str | None, tree: str) -> Answer:
+    """The Python files of a source tree call an operator that no library beside them has."""
+    name = package or "the package"
+    return seen.answer(
+        "wrong-torch", "FA886",
+        f"Nothing registered {what}. The Python files that ask for it are those of the source tree "
+        f"{tree}: the compiled library of {name} was not built there, is of another revision than "
+        "these files (precompiled ones, an older build), or did not load.",
+        owner=package, direction="unknown", confidence="medium",
+        help=(f"find {shlex.quote(tree)} -name '*.so' -newer {shlex.quote(tree)}/setup.py",
+              f"cd {shlex.quote(tree)} && git log -1 --format=%cd && "
+              f"{seen.pip} install -v --no-build-isolation -e ."),
+        notes=("The first command lists the compiled files that are newer than the tree's "
+               "setup.py; without any, the second builds them. The installed release of the "
+               "package, run from another directory, is the other way out.",),
     )  # fmt: skip
 
 

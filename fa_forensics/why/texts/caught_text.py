@@ -159,14 +159,29 @@ def version_refused(seen: Seen) -> Answer:
     detail = seen.mention.detail
     package = detail.get("package", "").lower().replace("pytorch", "torch")
     found, want = detail.get("found", ""), detail.get("want", "").replace(" ", "").rstrip(".,")
+    package = "flash-attn" if package == "flash-attention" else package
+    caller = detail.get("caller", "")
+    isolation = "--no-build-isolation " if caller else ""
+    pin = _post(want) if caller else want
     return seen.answer(
         "api-change", "FA881",
         f"{package} {found} is refused by what imported it, by a check of its own before anything "
         f"is loaded: it wants {package}{want}.",
         owner=package, direction="none", confidence="high",
-        help=(f'{seen.pip} install "{package}{want}"', f"{seen.pip} show {package}"),
-        notes=("The other way out is a release of the caller that takes the installed one.",),
+        help=(f'{seen.pip} install {isolation}"{package}{pin}"',
+              f"{seen.pip} show {package}{' ' + caller if caller else ''}"),
+        notes=(
+            *((f"The sentence is one of {caller}, which other packages import where it is there: "
+               f"a newer {caller} takes newer releases, and without it the check is gone.",)
+              if caller else ()),
+            "The other way out is a release of the caller that takes the installed one.",
+        ),
     )  # fmt: skip
+
+
+def _post(want: str) -> str:
+    """A range for pip: ``<=2.7.4`` leaves 2.7.4.post1 out, which such checks take as 2.7.4."""
+    return re.sub(r"<=(\d+(?:\.\d+){2})(?=$|,)", r"<=\1.post99", want)
 
 
 def sees_no_gpu(seen: Seen) -> Answer:

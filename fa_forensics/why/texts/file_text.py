@@ -74,6 +74,9 @@ def too_short(seen: Seen) -> Answer:
         f"{base(path) or 'The file'} is empty or cut off: a download, a copy or a full disk ended "
         "it, or it is a Git LFS pointer."
     )
+    jit = JIT_CACHE.search(path)
+    if jit is not None and not reason.startswith(("input/output", "stale", "remote", "transport")):
+        return _half_written(seen, path, jit["folder"])
     if reason.startswith(("input/output", "stale", "remote", "transport")):
         cause = (
             f"{base(path) or 'The file'} cannot be read from where it lies: the disk or the "
@@ -82,6 +85,34 @@ def too_short(seen: Seen) -> Answer:
     return seen.answer(
         DAMAGED, "FA102", cause, owner=owner, direction="none", confidence="high",
         help=(_peek(path), *reinstall(seen, owner)), notes=_innocent(owner, seen),
+    )  # fmt: skip
+
+
+#: Builds that a program makes at run time and keeps.
+JIT_CACHE = re.compile(
+    r"(?P<folder>(?:\S*/)?(?:\.triton/cache|torchinductor_[\w.-]+|torch_extensions))(?:/|$)"
+)
+
+
+def _half_written(seen: Seen, path: str, folder: str) -> Answer:
+    """A library in a cache of compiled code: another process writes it, or one died over it."""
+    cause = (
+        f"{base(path)} is empty or cut off, and it was compiled on this machine into a cache. Most "
+        "often another process is still writing it while this one loads it (several processes or "
+        "nodes share the cache), or an earlier one was stopped over it or filled the disk. The "
+        "installed packages are whole."
+    )
+    home = folder.startswith("~/")
+    remove = f"rm -r ~/{quoted(folder)[2:]}" if home else f"rm -r {quoted(folder)}"
+    return seen.answer(
+        DAMAGED, "FA102", cause, owner=None, direction="none", confidence="medium",
+        help=(remove, f"df -h {quoted(os.path.dirname(folder)) if folder[0] == '/' else '~ /tmp'}"),
+        notes=(
+            "With no process of the program running, remove that directory: it is compiled again. "
+            "Where several processes start together, a cache for each (TORCHINDUCTOR_CACHE_DIR, "
+            "TRITON_CACHE_DIR, TORCH_EXTENSIONS_DIR), or one that compiles before the others, "
+            "avoids it.",
+        ),
     )  # fmt: skip
 
 
@@ -143,10 +174,19 @@ def wrong_class(seen: Seen) -> Answer:
     what = f"a {bits[1]}-bit file" if bits else "a file for another machine"
     cause = f"{name} is {what}, and this Python is not: a wheel or a copy for another platform."
     have, need = seen.mention.detail.get("have"), seen.mention.detail.get("need")
-    if have and need:
+    if not bits:
         cause = (
-            f"{name} is for {have}, and the Python that loads it is {need}: macOS runs both, each "
-            "with files of its own kind alone."
+            f"{name} is for another machine than the Python that loads it: a wheel or a copy for "
+            "another platform."
+        )
+    if have and need:
+        intel = need.startswith("x86_64")
+        cause = f"{name} is for {have}, and the Python that loads it is {need}. "
+        cause += (
+            "It is a file for Apple Silicon, in a Python for Intel. On a Mac with an Intel "
+            "processor it cannot run; on one with Apple Silicon that Python runs under Rosetta."
+            if intel
+            else "macOS runs both on Apple Silicon, each with files of its own kind alone."
         )
     elif not bits and not re.search(r"\.(?:so|dylib)\b", path):
         cause = (
@@ -161,7 +201,9 @@ def wrong_class(seen: Seen) -> Answer:
         help=(
             f"{seen.python} -c 'import platform; print(platform.machine(), "
             "platform.architecture())'",
-            f"fa-forensics inspect {quoted(path)}",
+            f"file {quoted(path)}"
+            if path.endswith(".dylib") or (have and need)
+            else f"fa-forensics inspect {quoted(path)}",
         ),
         notes=("No setting makes it load; get the build for this machine.",),
     )  # fmt: skip

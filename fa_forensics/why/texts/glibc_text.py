@@ -16,17 +16,12 @@ from fa_forensics.facts.system_releases import (
 )
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, UNKNOWN
-from fa_forensics.why.known import PRIVATE, libstdcxx_commands, two_glibcs
+from fa_forensics.why.known import PRIVATE, two_glibcs
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.file_text import is_torchs, quoted
+from fa_forensics.why.texts.file_text import JIT_CACHE, is_torchs, quoted
 from fa_forensics.why.texts.renamed_text import renamed
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
-
-#: Builds that a program makes at run time and keeps in the home directory.
-_JIT = re.compile(
-    r"(?P<folder>(?:\S*/)?\.triton/cache|\S*/torchinductor_[\w.-]+|\S*/torch_extensions)(?:/|$)"
-)
 
 
 def version_not_found(seen: Seen) -> Answer:
@@ -92,11 +87,11 @@ def _glibc(seen: Seen, version: str) -> Answer:
     cause += " was built on a system with a newer glibc"
     first = brings(version)
     cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
-    own, system = _own_glibc(seen)
+    own, system = own_glibc(seen)
     enough = bool(own and version_number(version) and number(own) >= version_number(version))
     notes = [
-        "A wheel that is tagged linux_x86_64 promises nothing about glibc, so pip cannot refuse "
-        "it; a manylinux tag does.",
+        f"A wheel that is tagged linux_{_machine(seen)} promises nothing about glibc, so pip "
+        "cannot refuse it; a manylinux tag does.",
         "glibc belongs to the system and is not to be changed: a build of the file for this "
         "system, or a system (a container) with that glibc, are the two ways.",
     ]
@@ -113,7 +108,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
         cause += f"; this system has glibc {own}." if own else "."
     if path.startswith("/") and not re.search(r"\.so\b|-packages/", path):
         notes = notes[1:]  # a program, no wheel's file
-    jit = _JIT.search(path)
+    jit = JIT_CACHE.search(path)
     if jit is not None or path.endswith("/cuda_utils.so"):
         helps = (f"rm -r {quoted(jit['folder'])}",) if jit else ("rm -r ~/.triton/cache",)
         notes[0] = (
@@ -122,7 +117,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
             "directory it is built again here; a cache directory for each system avoids it."
         )
     elif is_torchs(path) and "site-packages" not in path and "dist-packages" not in path:
-        notes.insert(0, _LIBTORCH)
+        notes.insert(0, LIBTORCH)
     return seen.answer(
         "glibc", "FA203", cause, owner="libc", direction=NEWER,
         confidence="medium" if enough else "high",
@@ -130,20 +125,25 @@ def _glibc(seen: Seen, version: str) -> Answer:
     )  # fmt: skip
 
 
-_LIBTORCH = (
+LIBTORCH = (
     "Of libtorch's archives, the one with cxx11-abi in its name was built on the newer system. "
     "Where a release has one without (Pre-cxx11 ABI), that takes an older glibc, as PyPI's torch "
     "of the same release does; the program is then compiled with -D_GLIBCXX_USE_CXX11_ABI=0."
 )
 
 
-def _own_glibc(seen: Seen) -> tuple[str | None, str | None]:
+def own_glibc(seen: Seen) -> tuple[str | None, str | None]:
     """(glibc of the system that the text is from, the system's name where that tells it)."""
     told = seen.versions.get("glibc")
     if told is not None:
         return told, None
     named = system_named(seen.versions.get("os", ""))
     return (named[1], named[0]) if named is not None else (None, None)
+
+
+def _machine(seen: Seen) -> str:
+    """The processor in a wheel's tag, by the paths of the text."""
+    return "aarch64" if "aarch64" in seen.mention.line else "x86_64"
 
 
 def _private(seen: Seen) -> Answer:
@@ -208,15 +208,15 @@ def _libstdcxx(seen: Seen, version: str) -> Answer:
         "The path in the message is the copy that was taken. A conda environment has a copy of its "
         "own, which goes first only where its lib directory has the name libstdc++.so.6."
     )
+    notes = [where]
     if "/lib/x86_64-linux-gnu" in library or library.startswith(("/usr/lib", "/lib")):
-        where = (
-            "It is the system's copy. Where this is a conda environment, its own, newer copy was "
-            "not found: libstdcxx-ng is not installed there or not whole."
-        )
-    notes = (
-        where,
+        notes = [_SYSTEMS]
+    if seen.mention.detail.get("torch_first"):
+        notes.insert(0, _TORCH_FIRST)
+    notes.append(
         "A file compiled with an older compiler, conda's for instance, loads with the older copy "
-        "too.",
+        "too. A newer gcc (devtoolset, gcc-toolset) brings a compiler, and no newer "
+        "libstdc++.so.6 for running."
     )
     list_copies = (
         "for f in $(ldconfig -p | grep -o '/.*libstdc++.so.6$') $CONDA_PREFIX/lib/libstdc++.so.6; "
@@ -224,8 +224,46 @@ def _libstdcxx(seen: Seen, version: str) -> Answer:
     )
     return seen.answer(
         "libstdcxx", "FA203", cause, owner="libstdc++", direction=NEWER, confidence="high",
-        help=(list_copies, *libstdcxx_commands(version if gcc else None, ())[1:]), notes=notes,
+        help=(list_copies, *_newer_libstdcxx(seen, gcc)), notes=tuple(notes),
     )  # fmt: skip
+
+
+_SYSTEMS = (
+    "It is the system's copy, and a process has one libstdc++: the one that is loaded first "
+    "serves all. Where this is a conda environment, two causes fit: libstdcxx-ng is not installed "
+    "there, or the newer copy is there and the system's was loaded first (by LD_LIBRARY_PATH, or "
+    "by a library that was imported before). The first command tells them apart."
+)
+_TORCH_FIRST = (
+    "The text imports torch before that module: most likely it was torch's import that loaded the "
+    "system's libstdc++. With the module imported first, or with the environment's lib directory "
+    "on LD_LIBRARY_PATH, the newer copy is the one."
+)
+#: The environment that a file lies in: PREFIX/lib/python3.10/site-packages/...
+_PREFIX = re.compile(r"(?P<prefix>/[^\s:]{1,300}?)/lib/python\d[\d.]*/")
+_CONDA = re.compile(r"conda|miniforge|mambaforge|mamba/|/envs/")
+
+
+def _newer_libstdcxx(seen: Seen, gcc: str | None) -> tuple[str, ...]:
+    """Install a newer copy, and let it be found first for one run."""
+    wanted = f'"libstdcxx-ng>={gcc}"' if gcc else "libstdcxx-ng"
+    file = seen.mention.file or ""
+    found = _PREFIX.match(file)
+    module = seen.module if found and re.fullmatch(r"[A-Za-z]\w*", seen.module) else "torch"
+    run = f"{seen.python} -c 'import {module}'"
+    if module.startswith("lib") or is_torchs(file):
+        run = f"{seen.python} -c 'import torch'"
+    if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
+        run = quoted(file)  # a program
+    if _CONDA.search(file) and "***" not in file and found is not None:
+        lib = quoted(found["prefix"] + "/lib")
+        return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH={lib} {run}"
+    if _CONDA.search(file):
+        return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH=$CONDA_PREFIX/lib {run}"
+    return (
+        f"conda create -y -p ~/newer-libstdcxx -c conda-forge {wanted}",
+        f"LD_LIBRARY_PATH=~/newer-libstdcxx/lib {run}",
+    )
 
 
 ANSWERERS: dict[str, Answerer] = {"version-not-found": version_not_found}

@@ -20,10 +20,13 @@ def renamed_module(seen: Seen) -> Answer:
     function = detail.get("function", "")
     module = re.sub(r"^(?:PyInit_|init)", "", function)
     file = seen.mention.file
-    look = f"nm -D {shlex.quote(file)} | grep -iE 'init'" if file else ""
+    look = f"nm -D {shlex.quote(file)} | grep -iE ' (PyInit|init)'" if file else ""
     if not file:
         name = f"{module}*.so" if module else "NAME*.so"
-        look = f"find . $(python -c 'import site; print(*site.getsitepackages())') -name '{name}'"
+        look = (
+            f"find . $({seen.python} -c 'import site; print(*site.getsitepackages())') -name "
+            f"'{name}' -print -exec nm -D {{}} ';' | grep -E '[.]so$| (PyInit|init)'"
+        )
     top = _top_folder(detail.get("frame", ""))
     package = package_in(seen) or top
     again: tuple[str, ...] = ()
@@ -31,14 +34,20 @@ def renamed_module(seen: Seen) -> Answer:
         again = rebuilds(seen, package_in(seen), row_of_module(module) if module else None)
     wanted = f" ({function})" if function else ""
     cause = (
-        f"The file was found under a module name that it does not define{wanted}: it was renamed, "
-        "or it is a library for torch.ops.load_library or ctypes and no Python module."
+        f"The file was found under a module name that it does not define{wanted}. Three causes "
+        "fit: it was compiled for another Python (cmake and make take the one that they find "
+        "first, and a module for Python 2 starts with init in place of PyInit_); it was renamed, "
+        "or the name in its source is another; or it is a library for torch.ops.load_library or "
+        "ctypes and no Python module."
     )
     notes = [
-        "A binding that was made with torch.utils.ffi, which went with torch 1.0, is such a "
-        "library: its source has to be moved to torch.utils.cpp_extension and built again.",
+        f"The first command tells them apart: init{module} is a module for Python 2, PyInit_ with "
+        "another name is a renamed one, no such line is no Python module.",
+        "Another Python: build it again from an empty build directory with the one that runs "
+        "(CMake: -DPYTHON_EXECUTABLE or -DPython_EXECUTABLE, or -DPython3_EXECUTABLE).",
         "The name in PYBIND11_MODULE (TORCH_EXTENSION_NAME), in setup.py and of the file have to "
-        "be one and the same.",
+        "be one and the same. A binding of torch.utils.ffi, which went with torch 1.0, is no "
+        "Python module: it has to be moved to torch.utils.cpp_extension.",
     ]
     if detail.get("python2"):
         cause = (
@@ -47,7 +56,8 @@ def renamed_module(seen: Seen) -> Answer:
         )
         notes = ["python3 in place of python, or a build for Python 2, is the way out."]
     return seen.answer(
-        KIND, "FA403", cause, owner=package, direction="none", confidence="high",
+        KIND, "FA403", cause, owner=package, direction="none",
+        confidence="high" if detail.get("python2") else "medium",
         help=(look, *again, seen.inspect_command()), notes=tuple(notes),
     )  # fmt: skip
 
@@ -83,7 +93,9 @@ def python_mismatch(seen: Seen) -> Answer:
     return seen.answer(
         KIND, "FA401", f"{cause}.", owner=seen.package or package_in(seen), direction="none",
         confidence="high", help=(python, *((seen.inspect_command(),) if file else ())),
-        notes=("It must be built again with the Python that runs it.",
+        notes=("It must be built again, from an empty build directory, with the Python that runs "
+               "it; cmake takes the one that it finds first unless -DPYTHON_EXECUTABLE (or "
+               "-DPython_EXECUTABLE, -DPython3_EXECUTABLE) names another.",
                "A module that torch builds at run time lies in ~/.cache/torch_extensions: without "
                "its directory there it is built again."),
     )  # fmt: skip

@@ -56,8 +56,12 @@ def no_module(seen: Seen) -> Answer:
     if seen.mention.detail.get("swallowed"):
         return _caught(seen, module)
     extra = extra_folder(module)
+    if extra is None and module == "flash_attn_3_cuda" and not _files(seen, module):
+        extra = "hopper"
     if extra is not None:
-        return _extra(seen, module, extra)
+        from fa_forensics.why.texts.hopper_text import separate_extension
+
+        return separate_extension(seen, module, extra)
     if seen.mention.detail.get("frame", "").endswith("torch/utils/cpp_extension.py"):
         return _never_built(seen, module)
     top = module.split(".")[0]
@@ -128,27 +132,6 @@ def _no_part(seen: Seen, module: str, package: str) -> Answer:
             f"{seen.python} -c 'import importlib.util; print(importlib.util.find_spec(\"{top}\"))'",
         ),
         notes=("Which of the two is the older one, the text does not say.",),
-    )  # fmt: skip
-
-
-def _extra(seen: Seen, module: str, folder: str) -> Answer:
-    """A CUDA extension of flash-attn's repository that its wheel does not hold."""
-    version = version_of(seen, "flash-attn")
-    tag = f"@v{version.split('+')[0]}" if version else ""
-    cause = (
-        f"{module} is a separate CUDA extension of flash-attn's repository ({folder}); neither the "
-        "wheel nor the source distribution of flash-attn holds it, so it is to be built by itself."
-    )
-    url = f"git+https://github.com/Dao-AILab/flash-attention{tag}#subdirectory={folder}"
-    return seen.answer(
-        "damaged-file", ABSENT, cause, owner="flash-attn", direction="none", confidence="high",
-        help=(f'MAX_JOBS={jobs_of(seen) or 4} {seen.pip} install --no-build-isolation "{url}"',),
-        notes=(
-            "It is FlashAttention 3, for GPUs of compute capability 9.0 alone (Hopper)."
-            if folder == "hopper"
-            else "Newer releases of flash-attn do much of it in Triton, without such an extension: "
-            "the release of what imports it decides.",
-        ),
     )  # fmt: skip
 
 
@@ -253,12 +236,32 @@ def _in_a_tree(seen: Seen, name: str, package: str | None, last: str, tree: str)
         f"there: the tree was never built in place. The working directory, or an editable install, "
         f"comes before an installed {name}, which may be whole."
     )
+    if re.match(r"[A-Za-z]:", tree):
+        return _in_a_folder_of_windows(seen, name, top, last, tree)
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none", confidence="medium",
         help=(f"cd / && {seen.python} -c 'import {top}; print({top}.__file__)'",
               f"cd {_quoted(tree)} && {seen.pip} install -v --no-build-isolation -e ."),
         notes=("Where the first command prints the installed package, run the program from another "
                "directory than the source tree; else the second builds the tree in place.",),
+    )  # fmt: skip
+
+
+def _in_a_folder_of_windows(seen: Seen, name: str, top: str, last: str, tree: str) -> Answer:
+    """As in a tree, or a wheel that was unpacked by hand, perhaps one for another system."""
+    cause = (
+        f"{top} is imported from the directory {tree}, and its compiled module {last} is not "
+        f"there for this Python: a source tree that was not built, or a wheel unpacked by hand "
+        f"(one for another system or Python). It comes before an installed {name}."
+    )
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=top, direction="none", confidence="medium",
+        help=(f"dir /b {tree}\\{top}\\{last}*",
+              f'cd \\ && {seen.python} -c "import {top}; print({top}.__file__)"',
+              f"{seen.pip} install {top}"),
+        notes=("Leave that directory and take it off PYTHONPATH: where the second command prints "
+               "another place, the program works from there. Else let pip install the package: it "
+               "takes the wheel for this Python, which copying folders does not.",),
     )  # fmt: skip
 
 

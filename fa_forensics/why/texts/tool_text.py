@@ -11,14 +11,14 @@ from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.system_releases import CXXABI, GLIBCXX, family_of, gcc_of, number
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR, NEWER, NONE, UNKNOWN
+from fa_forensics.why.own import device_link
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.import_first import import_order
+from fa_forensics.why.texts.linked_glibc import linkers_glibc, newer_than_any
 from fa_forensics.why.texts.missing_library import missing_library
 from fa_forensics.why.texts.symbol_text import undefined_symbol
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")
-#: Every distribution that torch runs on has this glibc (manylinux2014's).
-_ANY_SYSTEM = (2, 17)
 _HIP = re.compile(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
 
 
@@ -88,6 +88,10 @@ def _is_rocm(seen: Seen) -> bool:
 
 def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
     if answer.owner == OWN:
+        linked = device_link(answer.symbol or "")
+        if linked is not None:
+            look = "grep -rnE 'rdc|SEPARABLE_COMPILATION|RESOLVE_DEVICE_SYMBOLS|dlink' ."
+            return replace(answer, cause=linked.cause, direction=NONE, help=(look,))
         cause = (
             "The linker finds no definition of this name, which is the extension's own: its source "
             "file is not in the list of sources, was compiled for other architectures only, or has "
@@ -111,6 +115,8 @@ def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
     version, line = seen.mention.version or "", seen.mention.line
     if answer.owner == "libstdc++":
         return _linkers_libstdcxx(seen, answer, version)
+    if answer.owner == "libc" and newer_than_any(version):
+        return linkers_glibc(seen, answer, version)
     if answer.owner == "libc":
         library, words = (
             "libc.so.6",
@@ -119,13 +125,11 @@ def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
     needing = (seen.mention.file or "").rsplit("/", 1)[-1] or "A library on the link line"
     cause = (
         f"{needing} needs it in the version {version}, and the linker finds none: {library}{words} "
-        "is not among what it links with and not where it looks for what libraries need "
-        "(-Wl,-rpath-link), or the copy that it takes is an older one. This is about the link "
-        "line, not about what is loaded later."
+        "is not on the link line and not where it looks for what libraries need (-Wl,-rpath-link), "
+        "or the copy that it takes is an older one."
     )
     kind, code = answer.kind, answer.code
-    found = _GLIBC.fullmatch(version)
-    if found is not None and (int(found[1]), int(found[2])) <= _ANY_SYSTEM:
+    if _GLIBC.fullmatch(version) is not None:
         kind, code = "missing-library", "FA202"
         cause += f" Every system in use has {version}: no glibc is too old."
     notes = ["Libraries need one another: the first name that is missing is the one to look at."]

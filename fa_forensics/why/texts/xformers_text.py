@@ -38,6 +38,8 @@ def xformers(seen: Seen) -> Answer:
         inspect_package(seen, "xformers"),
     ]
     direction, code, confidence = "unknown", BANNER, "high"
+    if detail.get("os") == "macOS" and built and have and _release(built) == _release(have):
+        return _on_a_mac(seen, built)
     listed = detail.get("listed_torch", "")
     if built and have and listed and _release(listed) not in (_release(have), _release(built)):
         return _two_environments(seen, built, have, listed, tuple(notes))
@@ -72,6 +74,22 @@ def xformers(seen: Seen) -> Answer:
     return seen.answer(
         "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
         help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _on_a_mac(seen: Seen, built: str) -> Answer:
+    """macOS has no CUDA: what xformers compiles for CUDA can never load there."""
+    return seen.answer(
+        "damaged-file", "FA880",
+        f"This is macOS, which has no CUDA, and the compiled part of xformers is for CUDA (built "
+        f"with torch {built}): it can never load here. The versions agree, and neither another "
+        "torch nor another xformers changes it.",
+        owner="xformers", direction="none", confidence="medium",
+        help=(f"{seen.pip} uninstall xformers",
+              f"{seen.python} -c 'import torch; print(torch.__version__, "
+              "torch.backends.mps.is_available())'"),
+        notes=("It is a warning: the program goes on without xformers where it can do with "
+               "torch's own scaled_dot_product_attention, on the CPU or on Apple's GPU (mps).",),
     )  # fmt: skip
 
 
