@@ -30,7 +30,11 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
         r"(?:\((?:iris|uhd|hd)[^()\n]{1,30}\))?)(?!\w)",
         "other_gpu",
     ),
-    ("iris", r"(?<!\w)(Iris(?:\(R\))? ?(?:Xe|Plus|Pro)(?: (?:MAX|graphics))?)(?!\w)", "other_gpu"),
+    (
+        "iris",
+        r"(?<!\w)(Iris(?:\(R\))? ?(?:Xe|Plus|Pro)(?: (?:MAX|graphics))?)(?!\w)",
+        "other_gpu",
+    ),
     ("rocm_sdk", r"(?<!\w)(_?rocm_sdk_\w{3,40})", "rocm_sdk"),
     ("rocm[", r"(?<!\w)(rocm\[(?:libraries|devel)[\w,-]{0,40}\])", "rocm_sdk"),
     ("rocm-sdk", r"(?<!\w)(rocm-sdk[\w-]{0,40})", "rocm_sdk"),

@@ -96,11 +96,12 @@ def no_kernel(seen: Seen) -> Answer:
         )
         look = inspect_for(seen, gpus, "sgl-kernel" if "sglang" in _words(seen) else "flashinfer")
     two = two_runtimes(seen)
+    sure = package is not None and sure_of_package(seen, gpu, torch_says_nothing(seen))
     if two:
         notes.insert(0, two)
     return seen.answer(
         KIND, "FA504", cause, owner=package, direction="none",
-        confidence="high" if package and not two and sure_of_package(seen, gpu, torch_says_nothing(seen)) else "medium",
+        confidence="high" if sure and not two else "medium",
         help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
