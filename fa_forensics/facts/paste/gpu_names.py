@@ -43,7 +43,8 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
 
 #: "works on A100 but not on V100", "Having this issue on A100 but not V100".
 _NOT_THE_OTHER = re.compile(
-    r"(?P<said>[^.\n]{0,80}?)\b(?:in|on|with|under|for)\s(?:an?\s|the\s|my\s)?(?P<one>[\w -]{2,40}?)"
+    r"(?P<said>[^.\n]{0,80}?)\b(?:in|on|with|under|for)\s(?:an?\s|the\s|my\s)?"
+    r"(?P<one>[\w -]{2,40}?)"
     r"(?:\sGPUs?)?,?\s(?:but|and)\s(?:is |does )?not\s(?:in\s|on\s|with\s|under\s|for\s)?"
     r"(?:an?\s|the\s|my\s)?(?P<other>[\w -]{2,40})",
     re.IGNORECASE,
