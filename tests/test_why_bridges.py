@@ -182,3 +182,11 @@ def test_a_toolkits_library_is_no_proof_of_a_newer_torch() -> None:
     answer = first("ImportError: libcusparse.so.11: cannot open shared object file: No such file "
                    "or directory", "torch==1.13.0")  # fmt: skip
     assert "toolkit" in answer.cause and answer.direction == "unknown"
+
+
+def test_numpy_says_once_why_it_failed() -> None:
+    (answer,) = answers(
+        "RuntimeError: module compiled against API version 0xb but this version of numpy is 0xa",
+        "ImportError: numpy.core.multiarray failed to import",
+    )
+    assert answer.confidence == "high" and "numpy>=1.13" in answer.help[0]

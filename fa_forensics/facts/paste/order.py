@@ -95,12 +95,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     others = {m.what for m in all_of_them if m is not mention}
     if _FOLLOWS.get(what, frozenset()) & others:
         return True
-    if what == "version-not-found" and mention.library:
-        return any(
-            m.what == what and m.number < mention.number
-            and (m.library, m.version) == (mention.library, mention.version)
-            for m in all_of_them
-        )  # fmt: skip
+    if _says_again(mention, all_of_them):
+        return True
     if what in _ANY_SOURCE or what in _BY_THE_WAY or mention.detail.get("warning"):
         return _is_explained(mention, all_of_them)
     if what == "run-time" and mention.detail.get("sort") != "disk":
@@ -148,6 +144,17 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return any(m.symbol for m in (*loading, *_bare(all_of_them)))
     if what == "cuda-home-missing":
         return any(m.what in _LOADING for m in all_of_them)
+    return False
+
+
+def _says_again(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
+    """Whether an earlier mention says the same of another file, or says why this one is said."""
+    same = [m for m in all_of_them if m.what == mention.what and m is not mention]
+    if mention.what == "numpy-abi" and mention.detail.get("said", "").endswith("import"):
+        return any(m.detail.get("built") for m in same)
+    if mention.what == "version-not-found" and mention.library:
+        copy = (mention.library, mention.version)
+        return any(m.number < mention.number and (m.library, m.version) == copy for m in same)
     return False
 
 
