@@ -132,6 +132,7 @@ EXCEPTIONS = {
     "where cl": NAMES,
     "streamlit run APP.py --server.fileWatcherType none": NAMES,
     "free -g": NAMES,
+    "grep -rn '<long' --include='*.cpp' --include='*.h' --include='*.mm' .": NAMES,
     "cd {1} && {2} install -v --no-build-isolation -e .": NAMES,
     "g++ -print-file-name=libstdc++.so.6 | xargs strings | grep -o 'GLIBCXX_3[0-9.]*' | sort -V "
     "| tail -1": NAMES,

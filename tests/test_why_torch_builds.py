@@ -74,7 +74,8 @@ def test_a_name_in_the_sentence_is_the_one_that_is_missing(bare: str) -> None:
     text = f"It fails with an `undefined symbol` that has to do with CUDA (`{symbol}`)."
     (mention,) = read_paste(text).mentions
     assert mention.symbol == symbol
-    assert first(text, bare).direction == "file-newer"
+    # torch 2.0.0 to 2.9.1 export it: one that lacks it may be older or newer.
+    assert first(text, bare).direction == "unknown"
 
 
 def test_a_file_that_stands_behind_the_name(bare: str) -> None:

@@ -188,7 +188,9 @@ def readable(demangled: str) -> str:
 
 def mentions_cxx11(name: str, demangled: str) -> bool:
     """Whether a name carries the new std::string flavour (std::__cxx11 or its ABI tag)."""
-    return "__cxx11" in name or "B5cxx11" in name or "[abi:cxx11]" in demangled
+    if "__cxx11" in name or "B5cxx11" in name or "[abi:cxx11]" in demangled:
+        return True
+    return not name and "std::__cxx11::" in demangled
 
 
 #: How the demangler introduces names that are not functions' own.

@@ -110,6 +110,12 @@ def partner_of(package: str, torch: str) -> str | None:
     return found[-1] if found else None
 
 
+def ended_at(package: str) -> tuple[str, str] | None:
+    """(last release, torch) of a package that gets no more releases; None for all others."""
+    row = read_table("torch_pairs.json")["ended"].get(package)
+    return None if row is None else (row["last"], row["torch"])
+
+
 def has_partners(package: str | None) -> bool:
     """Whether each release of a package is built for one release of torch."""
     return package in _pairs() or package in _same_minor()

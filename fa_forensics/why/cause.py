@@ -12,6 +12,7 @@ from fa_forensics.facts.owner import libraries_of
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.why.from_history import (
     also_other_flavour,
+    exported_there,
     moved_words,
     told_flavour,
     told_inside,
@@ -88,6 +89,9 @@ def judge_present(question: Question, place: Place, library: str) -> Judgement:
         if both is not None:
             return both
     file = os.path.basename(library)
+    if place.told is not None and place.requested is not None and history and history.alive:
+        moved = (moved_words(history),) if history.moved is not None else ()
+        return exported_there(question, history, f"{file} of {place.here} exports it", moved)
     cause = f"{file} in this environment exports it, so here it is not missing"
     if place.requested is not None:
         cause = f"{file} of {place.here} exports it"

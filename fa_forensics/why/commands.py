@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
+from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.owner import STABLE, owner_of
 from fa_forensics.why.builds import (
     has_official_wheels,
@@ -35,6 +36,15 @@ def needed_libraries(needed_by: Sequence[str], only: str = "") -> str:
     whole = bool(needed_by) and "..." not in needed_by[0] and "/" in needed_by[0]
     file = _quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
     return f"ldd {file} | grep {only}" if only else f"readelf -d {file} | grep NEEDED"
+
+
+def not_linked(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
+    """Which of torch's libraries a file lists, and its import behind torch's own."""
+    from fa_forensics.why.seen import dotted_module
+
+    module = dotted_module(needed_by[0]) if needed_by else ""
+    again = (f"{python_of(place)} -c 'import torch; import {module}'",) if module else ()
+    return (needed_libraries(needed_by), *again, which_torch(place))
 
 
 def which_torch(place: Place, flavour: bool = False) -> str:
@@ -269,10 +279,10 @@ def torch_commands(
 def _another_build(place: Place, history: History) -> bool:
     """Whether the text's torch is a release in a flavour that its wheel on the index has not."""
     present, told = place.present, place.told
-    return bool(
-        told and told.flavour and present and present.published
-        and present.release in history.releases
-    )  # fmt: skip
+    if present is None or not present.published or present.release not in history.releases:
+        return False
+    varied = variants_of(present.release, history.machine)
+    return bool(told and (told.flavour or varied))
 
 
 def _another_release_helps(history: History, present: Present | None, flavour: bool) -> bool:

@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
 #: Where NVIDIA's images keep what they bring, and what pip installs as root.
-_IMAGES_OWN = re.compile(r"/usr/local/lib/python3\.\d{1,2}/dist-packages/(?P<package>[\w-]{1,60})/")
+_IMAGES_OWN = re.compile(
+    r"/usr/local/lib/python3\.\d{1,2}/dist-packages/(?P<package>[\w-]{1,60})[/.]"
+)
 #: Extensions that NVIDIA's PyTorch images bring along (their release notes).
-_BROUGHT = ("transformer_engine", "apex", "torchvision", "torch_tensorrt")
+_BROUGHT = (
+    "transformer_engine", "apex", "torchvision", "torch_tensorrt", "amp_C", "apex_C", "syncbn",
+    "fused_layer_norm_cuda", "flash_attn_2_cuda", "transformer_engine_torch",
+    "transformer_engine_extensions",
+)  # fmt: skip
 
 
 def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.requested import variant_flavour
 from fa_forensics.facts.demangle import mentions_cxx11
-from fa_forensics.facts.owner import libraries_of
+from fa_forensics.facts.owner import is_torch, libraries_of
 from fa_forensics.facts.package import build_tags
 from fa_forensics.facts.python_api import torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.containers import in_container
 from fa_forensics.why.judgement import FLAVOUR
+from fa_forensics.why.other_ways import other_ways
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.together import together
@@ -30,6 +31,11 @@ def with_context(
         return ()
     answers = together(answers, paste, place, tables)
     first = in_container(_by_its_version(answers[0], paste, place), paste, place)
+    file = next((m.file for m in paste.mentions if m.file), None)
+    first = other_ways(first, paste, place, _directory(file) if file else None)
+    if "torch_traced" in paste.versions and is_torch(first.owner or ""):
+        # Lines of a traceback tell the release, and builds of one's own have them too.
+        first = replace(first, confidence="low" if first.confidence == "low" else "medium")
     notes = [*_asked_for(first, paste), *_copies(first, paste)]
     rest = _one_torch(first, answers[1:])
     if not notes:
@@ -85,14 +91,30 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
             "for the torch that is installed."
         )
     own = torch in answer.exported_by and flavour is None
-    commands = (
+    abi = re.search(r"cxx11abi(TRUE|FALSE)", version)
+    if abi is not None and answer.direction == FLAVOUR:
+        other = "FALSE" if abi[1] == "TRUE" else "TRUE"
+        notes.append(
+            f"The wheel in the text is {abi[0]}; releases that name it have the same wheel as "
+            f"cxx11abi{other}, which is the one for a torch of the other flavour."
+        )
+    fitting = (
         _TORCH.sub(f'"torch=={torch}"', text) if own else text
         for text in answer.help
         if own or not _TORCH.search(text)
     )
-    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(*notes, *answer.notes))
+    kept = answer.notes
+    commands = tuple(dict.fromkeys(fitting))
+    if not any(_TORCH.search(text) for text in commands):
+        kept = tuple(note for note in kept if not note.startswith(_ON_TWO))
+    if abi is not None:  # a wheel, which pip did not compile
+        kept = tuple(note for note in kept if not _COMPILED.match(note))
+    return replace(answer, help=commands, notes=(*notes, *kept))
 
 
+#: Notes on a command for the extension and one for torch.
+_ON_TWO = ("One of the two commands", "Another build of")
+_COMPILED = re.compile(r"(?:Where pip)\b")
 #: The torch that a command installs.
 _TORCH = re.compile(r"\"torch[=>]=[\d.]+(?:,<[\d.]+)?\"")
 

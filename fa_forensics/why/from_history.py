@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
-from fa_forensics.why.history import BETWEEN, INSIDE, History, Present, order_key
+from fa_forensics.facts.owner import libraries_of
+from fa_forensics.why.history import BETWEEN, INSIDE, LONG_AGO, History, Present, order_key
 from fa_forensics.why.judgement import (
     FLAVOUR,
     NEWER,
@@ -16,8 +18,8 @@ from fa_forensics.why.judgement import (
     Question,
     who_exports,
 )
-from fa_forensics.why.nowhere import never_exported
-from fa_forensics.why.place import Place
+from fa_forensics.why.nowhere import hidden_before, never_exported
+from fa_forensics.why.place import CUDA_OWNERS, Place
 
 
 def without_torch(
@@ -31,7 +33,16 @@ def without_torch(
         return never_exported(question, None, history)
     if history.twin is not None and history.twin.releases:
         return _one_of_two_flavours(history)
+    if _all_have_it(history, place):
+        return _not_loaded_before(question, place, history)
     direction, words, confidence = _who_lacks(history, place)
+    hidden = hidden_before(question.demangled)
+    if hidden is not None and direction == NEWER:
+        return _hidden(history, *hidden)
+    if question.owner == "torch/torch_python" and confidence == "high":
+        # A file that is linked by hand misses that library with every torch.
+        words += "; or the file was linked without libtorch_python.so, and no release is wrong"
+        confidence = "medium"
     if history.moved is not None:
         reach = (moved_words(history), *reach)
     if mentions_old_string(question.demangled):
@@ -39,6 +50,41 @@ def without_torch(
         reach = (_OR_FLAVOUR, *reach)
         confidence = "medium" if confidence == "high" else confidence
     return Judgement("symbol-drift", "FA201", direction, f"{words}{line}.", reach, confidence)
+
+
+def _all_have_it(history: History, place: Place) -> bool:
+    """Whether every torch that can be meant has the name."""
+    python = place.told.python if place.told else None
+    serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
+    return not _sides(history, serving or history.known)
+
+
+def _not_loaded_before(question: Question, place: Place, history: History) -> Judgement:
+    """No release is wrong: the file does not list the library, or torch is not whole."""
+    python = place.told.python if place.told else None
+    every = "every torch"
+    if _sides(history, history.known):
+        every = f"every torch with wheels for Python {python}"
+    library = libraries_of(question.owner)[0]
+    cause = (
+        f"torch {who_exports(history, history.alive)} it, so {every} has it: the file was loaded "
+        f"before torch and does not list {library} among its needs (import torch first; "
+        "CUDAExtension and CppExtension of torch.utils.cpp_extension link it), or the torch that "
+        "is loaded is not whole."
+    )
+    return Judgement("import-order", "FA210", UNKNOWN, cause, (), "medium")
+
+
+def _hidden(history: History, macro: str, since: str) -> Judgement:
+    """Headers declared the name for releases before the library had it in its exports."""
+    cause = (
+        f"torch {who_exports(history, history.alive)} it. Headers have declared it since {since} "
+        f"at the latest, for the macro {macro}, while the libraries kept it to themselves: a file "
+        f"that was built on the very torch that is loaded lacks it too, where that is older than "
+        f"{history.alive[0]}. Either the source does without {macro}, or it is built and run on "
+        f"torch {history.alive[0]} or later."
+    )
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
 
 
 #: Said of names that are told by wheels in one flavour alone.
@@ -74,16 +120,9 @@ def _who_lacks(history: History, place: Place) -> tuple[str, str, str]:
     python = place.told.python if place.told else None
     serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
     left = _sides(history, serving) if serving else sides
-    if not left:
-        every = f"every torch with wheels for Python {python}" if sides else "every torch"
-        words = (
-            f"torch {exports} it, so {every} has it: the one that lacks it is not whole, or the "
-            "file was loaded without torch's libraries before it"
-        )
-        return UNKNOWN, words, "medium"
     if len(left) > 1:
         if _GAP not in left:
-            likely = _likelier(history, serving or history.known)
+            likely = _likelier(history, serving or history.known, bool(serving))
             if likely is not None:
                 return _most_likely(history, likely, exports, serving or history.known)
             words = f"torch {exports} it: a torch that lacks it is older or newer than that"
@@ -112,21 +151,25 @@ def _one_side(
         return OLDER, f"{words}, so the file was built for an older torch than that", confidence
     words = f"torch {exports} it: {which} is older than {first}"
     words += ", so the file was built for a newer torch than that"
-    if order_key(first) < _LONG_AGO:
+    if order_key(first) <= LONG_AGO:
         # Few have so old a torch; the other way to lack such a name is no release's.
         words += "; else torch is not whole, or was not imported before the file"
         confidence = "medium"
     return NEWER, words, confidence
 
 
-def _likelier(history: History, releases: Sequence[str]) -> str | None:
-    """The side with far more minor releases than the other: torches lie there that lack a name."""
+def _likelier(history: History, releases: Sequence[str], certain: bool) -> str | None:
+    """The side with far more minor releases than the other: torches lie there that lack a name.
+
+    ``certain`` tells that the releases are those that the text's Python has wheels of. Without
+    that the older side is never likelier: the newest releases are those that people have.
+    """
     first, last = order_key(history.alive[0]), order_key(history.alive[-1])
     older = {order_key(r)[:2] for r in releases if order_key(r) < first}
     newer = {order_key(r)[:2] for r in releases if order_key(r) > last}
     if len(newer) >= _FAR_MORE * len(older):
         return OLDER
-    return NEWER if len(older) >= _FAR_MORE * len(newer) else None
+    return NEWER if certain and len(older) >= _FAR_MORE * len(newer) else None
 
 
 def _most_likely(
@@ -152,8 +195,6 @@ def _most_likely(
 
 #: So many times the minor releases on one side of a name's life make that side the likelier.
 _FAR_MORE = 4
-#: Releases before this one are hardly in use.
-_LONG_AGO = (1, 8, 0, False)
 #: A side that lacks a name: releases between those that have it.
 _GAP = "gap"
 
@@ -181,14 +222,31 @@ def told_inside(question: Question, place: Place, history: History) -> Judgement
         both = also_other_flavour(question, present, history)
         if both is not None:
             return both
-    interval = history.interval(history.alive)
     notes = (moved_words(history),) if history.moved is not None else ()
-    cause = (
-        f"torch {present.release} exports it; it cannot be missing from torch {interval}: where an "
-        "error names it, another torch was loaded than this one."
-    )
-    cause += history.lacked_by()
-    return Judgement("wrong-torch", "FA607", NONE, cause, notes)
+    return exported_there(question, history, f"torch {present.release} exports it", notes)
+
+
+def exported_there(
+    question: Question, history: History, fact: str, notes: tuple[str, ...]
+) -> Judgement:
+    """The text's torch has the name: another one is loaded, or the file does not list its library.
+
+    A name that hardly any torch is too old for is missed for the second reason.
+    """
+    interval = history.interval(history.alive)
+    library = libraries_of(question.owner)[0]
+    if not history.long_there:
+        cause = f"{fact}; it cannot be missing from torch {interval}"
+        cause += ": where an error names it, another torch was loaded than this one."
+        cause += f" Or the file does not list {library} among its needs, and nothing loaded it."
+        cause += history.lacked_by()
+        return Judgement("wrong-torch", "FA607", NONE, cause, notes, "medium")
+    cause = f"{fact}; torch {interval} have it, so no release is wrong."
+    cause += f" Most likely the file does not list {library} among its needs."
+    if question.owner in CUDA_OWNERS:
+        cause += " CppExtension links without torch's CUDA libraries, CUDAExtension with them."
+    cause += " Importing torch before the file may hide it. Else another torch was loaded."
+    return Judgement("import-order", "FA210", NONE, cause, notes, "medium")
 
 
 def moved_words(history: History) -> str:
@@ -261,6 +319,8 @@ def also_other_flavour(question: Question, present: Present, history: History) -
         "flavour decides: torch.compiled_with_cxx11_abi() is "
         f"{_python_bool(question, history)} for a torch that fits this file."
     )
+    for cuda, flavour in variants_of(present.release, history.machine):
+        cause += f" PyTorch's own build of {present.release} for CUDA {cuda} is {flavour}."
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
 
 

@@ -21,6 +21,9 @@ INSIDE, TOO_NEW, TOO_OLD, BETWEEN, NOWHERE = "inside", "too new", "too old", "be
 #: Scopes that names of torch moved between.
 _MOVES = ("c10", "at", "torch", "c10::cuda", "at::cuda", "c10d")
 
+#: Hardly a torch up to this one is still in use.
+LONG_AGO = (1, 8, 1, True)
+
 _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(.*)")
 
 
@@ -103,8 +106,13 @@ class History:
 
     def lacked_by(self) -> str:
         """Which torches lack the name, as a sentence; "" where both older and newer ones do."""
-        if not self.alive or (self.alive[0] != self.known[0] and self.alive[-1] != self.known[-1]):
+        if not self.alive or self.long_there:
             return ""
+        if self.alive[0] != self.known[0] and self.alive[-1] != self.known[-1]:
+            return (
+                f" A torch that lacks it is older than {self.alive[0]} or newer than "
+                f"{self.alive[-1]}."
+            )
         if self.alive[0] != self.known[0]:
             return f" A torch that lacks it is older than {self.alive[0]}: the file is newer."
         if self.alive[-1] != self.known[-1]:
@@ -113,6 +121,11 @@ class History:
                 "older."
             )
         return ""
+
+    @property
+    def long_there(self) -> bool:
+        """Whether every torch has the name that is still in use: hardly one is too old for it."""
+        return self.alive[-1:] == self.known[-1:] and order_key(self.alive[0]) <= LONG_AGO
 
     def place(self, present: Present) -> str:
         """Where a torch stands in relation to the releases that have the name."""
@@ -154,17 +167,28 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
     rows = (*rows, *_templates(rows, demangled, atlas, machine))
     releases = atlas.releases_of(name, machine) if name else ()
     twin = next((row for row in rows if row.relation == OTHER_FLAVOUR), None) if name else None
+    if not name and "(" in demangled:
+        twin = _written_twin(rows, demangled)
     alive = _ordered({*releases, *(twin.releases if twin else ())}, known)
     forms = _forms(rows, known)
     line = _line(fold_flavour(demangled), forms, known)
     moved, kin = None, False
     gone = not forms if not alive else alive[-1] != known[-1] and len(forms) < 2
     if gone and name.startswith("_Z"):
-        moved = _moved(demangled, atlas, machine)
+        moved = _moved(demangled, alive, known, atlas, machine)
     if gone and not alive and name.startswith("_Z"):
         kin = _has_kin(demangled, atlas, machine)
     pythons = {build.release: tuple(build.pythons) for build in atlas.builds(machine)}
     return History(name, machine, known, releases, alive, twin, forms, line, moved, kin, pythons)
+
+
+def _written_twin(rows: Sequence[Named], demangled: str) -> Named | None:
+    """The function that a readable name means in the other std::string flavour."""
+    folded = fold_flavour(demangled)
+    if any(same_text(row.demangled, demangled) for row in rows):
+        return None
+    same = (row for row in rows if row.releases and same_text(fold_flavour(row.demangled), folded))
+    return next(same, None)
 
 
 def _templates(
@@ -233,13 +257,23 @@ def _distance(form: Form, other: Form) -> tuple[int, str]:
     return (len(clauses) or 99, other.demangled)
 
 
-def _moved(demangled: str, atlas: Atlas, machine: str) -> Named | None:
-    """The same name in another scope of torch: at::UndefinedTensorImpl became c10::'s."""
+def _moved(
+    demangled: str, alive: Sequence[str], known: Sequence[str], atlas: Atlas, machine: str
+) -> Named | None:
+    """The same name in another scope of torch: at::UndefinedTensorImpl became c10::'s.
+
+    It begins where the old one ends, and at::cuda::f is another function than at::f.
+    """
     scope, _, rest = qualified_name(fold_flavour(demangled)).partition("::")
+    next_one = known[known.index(alive[-1]) + 1] if alive else ""
     for other in _MOVES:
-        if other == scope or not rest:
+        if other == scope or not rest or {scope, other} == {"at", "at::cuda"}:
             continue
-        rows = [row for row in atlas.overloads(f"{other}::{rest}", machine) if row.releases]
+        rows = [
+            row
+            for row in atlas.overloads(f"{other}::{rest}", machine)
+            if row.releases and (not alive or next_one in row.releases)
+        ]
         if rows:
             return rows[0]
     return None

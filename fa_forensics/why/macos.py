@@ -28,6 +28,7 @@ _OF_GCC = re.compile(
     r"allocator|default_delete|char_traits|ostream|istream|basic_ostream|mutex|thread)\b"
 )
 _LONG = re.compile(r"\blong long\b")
+_PLAIN_LONG = re.compile(r"(?<!unsigned )(?<!long )\blong\b(?! (?:long|double)\b)")
 _LIBCXX_STRING = re.compile(
     r"std::__1::basic_string<char, std::__1::char_traits<char>, std::__1::allocator<char> ?>"
 )
@@ -43,12 +44,14 @@ def built_with_gcc(answer: Answer, seen: Seen) -> Answer:
     cause = (
         "The name is spelt with GCC's C++ library (std::), and torch for macOS is built with clang "
         "and LLVM's (std::__1): no torch there exports it, whatever its release. The file was "
-        "compiled with GCC; it has to be compiled with Apple's clang (CC=clang CXX=clang++)."
+        "compiled with GCC, or by clang for a macOS before 10.9 (Python's own deployment target), "
+        "which takes GCC's library: MACOSX_DEPLOYMENT_TARGET=10.9 CC=clang CXX=clang++ for its "
+        "build."
     )
     package = (seen.package or "").replace("_", "-")
     build = (
-        f"CC=clang CXX=clang++ {seen.pip} install --no-build-isolation --no-cache-dir "
-        f"--force-reinstall --no-deps {package}",
+        f"MACOSX_DEPLOYMENT_TARGET=10.9 CC=clang CXX=clang++ {seen.pip} install "
+        f"--no-build-isolation --no-cache-dir --force-reinstall --no-deps {package}",
     ) if re.fullmatch(r"[A-Za-z][\w.-]*", package) else ()  # fmt: skip
     return replace(
         answer, kind="cxx11-abi", code="FA301", direction=NONE, confidence="high", cause=cause,
@@ -69,6 +72,24 @@ def as_on_linux(symbol: SymbolText, seen: Seen) -> SymbolText:
         if row.releases and same_text(row.demangled, text):
             return SymbolText(row.symbol, row.demangled, symbol.version)
     return symbol
+
+
+def long_is_int64(answer: Answer, symbol: SymbolText, seen: Seen) -> Answer | None:
+    """A name with ``long`` where torch has int64_t, which is ``long long`` on macOS."""
+    if not answer.exported_by or not _PLAIN_LONG.search(symbol.demangled):
+        return None
+    there = _PLAIN_LONG.sub(r"\g<0> \g<0>", symbol.demangled)
+    cause = (
+        "The name is spelt with long. On Linux that is int64_t and torch exports it "
+        f"({answer.interval}); on macOS int64_t is long long, so torch there exports {there} and "
+        "never this name, whatever its release. The extension's source says long (or another type "
+        "that is one) where it has to say int64_t."
+    )
+    return replace(
+        answer, direction=NONE, confidence="medium", cause=cause, exported_by=(), interval="",
+        overloads=(), notes=(),
+        help=("grep -rn '<long' --include='*.cpp' --include='*.h' --include='*.mm' .",),
+    )  # fmt: skip
 
 
 def of_apple(answer: Answer, symbol: SymbolText, seen: Seen) -> Answer:

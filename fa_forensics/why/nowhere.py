@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.demangle import qualified_name, readable
 from fa_forensics.facts.owner import STABLE
+from fa_forensics.facts.tables import read_table
 from fa_forensics.why.history import History, order_key
 from fa_forensics.why.judgement import (
     NEWER,
@@ -22,6 +23,12 @@ from fa_forensics.why.signature import operator_era
 
 #: Names of the parts that torch dropped before 1.12: TH and THC (C), Caffe2.
 _REMOVED = re.compile(r"THC?[A-Z_]\w*$|(?:\w+ for )?caffe2::")
+
+
+def hidden_before(demangled: str) -> tuple[str, str] | None:
+    """(the macro that calls it, the first release seen to declare it) of a name hidden at first."""
+    row = read_table("hidden_names.json")["names"].get(qualified_name(demangled))
+    return None if row is None else (row["macro"], row["declared"])
 
 
 def unknown_name(question: Question, place: Place) -> Judgement:

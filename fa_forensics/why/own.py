@@ -26,7 +26,9 @@ from fa_forensics.why.place import Place
 KIND, CODE = "own-symbol", "FA205"
 
 #: nvcc names what the device link step makes: a hash, the length of the file's name, that name.
-_DEVICE_LINK = re.compile(r"__(?:cudaRegisterLinkedBinary|fatbinwrap)_\w*?_\d+_(\w+?)_[0-9a-f]{8}$")
+_DEVICE_LINK = re.compile(
+    r"__(?:cudaRegisterLinkedBinary|fatbinwrap)_\w*?_\d+_(\w+?)_[0-9a-f]{8}(?:_\d+)?$"
+)
 
 #: Libraries of one package that are looked through; the largest has about 20.
 _MOST = 50
@@ -60,7 +62,32 @@ def judge_own(
         "of its package. A source file was left out of the build (often one that is compiled for "
         "some GPU architectures only), or that library is missing."
     )
-    return Judgement(KIND, CODE, UNKNOWN, cause, _flavour_note(symbol)), ()
+    if "(" in symbol.demangled:
+        cause += (
+            " Or the function is declared with other parameters than it is defined with, in the "
+            "source itself or by files of two versions in one build directory."
+        )
+    notes = (*_blas_note(symbol), *_flavour_note(symbol))
+    return Judgement(KIND, CODE, UNKNOWN, cause, notes, "medium"), ()
+
+
+def _blas_note(symbol: SymbolText) -> tuple[str, ...]:
+    """That the name takes a type which the headers of BLAS libraries call by two names."""
+    found = re.search(r"\bCBLAS_(?:LAYOUT|ORDER)\b", symbol.demangled)
+    if found is None:
+        return ()
+    other = "CBLAS_ORDER" if found[0] == "CBLAS_LAYOUT" else "CBLAS_LAYOUT"
+    return (
+        f"{found[0]} is what one cblas.h calls this type, and another one (OpenBLAS, MKL and "
+        f"netlib differ) calls it {other}: objects compiled with two of them do not find each "
+        "other's functions. Build it again from an empty directory with one BLAS and its headers.",
+    )
+
+
+def device_link(name: str) -> Judgement | None:
+    """What is missing where a name is one that nvcc's device link makes; None for others."""
+    linked = _DEVICE_LINK.match(name)
+    return None if linked is None else _no_device_link(linked[1])
 
 
 def known_sibling(name: str, demangled: str) -> tuple[Mapping[str, object], str] | None:
@@ -130,7 +157,8 @@ def _no_device_link(file: str) -> Judgement:
     source = re.sub(r"_(cu|cpp|cc)$", r".\1", file)
     cause = (
         f"nvcc's device link was left out: {source} was compiled with -rdc=true, and the library "
-        "was linked without the object that nvcc -dlink makes."
+        "was linked without the object that nvcc -dlink makes. In CMake the target needs "
+        "CUDA_SEPARABLE_COMPILATION and CUDA_RESOLVE_DEVICE_SYMBOLS ON, in setup.py dlink=True."
     )
     return Judgement(KIND, CODE, NONE, cause)
 

@@ -37,6 +37,20 @@ def with_its_beginning(text: str) -> str:
     return name if demangle(name) != name else text
 
 
+#: Letters that typing and reading take for one another.
+_ALIKE_LETTERS = {"l": "I1", "I": "l1", "1": "lI", "O": "0", "0": "O"}
+#: Places that are tried in one name; one of them is wrong.
+_MOST_PLACES = 60
+
+
+def swapped(name: str) -> Iterator[str]:
+    """The name with one letter, or all of its kind, exchanged for one that looks alike."""
+    places = [i for i, letter in enumerate(name) if letter in _ALIKE_LETTERS][:_MOST_PLACES]
+    for i in places:
+        for other in _ALIKE_LETTERS[name[i]]:
+            yield name[:i] + other + name[i + 1 :]
+
+
 def repaired(name: str, atlas: Atlas, machine: str) -> str | None:
     """The name that was meant by a damaged one, as far as names of torch show it."""
     if len(name) > _LONGEST or not name.startswith("_Z"):

@@ -128,6 +128,16 @@ def module_of(path: str) -> str:
     return _SUFFIX.sub("", os.path.basename(path.rstrip("/"))).rstrip(".")
 
 
+def dotted_module(path: str) -> str:
+    """The name that a file is imported by; "" for what is no module of a package on the path."""
+    parts = _SITES.split(path)
+    folders = parts[-1].split("/")[:-1] if len(parts) > 1 else []
+    names = [*folders, module_of(path)]
+    module = ".".join(names)
+    whole = all(name.isidentifier() for name in names) and names[-1] not in ("_C", "_ext")
+    return module if whole or (folders and all(name.isidentifier() for name in names)) else ""
+
+
 def package_of(path: str) -> str | None:
     """The distribution of a file, by what is known of packages; None where that is not known.
 

@@ -12,18 +12,19 @@ from fa_forensics.facts.owner import STABLE, is_torch, owner_of_library, title_o
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
-from fa_forensics.why.builds import isolated_build
+from fa_forensics.why.builds import isolated_build, numbered_as_torch
 from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (
     commands_by_history,
     inspect_command,
+    install,
     not_linked,
     reinstall_torch,
     torch_commands,
     torch_with_it,
     which_torch,
 )
-from fa_forensics.why.history import Form, History, look_up
+from fa_forensics.why.history import Form, History, Present, look_up
 from fa_forensics.why.judgement import FLAVOUR, NEWER, UNKNOWN, Judgement, Question
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.spelling import could_be_spelt, same_text
@@ -87,12 +88,15 @@ def _by_library(owner: str, history: History | None, place: Place, tables: Table
     """
     if history is None or tables.ages is None or owner == STABLE or not history.symbol:
         return owner
-    there = {
-        row.release: row.library for row in tables.ages.exports(history.symbol, history.machine)
-    }
+    rows = tables.ages.exports(history.symbol, history.machine)
+    # Inline functions leave weak copies in other libraries: the part that defined it counts.
+    defining = [row for row in rows if row.library in ("libc10.so", "libtorch_cpu.so")]
+    there = {row.release: row.library for row in rows}
     present = place.present.release if place.present else ""
     release = present if present in there else next(reversed(history.releases), "")
     library = there.get(release, "")
+    if defining and library in ("libtorch_python.so", "libtorch_cuda.so"):
+        library = defining[-1].library
     if library == "libtorch.so" or (owner == "torch/c10" and library == "libtorch_cpu.so"):
         return owner
     found = owner_of_library(library)
@@ -239,6 +243,16 @@ def _rows_of(form: Form, change: str, question: Question, history: History) -> l
     ]
 
 
+def _of_told_release(
+    place: Place, history: History, present: Present, needed_by: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Which torch is loaded, and the text's own, which has the name as later ones have not."""
+    commands = [which_torch(place)]
+    if present.published and history.alive[-1] != history.known[-1]:
+        commands.append(install(place, f"torch=={present.release}"))
+    return (*commands, inspect_command(place, needed_by)), numbered_as_torch(needed_by)
+
+
 def _help(
     judgement: Judgement,
     question: Question,
@@ -259,6 +273,8 @@ def _help(
         symbol = shlex.quote(question.name or question.demangled)
         return (f"fa-forensics why --python /path/to/env/bin/python {symbol}",), ()
     if judgement.kind == "wrong-torch":
+        if place.told is not None and judgement.direction == "none" and history is not None:
+            return _of_told_release(place, history, present, needed_by)
         if provider is not None or judgement.direction == "none":
             return (which_torch(place), look), ()
         release = present.release

@@ -101,6 +101,8 @@ def _not_from_here(paste: Paste, here: Place, tables: Tables) -> str | None:
     version = told_torch(paste, tables)
     if version is not None:
         if here.present is None:
+            if "torch_traced" in paste.versions:
+                return f"the text has line numbers of torch {version}, and there is no torch here"
             return f"the text names torch {version}, and there is no torch here"
         if not _same_torch(version, here.present.version):
             return f"the text names torch {version}, installed here is {here.present.text}"

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Line, Source
+from fa_forensics.facts.paste.named_packages import PACKAGES
+from fa_forensics.facts.paste.traced import traced_torch
 from fa_forensics.facts.paste.versions_table import (
     BANNER,
     FETCHED,
     LISTED,
-    PACKAGES,
     PROSE,
     REPORT,
     VERSION,
@@ -73,6 +74,9 @@ def read_versions(
     _nvidia_wheels(source, places, offer)
     _packages(source, places, offer)
     _environment(source, places, offer)
+    if "torch" not in best and (traced := traced_torch(source, places)) is not None:
+        offer("torch", LOOSE + 2, traced[1], traced[0])
+        offer("torch_traced", LOOSE + 2, traced[1], traced[0])
     _derived(offer, best)
     return (
         {key: text for key, (_, _, text) in sorted(best.items())},
@@ -118,13 +122,14 @@ _REQUIRED = re.compile(
 #: What stands before a version that is spoken of, and is not the one that fails.
 _ANOTHER = re.compile(
     r"(?:\bwork(?:s|ed|ing)?(?: fine| well)? (?:with|on|in|under|for)"
-    r"|\b(?:up|down)grad(?:e|ed|ing) to|\breplac(?:e|ed|ing)|\bupgraded from|\binstead of|\banother environment with"
+    r"|\b(?:up|down)grad(?:e|ed|ing) to|\binstead of|\banother environment with"
     r"|\b(?:built|compiled|made) (?:for|with|against))\s{1,3}$",
     re.IGNORECASE,
 )
 #: What stands before a version that something asks for: "xformers 0.0.26 requires torch==2.3.0".
 _ASKED = re.compile(
-    r"\b(?:ask(?:s|ing)?(?: for)?|requir(?:es?|ing)|needs?|expects?|wants?|pins?|depends on)"
+    r"\b(?:ask(?:s|ing)?(?: for)?|requir(?:es?|ing)|needs?|expects?|wants?|pins?|depends on"
+    r"|replac(?:e|ed|ing)|upgraded from)"
     r"\s{1,3}['\"`]?\Z",
     re.IGNORECASE,
 )

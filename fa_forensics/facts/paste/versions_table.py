@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from fa_forensics.facts.paste.gpu_names import SENTENCES as GPU_SENTENCES
+from fa_forensics.facts.paste.version_flags import FLAGS
 
 #: Sources, the surest first: a report's own line, a package list,
 #: what pip says it fetches, a tool's banner, a path, prose.
@@ -18,22 +19,6 @@ VERSION = (
     r"(?:\+[A-Za-z0-9.]{1,40})?"
 )
 _SHORT = r"\d{1,2}\.\d{1,2}(?:\.\d{1,4})?"
-#: Packages of which a version is worth a line.
-PACKAGES = (
-    "flash-attn", "flash-attn-3", "vllm", "xformers", "bitsandbytes", "mamba-ssm", "causal-conv1d",
-    "transformer-engine", "transformer-engine-cu12", "transformer-engine-torch", "torchvision",
-    "torchaudio", "torchao", "triton", "deepspeed", "apex", "mmcv", "mmcv-full", "detectron2",
-    "torch-scatter", "torch-sparse", "torch-cluster", "pytorch3d", "exllamav2", "auto-gptq",
-    "autoawq", "sgl-kernel", "sglang-kernel", "sglang", "flashinfer-python", "kernels",
-    "transformers", "accelerate", "numpy", "pybind11", "mkl", "torchtext", "natten", "fbgemm-gpu",
-    "tilelang", "sageattention", "spconv", "gptqmodel", "llama-cpp-python", "cupy",
-    "flash-linear-attention", "nvidia-nvjitlink-cu12", "nvidia-cusparse-cu12", "nvidia-nccl-cu12",
-    "nvidia-nccl-cu13", "nvidia-cudnn-cu11", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
-    "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
-    "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
-    "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda",
-    "cudatoolkit", "ninja",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +50,6 @@ def _driver_cuda(found: str) -> str:
 def _toolkit(found: str) -> str:
     """1201, as headers count, is CUDA 12.1."""
     return f"{int(found[:-2])}.{int(found[-2:])}" if found.isdigit() else found
-
-
-def _run_together(found: str) -> str:
-    """torch231-cu121, as images are named, is 2.3.1+cu121; 2100 is 2.10.0."""
-    digits, _, cuda = found.partition("-")
-    return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}+{cuda}"
 
 
 def _truth(found: str) -> str:
@@ -238,13 +217,6 @@ _BANNERS: tuple[Row, ...] = (
 #: Names of container images.
 _IMAGES: tuple[Row, ...] = (
     (
-        "-torch",
-        r"(?<![\w.])py3\d{1,2}-torch(\d{3,4}-cu\d{3})(?!\d)",
-        "torch",
-        BANNER,
-        _run_together,
-    ),
-    (
         "libtorch",
         rf"libtorch(?:-[a-z0-9]{{3,8}}){{0,6}}[-_ ]?v?(?=\d\.\d)({VERSION})",
         "torch",
@@ -300,8 +272,8 @@ _SENTENCES: tuple[Row, ...] = (
     ("+cu", r"(?<![\w.=-])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
     (
         "cuda",
-        rf"(?<![\w./+-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?|\s+[*`]{{0,3}}(?:version:?\s+)?"
-        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=\d{{1,2}}\.\d))"
+        rf"(?<![\w./+-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?"
+        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?v?|{_VERSION_WORD}|(?=\d{{1,2}}\.\d))"
         rf"({_SHORT})(?![\w-])",
         "cuda",
         PROSE,
@@ -408,8 +380,14 @@ _SENTENCES: tuple[Row, ...] = (
 def rules() -> tuple[Rule, ...]:
     """All rules, in no order."""
     gpus = tuple((sign, pattern, key, PROSE) for sign, pattern, key in GPU_SENTENCES)
+    flags = tuple(
+        Rule(sign, pattern, key, BANNER, convert) for sign, pattern, key, convert in FLAGS
+    )
     rows: tuple[Row, ...] = (*_REPORTS, *_BANNERS, *_IMAGES, *_SENTENCES, *gpus)
-    return tuple(
-        Rule(sign, pattern, key, sort, convert[0] if convert else None)
-        for sign, pattern, key, sort, *convert in rows
+    return (
+        tuple(
+            Rule(sign, pattern, key, sort, convert[0] if convert else None)
+            for sign, pattern, key, sort, *convert in rows
+        )
+        + flags
     )

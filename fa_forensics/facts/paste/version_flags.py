@@ -1,0 +1,42 @@
+"""What a text says of how a thing came about: a libtorch on a path, a build from source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def _run_together(found: str) -> str:
+    """torch231-cu121, as images are named, is 2.3.1+cu121; 2100 is 2.10.0."""
+    digits, _, cuda = found.partition("-")
+    return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}+{cuda}"
+
+
+#: (sign, pattern, key, conversion); their key says what it is where it is no version.
+FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
+    (
+        "ld_library_path",
+        r"^(?=[^\n]{0,2000}libtorch(?![\w.]))[^\n]{0,2000}?((?:DY)?LD_LIBRARY_PATH)",
+        "flag:libtorch-path",
+        None,
+    ),
+    ("install -e", r"pip3? install (?:--?[\w-]+ ){0,4}(-e) ?\.", "flag:editable", None),
+    ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
+    (
+        "from source",
+        r"\b(?:py)?torch\b[\w ,.+-]{0,30}?\b(?:built|compiled|build) (from source)",
+        "flag:torch-source",
+        None,
+    ),
+    (
+        "built",
+        r"\bbuilt (?:my own |a )?(?:[\d.]{1,10} )?(?:version of )?((?:py)?torch)\b",
+        "flag:torch-source",
+        None,
+    ),
+    (
+        "-torch",
+        r"(?<![\w.])py3\d{1,2}-torch(\d{3,4}-cu\d{3})(?!\d)",
+        "torch",
+        _run_together,
+    ),
+)

@@ -1,0 +1,142 @@
+"""Where the usual commands would do harm: a torch that is no wheel, a package that has ended."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.owner import is_torch
+from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.own_torch import partner_from_source
+from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.judgement import UNKNOWN
+from fa_forensics.why.place import Place
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+_DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
+#: Commands that bring a wheel of the package index, and torch with it.
+_FROM_INDEX = re.compile(
+    r"\"torch[=>]=|pip install --upgrade |--force-reinstall --no-deps --no-cache-dir '?[\w-]+=="
+)
+#: Notes on commands that are taken out.
+_ON_COMMANDS = re.compile(
+    r"(?:One of the two|Another build of|Installing another|Every torch since|The command (?:i|c)"
+    r"|Where pip)"
+)
+_TORCH_NOTE = re.compile(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
+_JETSON = re.compile(r"(?:^|/)jetson(?:/|$)|-tegra\b", re.IGNORECASE)
+
+
+def other_ways(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
+    """The answer with the commands that fit the text's machine; ``name`` is the file's package."""
+    if "flag:libtorch-path" in paste.versions and "torch._C" in answer.cause:
+        return _libtorch_first(answer, paste)
+    if answer.kind not in _DRIFT or answer.owner is None or not is_torch(answer.owner):
+        return answer
+    if place.told is None:
+        return answer
+    if "flag:libtorch-path" in paste.versions:
+        return _libtorch_first(answer, paste)
+    own = _own_torch(paste, place)
+    if own is not None:
+        return _for_own_torch(answer, paste, place, name, own)
+    if name and ended_at(name) is not None:
+        return _of_one_pair(answer, name)
+    if "flag:editable" in paste.versions and not any("no-build-isol" in c for c in answer.help):
+        return _build_again(answer)
+    return answer
+
+
+def _without(answer: Answer) -> tuple[list[str], list[str]]:
+    """(commands, notes) without what comes from the package index."""
+    commands = [text for text in answer.help if not _FROM_INDEX.search(text)]
+    notes = [n for n in answer.notes if not _ON_COMMANDS.match(n) and not _TORCH_NOTE.match(n)]
+    return commands, notes
+
+
+def _libtorch_first(answer: Answer, paste: Paste) -> Answer:
+    """Another libtorch is on the loader's path, whose libraries go before torch's own."""
+    variable = paste.versions["flag:libtorch-path"]
+    cause = (
+        f"The text has a libtorch on {variable}: that goes before torch's own directory, so the "
+        "libraries of that libtorch are loaded in place of those that torch for Python brings. It "
+        "is of another release or of the other std::string flavour than what was built for torch. "
+        f"Python has to run without it on {variable}; nothing needs to be installed again."
+    )
+    first = f"env -u {variable} python -c 'import torch; print(torch.__path__[0])'"
+    look = [text for text in answer.help if "inspect" in text]
+    return replace(
+        answer, kind="wrong-torch", code="FA607", direction=UNKNOWN, cause=cause,
+        confidence="medium", help=(first, *look), notes=(), overloads=(),
+    )  # fmt: skip
+
+
+def _own_torch(paste: Paste, place: Place) -> str | None:
+    """What the text's torch is, where the package index has no such torch; None for a wheel."""
+    versions = paste.versions
+    texts = (*(m.file or "" for m in paste.mentions[:20]), versions.get("os", ""),
+             versions.get("platform", ""), *paste.places)  # fmt: skip
+    if versions.get("gpu", "").lower().startswith("jetson") or any(map(_JETSON.search, texts)):
+        return "The torch in the text is NVIDIA's for Jetson, or one built there."
+    if "+rocm" in versions.get("torch", "") or "gfx" in versions or "rocm" in versions:
+        return "The torch in the text is one for ROCm."
+    if "flag:torch-source" in versions:
+        return "The torch in the text was built from source."
+    return None
+
+
+def _for_own_torch(
+    answer: Answer, paste: Paste, place: Place, name: str | None, own: str
+) -> Answer:
+    commands, notes = _without(answer)
+    version = paste.versions.get(f"pkg:{name}", "") if name else ""
+    release = place.present.release if place.present else torch_of(name or "", version)
+    built = None
+    if name and release:
+        built = partner_from_source("python", name, release, row_of(name))
+    note = (
+        f"{own} The package index has no such torch, and a torch or a wheel from there would take "
+        "its place. The file has to be compiled for the torch that is "
+        "there."
+    )
+    if built is not None:
+        commands.insert(1 if commands and "print(torch" in commands[0] else 0, built[0])
+    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+
+
+def _of_one_pair(answer: Answer, name: str) -> Answer:
+    """A package without releases for newer torches: it and torch have to be of one pair."""
+    ended = ended_at(name)
+    assert ended is not None
+    last, torch = ended
+    pairs = ((partner_of(name, release), release) for release in reversed(answer.exported_by))
+    pair = (last, torch)
+    if torch not in answer.exported_by:
+        pair = next(((one, release) for one, release in pairs if one is not None), pair)
+    commands, notes = _without(answer)
+    wanted = " ".join(shlex.quote(text) for text in (f"torch=={pair[1]}", f"{name}=={pair[0]}"))
+    commands.insert(min(1, len(commands)), f"python -m pip install {wanted}")
+    note = (
+        f"{name} has ended: {last} is its last release, built for torch {torch}, and no build for "
+        "a later torch will come; pip takes a newer torch along all the same. The two have to be "
+        "of one pair, as typed, or the program has to do without it."
+    )
+    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+
+
+def _build_again(answer: Answer) -> Answer:
+    """A package that was installed from its source directory."""
+    commands, notes = _without(answer)
+    again = "python -m pip install --no-build-isolation --no-deps --no-cache-dir -e ."
+    note = (
+        "The text installs it from its source directory: there, with build/ and the old .so files "
+        "removed, the command compiles it for the torch that is installed (without "
+        "--no-build-isolation pip compiles with the newest torch)."
+    )
+    commands.insert(min(1, len(commands)), f"rm -rf build && {again}")
+    return replace(answer, help=tuple(commands), notes=(note, *notes))
