@@ -160,3 +160,13 @@ def test_a_libtorch_on_the_path_is_the_cause(bare: str) -> None:
 def test_the_macros_of_hidden_names_are_of_torchs_headers() -> None:
     table = json.loads((DATA / "hidden_names.json").read_text(encoding="utf-8"))
     assert all(row["macro"].startswith("TORCH_") for row in table["names"].values())
+
+
+def test_two_distributions_of_one_module_are_both_removed(bare: str) -> None:
+    text = (
+        'ImportError: generic_type: cannot initialize type "Desc": an object with that name is '
+        "already defined\n\ntorch-scatter  2.0.6\nspconv         2.3.6\nspconv-cu111   2.1.25\n"
+    )
+    answer = first(text, bare)
+    assert answer.owner == "spconv"
+    assert "uninstall -y spconv spconv-cu111" in answer.help[0]

@@ -19,6 +19,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:libtorch-path",
         None,
     ),
+    ("-cu1", r"^([a-z][a-z0-9_]{1,30}-cu1\d{1,2})(?:\s{1,40}|==)\d", "flag:cuda-twin", None),
     ("install -e", r"pip3? install (?:--?[\w-]+ ){0,4}(-e) ?\.", "flag:editable", None),
     ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
     (

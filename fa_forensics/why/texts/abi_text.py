@@ -7,6 +7,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import list_wheels
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in, pip_name
+from fa_forensics.why.texts.two_distributions import cuda_twins, two_distributions
 
 KIND, NUMPY, START, TYPES = "python-abi", "FA891", "FA892", "FA893"
 
@@ -258,6 +259,9 @@ def _by_two_packages(
     return cause, helps, notes
 
 
+_REMOVE_ONE = "Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions."
+
+
 def already_registered(seen: Seen) -> Answer:
     """The same library was loaded twice, from two places."""
     detail = seen.mention.detail
@@ -271,9 +275,7 @@ def already_registered(seen: Seen) -> Answer:
         f"{seen.pip} list",
         f"{seen.python} -c 'import sys; print(chr(10).join(sys.path))'",
     )
-    notes: tuple[str, ...] = (
-        "Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions.",
-    )
+    notes: tuple[str, ...] = (_REMOVE_ONE,)
     two = _two_sources(detail.get("first", ""), detail.get("second", ""))
     if two is not None:
         cause, helps, notes = _by_two_packages(seen, name, *two)
@@ -292,6 +294,8 @@ def already_registered(seen: Seen) -> Answer:
             "A build of one's own: git submodule update --init --recursive, an empty build "
             "directory, and no USE_SYSTEM_PYBIND11.",
         )
+    elif detail.get("type") and (twins := cuda_twins(seen)):
+        return two_distributions(seen, name, *twins)
     elif detail.get("type"):
         cause = (
             f"{name} was registered twice with pybind11, and modules that were built with the same "
