@@ -180,7 +180,11 @@ LOADERS = {
 #: libstdc++ through ctypes, never an inspected file; demangle.py tells it under which names,
 #: since its own search runs ldconfig and takes longer than the whole inspection.
 #: The ranks of a job meet in torch's store, and run in the environment that they are about.
-LOADER_EXCEPTIONS = {"facts/demangle.py": {"ctypes"}, "ranks/store.py": {"torch"}}
+LOADER_EXCEPTIONS = {
+    "facts/demangle.py": {"ctypes"},
+    "ranks/store.py": {"torch"},
+    "why/pasted.py": {"import_module"},  # a module of its own, by the table in texts/index.py
+}
 #: ``Process.dlopen`` models what the loader would do; it reads tables. ``_ctypes.dlopen`` would
 #: show by its import.
 MODELLED = {"dlopen"}

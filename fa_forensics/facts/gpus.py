@@ -54,6 +54,7 @@ class GpuTable(NamedTuple):
     """The table of GPUs: families in rising order of capability, and how names are read.
 
     gone: capabilities older than all families, with the last CUDA release that compiles for them.
+    own_targets: targets ("9.0a") that came with a later CUDA release than their capability.
     """
 
     families: tuple[Family, ...]
@@ -62,6 +63,7 @@ class GpuTable(NamedTuple):
     variants: frozenset[str]
     makers: frozenset[str]
     gone: dict[Capability, str]
+    own_targets: dict[str, str]
 
     def family(self, capability: Capability) -> Family | None:
         """The row of a capability; None for one that NVIDIA does not list."""
@@ -121,6 +123,7 @@ def gpu_table() -> GpuTable:
         variants=frozenset(word.lower() for word in data["variants"]),
         makers=makers,
         gone={parse_capability(text): last for text, last in data["gone"].items()},
+        own_targets=data["own_targets"],
     )
 
 

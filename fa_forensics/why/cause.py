@@ -12,6 +12,7 @@ from fa_forensics.facts.owner import libraries_of
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.why.from_history import (
     also_other_flavour,
+    before_the_record,
     exported_there,
     moved_words,
     told_flavour,
@@ -74,6 +75,9 @@ def judge_missing(question: Question, place: Place) -> Judgement:
         return told_inside(question, place, history)
     if stands == INSIDE:
         return _contradiction(question, place, history)
+    looked = place.linker is not None and place.told is None
+    if stands == TOO_OLD and history.known[0] in history.alive and not looked:
+        return before_the_record(question, history, present)
     if stands in (TOO_NEW, TOO_OLD):
         return _drift(question, place, history, stands)
     if stands == BETWEEN:

@@ -208,6 +208,13 @@ def _not_linked(
     """A name that no version on record lacks: the library is not there, or is older than these."""
     since = f"Every {history.soname} on record exports it, from {first.distribution} "
     since += f"{first.version} on"
+    if version is not None and ".so." in version and version != history.soname:
+        cause = (
+            f"The file asks for it in {version}, of which no version is on record; every "
+            f"{history.soname}, a later one, has it. The copy that is loaded is older than the one "
+            "that the file was linked with."
+        )
+        return Judgement(KIND, CODE, NEWER, cause, (), "medium")
     if version is not None:
         cause = (
             f"{since}, and the file asks for it in that library: the copy that is loaded is older "

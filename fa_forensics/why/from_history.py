@@ -226,6 +226,17 @@ def told_inside(question: Question, place: Place, history: History) -> Judgement
     return exported_there(question, history, f"torch {present.release} exports it", notes)
 
 
+def before_the_record(question: Question, history: History, present: Present) -> Judgement:
+    """A torch that is older than all on record, and a name that the oldest of these has."""
+    library = libraries_of(question.owner)[0]
+    cause = (
+        f"The record begins with torch {history.known[0]}, which has the name; whether torch "
+        f"{present.release} had it is not known. Two causes fit: the file was built for a newer "
+        f"torch, or it does not list {library} among its needs and was loaded before torch."
+    )
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "low")
+
+
 def exported_there(
     question: Question, history: History, fact: str, notes: tuple[str, ...]
 ) -> Judgement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fa_forensics.report_why import Answer
@@ -10,6 +11,7 @@ from fa_forensics.why.context import with_context
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.texts.index import ANSWERED_BY
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
@@ -23,67 +25,26 @@ MOST_LINES = 100
 _ONCE = ("FA202", "FA402")
 
 
-def answerers() -> Mapping[str, Answerer]:
-    """Who answers what: a module's table for each of its words in ``Mention.what``."""
-    from fa_forensics.why.texts import (
-        abi_text,
-        api_change,
-        attention_text,
-        banner_text,
-        build_text,
-        call_text,
-        caught_text,
-        compiler_ends,
-        driver_ill,
-        driver_text,
-        file_text,
-        glibc_text,
-        gpu_limits_text,
-        gpu_refusals,
-        gpu_text,
-        install_text,
-        library_text,
-        link_text,
-        loader_text,
-        mixed_text,
-        module_text,
-        not_imported,
-        outside_builds,
-        pip_text,
-        ptxas_text,
-        python_text,
-        rocm_text,
-        source_text,
-        symbol_text,
-        tool_text,
-        toolchain_text,
-        triton_text,
-        wheel_text,
-        xformers_text,
-    )
-
-    modules = (
-        abi_text, api_change, attention_text, banner_text, build_text, call_text, caught_text,
-        driver_ill, driver_text, file_text, glibc_text, gpu_limits_text, gpu_refusals, gpu_text,
-        not_imported, ptxas_text, rocm_text, install_text, outside_builds, wheel_text, source_text,
-        compiler_ends, pip_text, mixed_text, triton_text,
-        link_text, loader_text, module_text,
-        python_text, toolchain_text, xformers_text, symbol_text, tool_text, library_text,
-    )  # fmt: skip
-    return {what: answerer for module in modules for what, answerer in module.ANSWERERS.items()}
+def answerer_of(what: str) -> Answerer | None:
+    """Who answers a word of ``Mention.what``; only that module is loaded. None: nobody."""
+    name = next((name for name, words in ANSWERED_BY.items() if what in words), None)
+    if name is None:
+        return None
+    module = import_module(f"fa_forensics.why.texts.{name}")
+    answerers: Mapping[str, Answerer] = module.ANSWERERS
+    return answerers[what]
 
 
 def paste_answers(
     paste: Paste, place: Place, tables: Tables, elsewhere: bool
 ) -> tuple[Answer, ...]:
     """The answers to a text, the first cause first; one "unrecognised" where nothing is known."""
-    table = answerers()
     found: list[Answer] = []
     listed: list[Mention] = []
     for mention in paste.mentions:
         if mention.what in LISTINGS:
             listed.append(mention)
-        answerer = table.get(mention.what)
+        answerer = answerer_of(mention.what)
         if answerer is None:
             continue
         _add(found, answerer(Seen(mention, paste, place, tables, elsewhere)))

@@ -33,9 +33,9 @@ _NUMBERED = re.compile(r"\[?\d{1,5}\]?\s*(?:$|[A-Za-z@#])")
 
 def importing(line: Line) -> str:
     """The module that the nearest import statement above names, or ""."""
-    arrow = any(_ARROW.match(above.body) for above in line.above(8))
-    for above in line.above(8):
-        body = above.body
+    bodies = [above.body for above in line.above(8)]
+    arrow = any(_ARROW.match(body) for body in bodies)
+    for body in bodies:
         if arrow and _NUMBERED.match(body):
             continue
         if _LOADED.search(body) or _ENDED.match(body):

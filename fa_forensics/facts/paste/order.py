@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -62,11 +63,13 @@ _COMPILED = re.compile(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
 _ENTRY = ("ModuleNotFoundError", "ImportError")
 #: No more mentions than this are handed on.
 MOST_MENTIONS = 400
+#: Of one sort no more are held against all others: a linker can print thousands.
+MOST_OF_A_SORT = 300
 
 
 def first_cause_first(found: Iterable[Mention]) -> tuple[Mention, ...]:
     """The mentions without consequences and repetitions, the first cause first."""
-    folded = _folded(found)
+    folded = _first_of_each(_folded(found))
     real = [mention for mention in folded if not _is_consequence(mention, folded)]
     real = [_with_own_file(mention, folded) for mention in real]
     wrappers = [m for m in real if m.what in _WRAPPERS]
@@ -76,6 +79,16 @@ def first_cause_first(found: Iterable[Mention]) -> tuple[Mention, ...]:
     real = [m for m in real if m not in caught[1:]]  # the first names the package
     real.sort(key=lambda mention: (_tier(mention), mention.number))
     return tuple(real[:MOST_MENTIONS])
+
+
+def _first_of_each(found: Iterable[Mention]) -> list[Mention]:
+    count: Counter[str] = Counter()
+    kept = []
+    for mention in found:
+        count[mention.what] += 1
+        if count[mention.what] <= MOST_OF_A_SORT:
+            kept.append(mention)
+    return kept
 
 
 def _tier(mention: Mention) -> int:

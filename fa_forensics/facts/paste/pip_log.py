@@ -17,6 +17,7 @@ BUILDING = (
     "prepare_metadata_for_build", "metadata-generation-failed", "subprocess-exited-with-error",
     "setup.py egg_info", "egg_info did not run", "bdist_wheel", "building wheel for",
     "installing build dependencies", "pip-build-env", "build_editable", "build_meta",
+    "as a build dependency",
 )  # fmt: skip
 #: Words of pip while it fetches what a build asks for, apart from what is installed.
 ISOLATED = ("installing build dependencies", "install build dependencies", "pip-build-env")
@@ -26,7 +27,8 @@ _TAKEN = re.compile(
     re.IGNORECASE,
 )
 _PACKAGE = re.compile(
-    r"(?:Building wheel for|Failed to build|Collecting)\s+['\"`]?([A-Za-z][\w.-]{1,60})"
+    r"(?:Building wheel for|Failed to build|Collecting|error likely indicates that)\s+"
+    r"['\"`]?([A-Za-z][\w.-]{1,60})"
 )
 
 Places = Callable[[str], Sequence[int]]
@@ -121,7 +123,7 @@ def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> l
     if not is_build(places):
         return [_by_its_path(mention) for mention in mentions]
     package = ""
-    for word in ("building wheel for", "failed to build", "collecting "):
+    for word in ("building wheel for", "failed to build", "collecting ", "likely indicates that"):
         for place in places(word):
             match = _PACKAGE.search(source.line_at(place).body)
             if match and not package:

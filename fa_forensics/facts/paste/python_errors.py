@@ -17,13 +17,7 @@ _NAME = r"[A-Za-z_]\w{0,99}"
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of import machinery, calls and pybind11."""
-    return (
-        *_of_modules(),
-        *_of_names(),
-        *_of_calls(),
-        *_of_versions(),
-        *python_abi.recognisers(),
-    )
+    return (*_of_modules(), *_of_names(), *_of_calls(), *_of_versions(), *python_abi.recognisers())
 
 
 def _of_modules() -> tuple[Recogniser, ...]:
@@ -207,8 +201,14 @@ def _of_names() -> tuple[Recogniser, ...]:
             module="torchvision",
         ),
         by_pattern(
-            ("operator ", "could not run", "unknown builtin op", "no such operator"),
-            r"(?:operator (?P<operator>\w{1,60}::[\w.]{1,80}) does not exist"
+            (
+                "operator ",
+                "could not run",
+                "unknown builtin op",
+                "no such operator",
+                "does not exist",
+            ),
+            r"(?:(?<![\w:])(?P<operator>\w{1,60}::[\w.]{1,80}) does not exist"
             r"|(?:Unknown builtin op:|No such operator)\s{1,4}(?P<unknown>\w{1,60}::\w{1,80})"
             r"|Could not run '(?P<ran>\w{1,60}::[\w.]{1,80})' with arguments from the "
             r"'(?P<backend>\w{1,30})' backend)",

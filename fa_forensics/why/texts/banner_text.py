@@ -338,17 +338,6 @@ def _is_preview(version: str) -> bool:
     return bool(re.search(r"dev\d|\da0|nightly|\+git", version))
 
 
-def nccl(seen: Seen) -> Answer:
-    """NCCL's errors, which only say that something failed on some rank."""
-    return seen.answer(
-        "unrecognised", "FA899",
-        "NCCL says that a call failed, and not why: the cause is the first error of any rank, or "
-        "NCCL's own log.",
-        owner="nccl", direction="unknown", confidence="high",
-        help=("NCCL_DEBUG=INFO python SCRIPT.py",),
-    )  # fmt: skip
-
-
 ANSWERERS: dict[str, Answerer] = {
     "kernels-variant": kernels_variant,
     "stop-iteration-so": stop_iteration,
@@ -357,5 +346,4 @@ ANSWERERS: dict[str, Answerer] = {
     "abort": crash,
     "windows": windows,
     "cuda-setup-failed": no_cuda_binary,
-    "nccl": nccl,
 }

@@ -77,8 +77,10 @@ def _compiled(answer: Answer, seen: Seen) -> Answer:
     file = seen.mention.file or ""
     lines = {m["line"]: m["version"] for m in _SINCE.finditer(answer.interval or "")}
     since = lines.get(toolkit.split(".")[0])
-    if since is None or answer.direction != NEWER or "/torch/lib/" in file:
+    if since is None or answer.direction != NEWER or not file:
         return answer
+    if re.search(r"/(?:torch/lib|nvidia)/", file):
+        return answer  # nobody compiled that here
     if parse_cuda(toolkit) < parse_cuda(since):
         return answer
     title = title_of(answer.owner or "")

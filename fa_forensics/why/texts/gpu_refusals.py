@@ -233,6 +233,10 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     family = gpu_table().family(gpus[0].capability)
     number = in_full(seen, capability_text(gpus[0].capability))
     mine = cuda_version(cuda)
+    since = family.since_cuda if family is not None else ""
+    since = gpu_table().own_targets.get(number, since)
+    if found == "nvcc" and mine is not None and since and mine >= parse_cuda(since):
+        name = "The nvcc that was found"  # the CUDA of the text is not the one that ran
     last = family.last_cuda if family is not None else None
     if found == "nvcc" and last and (mine is None or mine > parse_cuda(last)):
         return _dropped(seen, name, owner, number, last)
@@ -240,22 +244,19 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     if found == "torch":
         cause = f"{name} does not know compute capability {number}: this torch is older than it"
     elif family is not None:
-        cause += f": that takes CUDA {family.since_cuda} or newer"
+        cause += f": that takes CUDA {since} or newer"
         cause += f", up to {family.last_cuda}" if family.last_cuda else ""
     notes = [*own_notes]
     if found == "torch" and family is not None:
-        notes.append(
-            f"The nvcc of CUDA {family.since_cuda} or newer compiles for compute capability "
-            f"{number}."
-        )
-    if mine is not None and family is not None and mine >= parse_cuda(family.since_cuda):
+        notes.append(f"The nvcc of CUDA {since} or newer compiles for compute capability {number}.")
+    if mine is not None and family is not None and mine >= parse_cuda(since):
         notes.insert(
             0,
             f"The CUDA {cuda} that the text names would compile for it: the compiler that ran is "
             "another, older one (of CUDA_HOME, of PATH, or one that a package brings).",
         )
     if found == "nvcc" and family is not None:
-        commands, more, calls_for_torch = toolkit_that_can(seen, family.since_cuda, number)
+        commands, more, calls_for_torch = toolkit_that_can(seen, since, number)
         if not calls_for_torch:
             notes.remove(note)
         helps, notes = (*helps, *commands), [*notes, *more]

@@ -11,7 +11,6 @@ from fa_forensics.facts.owner import is_cuda, owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts import import_first
 from fa_forensics.why.texts.brought_text import torches_bringing, wheel_of
 from fa_forensics.why.texts.missing_library import missing_library
 from fa_forensics.why.texts.own_file import missing_own_file
@@ -244,7 +243,6 @@ def nccl(seen: Seen) -> Answer:
 
 
 ANSWERERS: dict[str, Answerer] = {
-    **import_first.ANSWERERS,
     "missing-library": missing_library,
     "missing-own-file": missing_own_file,
     "could-not-load-library": could_not_load,
