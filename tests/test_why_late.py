@@ -1,4 +1,4 @@
-"""``why`` on sorts of text that a first reading got wrong: what it may not say, and what it must."""
+"""``why`` on texts that a first reading got wrong: what it may not say, and what it must."""
 
 from __future__ import annotations
 
