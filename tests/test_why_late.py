@@ -88,3 +88,13 @@ def test_nvidias_own_file_was_not_compiled_by_the_texts_toolkit(bare: str) -> No
     )
     assert "compiles" not in answer.cause
     assert answer.help[0].startswith("env -u LD_LIBRARY_PATH")
+
+
+def test_a_path_that_lost_its_colon_to_the_next_line_is_the_file(bare: str) -> None:
+    answer = first(
+        "ImportError:\n/h/site-packages/nvidia/cusparse/lib/libcusparse.so.12\n: undefined symbol: "
+        "__nvJitLinkComplete_12_4, version libnvJitLink.so.12\nCUDA 12.4",
+        bare,
+    )
+    assert answer.help[-1].endswith("nvidia/cusparse/lib/libcusparse.so.12")
+    assert "compiles" not in answer.cause

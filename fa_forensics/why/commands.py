@@ -111,6 +111,8 @@ def commands_by_history(
     )
     if built is None and direction in ("file-older", "unknown") and lacked:
         remarks = (*remarks, _COMPILED_HERE)
+    if built is None and flavour:
+        remarks = (*remarks, _FLAVOUR_HERE)
     return (*commands, inspect_command(place, needed_by)), (*numbered, *remarks)
 
 
@@ -125,6 +127,15 @@ _COMPILED_HERE = (
     "A file that was compiled on that machine can be compiled again instead, for the torch that "
     "runs; what an earlier build left goes first: build/ of setup.py, and for "
     "torch.utils.cpp_extension.load its directory in ~/.cache/torch_extensions."
+)
+
+
+#: The same, where the std::string flavour is what differs.
+_FLAVOUR_HERE = (
+    "A file that was compiled on that machine can be compiled again: torch.utils.cpp_extension "
+    "takes the flavour of the torch that it imports (with pip, --no-build-isolation); CMake and "
+    "hand-written builds need -D_GLIBCXX_USE_CXX11_ABI=1 where torch.compiled_with_cxx11_abi() "
+    "says True, =0 where it says False. What an earlier build left in build/ goes first."
 )
 
 
@@ -273,6 +284,8 @@ def torch_commands(
             f"extension for {place.present.text} is the other way out.",
             *remarks,
         )
+    if built is None and flavour:
+        remarks = (*remarks, _FLAVOUR_HERE)
     return (*commands, inspect_command(place, needed_by)), remarks
 
 

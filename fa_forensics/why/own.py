@@ -67,8 +67,14 @@ def judge_own(
             " Or the function is declared with other parameters than it is defined with, in the "
             "source itself or by files of two versions in one build directory."
         )
-    notes = (*_blas_note(symbol), *_flavour_note(symbol))
+    notes = (*_blas_note(symbol), *_flavour_note(symbol), _FROM_SOURCE)
     return Judgement(KIND, CODE, UNKNOWN, cause, notes, "medium"), ()
+
+
+_FROM_SOURCE = (
+    "Built from source: take the newest sources and build from an empty directory (remove build/ "
+    "and the installed file first). From a wheel: another release of the package."
+)
 
 
 def _blas_note(symbol: SymbolText) -> tuple[str, ...]:
@@ -111,7 +117,7 @@ def _left_out_of(library: str) -> Judgement:
         "its build (often one that an option or a GPU architecture switches), or files of two "
         "versions were compiled into one."
     )
-    return Judgement(KIND, CODE, UNKNOWN, cause)
+    return Judgement(KIND, CODE, UNKNOWN, cause, (_FROM_SOURCE,))
 
 
 def _in_known_sibling(

@@ -111,6 +111,8 @@ def path_of_line_above(line: Line) -> str | None:
     """A path at the end of the line above, which a narrow window parted from its message."""
     for above in line.above(1):
         body = above.body.rstrip()
-        if body.endswith((".so:", ".so", ".so.1:")) or re.search(r"\.so(?:\.\d+)*:$", body):
+        # The message begins with the colon that the path's line lost.
+        lost = line.body.lstrip().startswith(":")
+        if body.endswith(".so") or re.search(r"\.so(?:\.\d+)*" + ("" if lost else ":") + "$", body):
             return path_before(body, len(body))
     return None

@@ -77,7 +77,7 @@ def _compiled(answer: Answer, seen: Seen) -> Answer:
     file = seen.mention.file or ""
     lines = {m["line"]: m["version"] for m in _SINCE.finditer(answer.interval or "")}
     since = lines.get(toolkit.split(".")[0])
-    if since is None or answer.direction != NEWER or not file:
+    if since is None or answer.direction != NEWER:
         return answer
     if re.search(r"/(?:torch/lib|nvidia)/", file):
         return answer  # nobody compiled that here
