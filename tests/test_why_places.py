@@ -115,7 +115,7 @@ def test_the_package_that_needs_the_name_is_replaced_first(tmp_path: Path) -> No
     answer = answer_of(python, DEVICE + "i")
     wheel, torch, look = answer["help"]
     assert wheel.startswith(f"{python} -m pip install --no-cache-dir --force-reinstall --no-deps ")
-    assert wheel.endswith("+cu12torch2.4cxx11abiFALSE-cp311-cp311-linux_x86_64.whl\"")
+    assert wheel.endswith('+cu12torch2.4cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"')
     assert torch == f'{python} -m pip install "torch==2.2.2"'
     assert look == f"fa-forensics inspect --python {python} {site / module}"
     assert any("flash-attn's own wheel for torch 2.4.0" in note for note in answer["notes"])
