@@ -92,6 +92,15 @@ def _source(
     )  # fmt: skip
 
 
+def _for_an_older_torch(seen: Seen, cause: str) -> Answer:
+    return seen.answer(
+        KIND, COMPILE, cause, owner=package_in(seen) or "torch", direction="file-older",
+        confidence="high", help=(_which_torch(seen),),
+        notes=("A release of the package for this torch is the way out; where there is none, the "
+               "source has to be changed. The compiler is in order.",),
+    )  # fmt: skip
+
+
 def _given_up(seen: Seen, name: str, release: str, instead: str) -> Answer:
     cause = (
         f"{name} is of an older torch: no torch since {release} has it (its place took {instead}). "
@@ -104,12 +113,7 @@ def _given_up(seen: Seen, name: str, release: str, instead: str) -> Answer:
             "of this build is newer than the source was written for, so that the extension was "
             "never built."
         )
-    return seen.answer(
-        KIND, COMPILE, cause, owner=package_in(seen) or "torch", direction="file-older",
-        confidence="high", help=(_which_torch(seen),),
-        notes=("A release of the package for this torch is the way out; where there is none, the "
-               "source has to be changed. The compiler is in order.",),
-    )  # fmt: skip
+    return _for_an_older_torch(seen, cause)
 
 
 def _old_type(seen: Seen) -> Answer:
@@ -118,12 +122,7 @@ def _old_type(seen: Seen) -> Answer:
         "converted it, torch 2.6 does not. The source was written for an older torch, so that "
         "the extension was never built."
     )
-    return seen.answer(
-        KIND, COMPILE, cause, owner=package_in(seen) or "torch", direction="file-older",
-        confidence="high", help=(_which_torch(seen),),
-        notes=("A release of the package for this torch is the way out; where there is none, the "
-               "source has to be changed. The compiler is in order.",),
-    )  # fmt: skip
+    return _for_an_older_torch(seen, cause)
 
 
 def _plain(version: str) -> str:
