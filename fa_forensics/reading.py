@@ -17,6 +17,7 @@ from fa_forensics.facts.fatbin.provenance import Toolkits, read_toolkits
 from fa_forensics.facts.fatbin.reader import read_device_code
 from fa_forensics.facts.flavour import Flavour, flavour_of
 from fa_forensics.facts.floors import Claim, Floors, claim_of_tags, read_floors
+from fa_forensics.facts.numbers import release_numbers
 from fa_forensics.facts.owner import OWN, STABLE, is_torch, owner_of
 from fa_forensics.facts.package import Distribution, find_distribution
 from fa_forensics.facts.targets import Target
@@ -135,7 +136,7 @@ def _read_open(
         fitting=fitting,
         other_gpu_code=_other_gpu_code(dynamic.image, code),
         options=_options(code),
-        ptx_isas=tuple(sorted({i.isa for i in code.images if i.isa}, key=_version_key)),
+        ptx_isas=tuple(sorted({i.isa for i in code.images if i.isa}, key=release_numbers)),
         build_paths=read_build_paths(dynamic.image),
         cuobjdump=None
         if witness is None
@@ -190,10 +191,6 @@ def _other_gpu_code(image: ElfImage, code: DeviceCode) -> tuple[OtherGpuCode, ..
 def _options(code: DeviceCode) -> tuple[str, ...]:
     """What ptxas was told, as far as nvcc recorded it; each text once."""
     return tuple(sorted({" ".join(i.options.split()) for i in code.images if i.options} - {""}))
-
-
-def _version_key(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdecimal())
 
 
 def _gpu_facts(

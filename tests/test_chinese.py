@@ -13,7 +13,6 @@ import render_samples as samples
 from click.testing import CliRunner
 from support.inspecting import validator
 from support.sentences import sentences_in
-from trees import make_prefix, make_venv
 
 import fa_forensics
 from fa_forensics.cli import main
@@ -222,14 +221,6 @@ ROWS = [
     for path in sorted((Path(__file__).parent / "data").glob("cases_*.jsonl"))
     for line in path.read_text(encoding="utf-8").splitlines()
 ]
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Python environment without torch."""
-    directory = tmp_path_factory.mktemp("zh")
-    make_venv(directory / "bare", make_prefix(directory / "base"))
-    return str(directory / "bare/bin/python")
 
 
 def test_public_reports_are_answered_in_chinese(bare: str) -> None:

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from fa_forensics.facts import python_api
 from fa_forensics.facts.flash_limits import release_key
-from fa_forensics.facts.flash_names import Span
+from fa_forensics.facts.flash_names import Span, spans_of
 from fa_forensics.facts.python_api import (
     api_parameter,
     api_spans,
@@ -51,7 +50,7 @@ def test_every_span_begins_at_a_release_and_ends_after_it() -> None:
     for row in read_table("python_api.json")["packages"].values():
         texts = [*row["modules"], *(s for spans in row["names"].values() for s in spans)]
         for text in texts:
-            for span in python_api._spans(text):
+            for span in spans_of(text):
                 first = release_key(span.since)
                 assert first is not None
                 end = release_key(span.before) if span.before else None

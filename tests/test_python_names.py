@@ -9,10 +9,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from support.asking import first
 
 from fa_forensics.facts.python_names import exports, known_pythons, python_spans
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
 
 
 @pytest.mark.parametrize(
@@ -66,10 +65,6 @@ def test_the_table_says_of_this_python_what_nm_says() -> None:
     assert len(wrong) <= 5, sorted(wrong)
     missing = {n for n in ("PyThread_tss_create", "PyFrame_GetCode", "Py_NewRef") if n not in names}
     assert all(not exports(name, version) for name in missing)
-
-
-def first(text: str) -> Answer:
-    return explain([text], None, where="elsewhere").answers[0]
 
 
 def test_a_name_of_a_newer_python_says_which() -> None:

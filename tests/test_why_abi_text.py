@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
+from support.asking import first, said
 
 SITE = "/x/lib/python3.10/site-packages"
-
-
-def first(text: str) -> Answer:
-    return explain([text], None, where="elsewhere").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 @pytest.mark.parametrize(

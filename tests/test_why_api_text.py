@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import first
 
 from fa_forensics.facts.flash_limits import parameter_since
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
 
 KEYWORD = "TypeError: {}() got an unexpected keyword argument '{}'"
-
-
-def first(*lines: str) -> Answer:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
 
 
 @pytest.mark.parametrize(

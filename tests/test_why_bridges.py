@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import answers, first, said
 
 from fa_forensics.facts.owner import owner_of
 from fa_forensics.facts.paste.reader import read_paste
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
 
 CAST = (
     "_ZN8pybind116detail11type_casterIN2at6TensorEvE4castERKS3_NS_19return_value_policyENS_6handleE"
 )
-
-
-def answers(*lines: str) -> tuple[Answer, ...]:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers
-
-
-def first(*lines: str) -> Answer:
-    return answers(*lines)[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 def test_a_missing_init_function_may_be_python_2s() -> None:

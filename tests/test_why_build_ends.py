@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import first, said
 
 from fa_forensics.atlas.headers import Headers
 from fa_forensics.facts.paste.compile_errors import build_names
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
 from fa_forensics.why.history import order_key
 from fa_forensics.why.texts.pip_text import python_wheels
-
-
-def first(*lines: str) -> Answer:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import first, said
 
-from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
-
-
-def first(*lines: str) -> Answer:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 def test_a_library_that_the_linker_lacks_is_the_cause_of_the_missing_file() -> None:

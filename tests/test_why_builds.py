@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import first, said
 
 from fa_forensics.atlas.headers import Headers
 from fa_forensics.facts.paste import read_paste
 from fa_forensics.facts.paste.compile_errors import build_names
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
-
-
-def first(*lines: str) -> Answer:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 def test_the_names_that_torch_gave_up_are_in_no_torch_on_record() -> None:

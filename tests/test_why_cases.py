@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from support.inspecting import validator
-from trees import make_prefix, make_venv
 
 from fa_forensics.render.json import dumps, why_document
 from fa_forensics.why import explain
@@ -47,14 +46,6 @@ def rows() -> list[dict[str, Any]]:
 
 ROWS = rows()
 TOLD = [row for row in ROWS if row.get("told")]
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Python environment without torch: what is known comes from the text and the tables."""
-    directory = tmp_path_factory.mktemp("cases")
-    make_venv(directory / "bare", make_prefix(directory / "base"))
-    return str(directory / "bare/bin/python")
 
 
 def first_answer(text: str, python: str) -> dict[str, Any]:

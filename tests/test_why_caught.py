@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import answers
 
 from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
 
 LOST = "cannot open shared object file: No such file or directory"
-
-
-def answers(*lines: str) -> tuple[Answer, ...]:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers
 
 
 def only(*lines: str) -> Answer:

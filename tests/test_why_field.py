@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import first, said
 
 from fa_forensics.facts.paste import read_paste
-from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
 SET_DEVICE = "_ZN3c104cuda9SetDeviceEa"
-
-
-def first(*lines: str) -> Answer:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,13 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.asking import first, said
 from trees import make_distribution, make_prefix, make_venv
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
 TORCH = "/x/lib/python3.10/site-packages/torch/lib/libtorch_cpu.so"
-
-
-def first(text: str) -> Answer:
-    return explain([text], None, where="elsewhere").answers[0]
 
 
 @pytest.fixture
@@ -27,10 +24,6 @@ def site(tmp_path: Path) -> Path:
 def here(text: str, site: Path) -> Answer:
     python = str(site.parents[2] / "bin" / "python")
     return explain([text], python, {}, where="here").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 @pytest.mark.parametrize(

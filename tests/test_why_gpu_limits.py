@@ -8,22 +8,9 @@ CUDA), and LLVM's table of AMD's processors.
 from __future__ import annotations
 
 import pytest
+from support.asking import answers, first, said
 
 from fa_forensics.facts.amd_gpus import amd_families, amd_family, amd_target
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
-
-
-def answers(*lines: str) -> tuple[Answer, ...]:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers
-
-
-def first(*lines: str) -> Answer:
-    return answers(*lines)[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,12 @@ What each answer must say follows from the sources named beside it.
 from __future__ import annotations
 
 import pytest
+from support.asking import first, said
 
 from fa_forensics.facts.drivers import cuda_of_isa
 from fa_forensics.facts.paste import read_paste
-from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 from fa_forensics.why.hip_twin import twin_of
-
-
-def first(*lines: str) -> Answer:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 def test_tritons_second_ptxas_has_a_variable_of_its_own() -> None:

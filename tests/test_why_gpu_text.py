@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
+from support.asking import first, said
 
 NO_KERNEL = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
-
-
-def first(*lines: str) -> Answer:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers[0]
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 def test_torch_is_named_before_the_extension_where_torch_itself_lacks_the_gpu() -> None:

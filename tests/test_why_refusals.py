@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
+from support.asking import answers, said
 
 SITE = "/x/lib/python{}/site-packages/torch"
-
-
-def answers(*lines: str) -> tuple[Answer, ...]:
-    return explain(["\n".join(lines)], None, where="elsewhere").answers
-
-
-def said(answer: Answer) -> str:
-    return "\n".join((answer.cause, *answer.notes, *answer.help))
 
 
 def test_a_bare_soname_that_is_not_mapped_may_be_the_address_spaces_limit() -> None:

@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from trees import make_prefix, make_venv
+from support.asking import first_here
 
 from fa_forensics.facts.paste import read_paste
-from fa_forensics.report_why import Answer
-from fa_forensics.why import explain
 
 TYPE_META = "_ZN6caffe28TypeMeta21_typeMetaDataInstanceI"
 HALF = TYPE_META + "N3c107complexINS2_4HalfEEEEEPKNS_6detail12TypeMetaDataEv"
@@ -30,17 +28,6 @@ DIRECTIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> str:
-    directory = tmp_path_factory.mktemp("symbols")
-    make_venv(directory / "bare", make_prefix(directory / "base"))
-    return str(directory / "bare/bin/python")
-
-
-def first(text: str, python: str) -> Answer:
-    return explain([text], python, {}).answers[0]
-
-
 def told(symbol: str, torch: str = "", folder: str = "/x/site-packages/ext_cuda.so") -> str:
     return f"ImportError: {folder}: undefined symbol: {symbol}\n" + (
         f"PyTorch version: {torch}\n" if torch else ""
@@ -51,28 +38,28 @@ def told(symbol: str, torch: str = "", folder: str = "/x/site-packages/ext_cuda.
 def test_early_releases_tell_the_direction(
     bare: str, symbol: str, torch: str, direction: str, release: str
 ) -> None:
-    answer = first(told(symbol, torch), bare)
+    answer = first_here(told(symbol, torch), bare)
     assert answer.direction == direction and release in answer.cause
     assert f"torch=={release}" in "\n".join(answer.help)
 
 
 def test_an_early_torch_of_the_right_release_and_the_other_flavour(bare: str) -> None:
     """torch 1.3 exports c10::Error(SourceLocation, std::string const&), pre-cxx11."""
-    answer = first(told(f"_ZN3c105ErrorC1ENS_14SourceLocationERK{CXX11}", "1.3.0"), bare)
+    answer = first_here(told(f"_ZN3c105ErrorC1ENS_14SourceLocationERK{CXX11}", "1.3.0"), bare)
     assert (answer.kind, answer.direction) == ("cxx11-abi", "other-flavour")
 
 
 def test_a_gap_in_the_life_of_a_name_is_no_floor(bare: str) -> None:
     """TensorImpl::compute_contiguous() is in 1.1 to 1.13 and again since 2.8."""
     text = told("_ZNK3c1010TensorImpl18compute_contiguousEv")
-    answer = first(text.replace("/x/", "/x/python3.10/"), bare)
+    answer = first_here(text.replace("/x/", "/x/python3.10/"), bare)
     assert answer.direction == "unknown" and "2.0.0 \N{EN DASH} 2.7.1" in answer.cause
     assert not any("torch>=" in command for command in answer.help)
 
 
 def test_the_side_with_far_more_releases_is_the_likelier(bare: str) -> None:
     text = told("_ZN3c104cuda9SetDeviceEa", "", "/v/lib/python3.12/site-packages/ext_cuda.so")
-    answer = first(text, bare)
+    answer = first_here(text, bare)
     assert (answer.direction, answer.confidence) == ("file-older", "medium")
     assert "of the older releases" in answer.cause
 
@@ -91,18 +78,18 @@ def test_the_side_with_far_more_releases_is_the_likelier(bare: str) -> None:
 def test_a_misspelt_name_is_read_as_the_one_that_was_meant(
     bare: str, text: str, meant: str
 ) -> None:
-    answer = first(told(text), bare)
+    answer = first_here(told(text), bare)
     assert answer.symbol == meant and answer.confidence == "medium"
     assert any("misspelt" in note for note in answer.notes)
 
 
 def test_a_name_that_is_no_torch_name_is_not_bent_into_one(bare: str) -> None:
-    answer = first(told("_ZN7mystuff9computeItEEvPKT"), bare)
+    answer = first_here(told("_ZN7mystuff9computeItEEvPKT"), bare)
     assert not (answer.owner or "").startswith("torch") or answer.confidence == "low"
 
 
 def test_a_name_without_its_parameters_is_taken_for_cut_off(bare: str) -> None:
-    answer = first(told("_ZN5torch4lazy13MetricFnValueB5cxx11E"), bare)
+    answer = first_here(told("_ZN5torch4lazy13MetricFnValueB5cxx11E"), bare)
     assert (answer.kind, answer.direction) == ("cxx11-abi", "other-flavour")
     assert any("cut off" in note for note in answer.notes)
 
@@ -119,7 +106,7 @@ def test_a_file_that_gcc_compiled_on_a_mac_fits_no_torch(bare: str) -> None:
         "'__ZN3c1010TensorImpl17set_autograd_metaESt10unique_ptrINS_21AutogradMetaInterfaceE"
         "St14default_deleteIS2_EE'"
     )
-    answer = first(mac(name), bare)
+    answer = first_here(mac(name), bare)
     assert "clang" in answer.cause and answer.exported_by == ()
     assert not any("torch=" in command or "torch>" in command for command in answer.help)
 
@@ -129,7 +116,7 @@ def test_long_long_of_macos_is_long_of_linux(bare: str) -> None:
         "'__ZN2at4_ops19empty_memory_format4callEN3c108ArrayRefIxEENS2_8optionalINS2_10ScalarType"
         "EEENS5_INS2_6LayoutEEENS5_INS2_6DeviceEEENS5_IbEENS5_INS2_12MemoryFormatEEE'"
     )
-    answer = first(mac(name).replace("python3.9", "python3.10").replace("-39-", "-310-"), bare)
+    answer = first_here(mac(name).replace("python3.9", "python3.10").replace("-39-", "-310-"), bare)
     assert answer.exported_by[-1] == "1.12.1" and answer.direction == "file-older"
 
 
@@ -137,10 +124,10 @@ def test_long_long_of_macos_is_long_of_linux(bare: str) -> None:
     "name", ["'__ZN2at3mps9MPSStream6commitEb'", "N2at3mps9MPSStream6commitEb)"]
 )
 def test_names_of_apples_gpus_have_the_releases_of_macos(bare: str, name: str) -> None:
-    answer = first(mac(name), bare)
+    answer = first_here(mac(name), bare)
     assert answer.symbol == "_ZN2at3mps9MPSStream6commitEb"
     assert "macOS alone" in answer.cause and answer.exported_by[-1] == "2.0.1"
-    known = first(mac(name) + "PyTorch version: 2.3.1\n", bare)
+    known = first_here(mac(name) + "PyTorch version: 2.3.1\n", bare)
     assert known.direction == "file-older"
 
 
@@ -164,7 +151,7 @@ def test_a_wheel_for_another_build_of_the_same_release(bare: str) -> None:
         f"_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_RK{CXX11}", "2.6.0",
         "/v/site-packages/natten/libnatten.so",
     )  # fmt: skip
-    answer = first(text, bare)
+    answer = first_here(text, bare)
     assert answer.direction == "other-flavour"
     assert any("CUDA 12.6" in note and "cxx11" in note for note in answer.notes)
     assert not any('"torch' in command for command in answer.help)
@@ -176,27 +163,27 @@ def test_the_torch_to_install_is_the_one_that_the_package_was_built_for(bare: st
         "2.0.1",
         "/v/site-packages/torchvision/_C.so",
     )
-    assert "torch==1.12.0" in "\n".join(first(text, bare).help)
+    assert "torch==1.12.0" in "\n".join(first_here(text, bare).help)
 
 
 def test_a_newer_file_from_source_names_the_isolated_build(bare: str) -> None:
-    answer = first(told("_ZN3c1021throwNullDataPtrErrorEv", "2.3.0"), bare)
+    answer = first_here(told("_ZN3c1021throwNullDataPtrErrorEv", "2.3.0"), bare)
     assert answer.direction == "file-newer"
     assert any("--no-build-isolation" in note for note in answer.notes)
     cached = told(
         "_ZN3c1021throwNullDataPtrErrorEv", "2.3.0",
         "/r/.cache/torch_extensions/py310_cu117/fused_adam/fused_adam.so",
     )  # fmt: skip
-    assert not any("--no-build-isolation" in note for note in first(cached, bare).notes)
+    assert not any("--no-build-isolation" in note for note in first_here(cached, bare).notes)
 
 
 def test_the_family_of_torch_gets_the_release_that_belongs_to_it(bare: str) -> None:
     text = told("_ZN3c1021throwNullDataPtrErrorEv", "2.3.1", "/v/site-packages/torchvision/_C.so")
-    assert "torchvision==0.18.1" in "\n".join(first(text, bare).help)
+    assert "torchvision==0.18.1" in "\n".join(first_here(text, bare).help)
 
 
 def test_the_cpu_library_of_bitsandbytes_lacks_no_source_file(bare: str) -> None:
-    answer = first(
+    answer = first_here(
         told("cadam32bit_grad_fp32", "", "/v/site-packages/bitsandbytes/libbitsandbytes_cpu.so"),
         bare,
     )

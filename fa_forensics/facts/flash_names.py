@@ -30,7 +30,7 @@ def known_releases() -> tuple[str, str]:
 def module_spans(module: str) -> tuple[Span, ...]:
     """The releases that have a module of flash_attn; empty for a module that none has."""
     groups = _table()["modules"].get(module)
-    return _spans(next(iter(groups))) if groups else ()
+    return spans_of(next(iter(groups))) if groups else ()
 
 
 def name_spans(name: str, module: str | None = None) -> tuple[Span, ...]:
@@ -81,9 +81,10 @@ def is_in(spans: tuple[Span, ...], release: str) -> bool | None:
 
 
 def _in_module(groups: dict[str, list[str]], name: str) -> tuple[Span, ...]:
-    return next((_spans(text) for text, names in groups.items() if name in names), ())
+    return next((spans_of(text) for text, names in groups.items() if name in names), ())
 
 
-def _spans(text: str) -> tuple[Span, ...]:
+def spans_of(text: str) -> tuple[Span, ...]:
+    """The spans in a cell of a table: "2.0-2.4, 2.6-"."""
     parts = [part.partition("-") for part in text.split(", ")]
     return tuple(Span(since, before or None) for since, _dash, before in parts)

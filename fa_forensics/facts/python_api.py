@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fa_forensics.facts.flash_limits import release_key
-from fa_forensics.facts.flash_names import Span
+from fa_forensics.facts.flash_names import Span, spans_of
 from fa_forensics.facts.tables import read_table
 
 
@@ -64,7 +64,7 @@ def api_parameter(package: str, function: str, parameter: str) -> tuple[Span, ..
     """The releases in which a function has a parameter; () for what is not on record."""
     row = _table()["packages"].get(package, {})
     text = row.get("parameters", {}).get(function, {}).get(parameter)
-    return _spans(text) if text else ()
+    return spans_of(text) if text else ()
 
 
 def packages_with_function(function: str, parameter: str) -> tuple[str, ...]:
@@ -127,16 +127,11 @@ def brings_torch(package: str | None) -> bool:
 
 
 def _by_count(spans: Mapping[str, int]) -> dict[int, Span]:
-    return {count: _spans(text)[0] for text, count in spans.items()}
+    return {count: spans_of(text)[0] for text, count in spans.items()}
 
 
 def _among(groups: Mapping[str, str], name: str) -> tuple[Span, ...]:
-    return next((_spans(text) for text, names in groups.items() if name in names.split()), ())
-
-
-def _spans(text: str) -> tuple[Span, ...]:
-    parts = [part.partition("-") for part in text.split(", ")]
-    return tuple(Span(since, before or None) for since, _dash, before in parts)
+    return next((spans_of(text) for text, names in groups.items() if name in names.split()), ())
 
 
 def is_older(one: str, other: str) -> bool:

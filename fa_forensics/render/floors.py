@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fa_forensics.render.style import counted, escape, mappings, natural_key, pieces
+from fa_forensics.render.style import (
+    counted,
+    escape,
+    mappings,
+    natural_key,
+    pieces,
+    strings_of,
+)
 from fa_forensics.report import TargetReport
 
 _LIBSTDCXX = ("GLIBCXX", "CXXABI")
@@ -38,7 +45,7 @@ def _needs(
     parts += _libstdcxx(view, [e for e in versions if e.get("family") in _LIBSTDCXX])
     if not parts:
         return []
-    systems = [escape(name) for name in _strings(view, "systems")]
+    systems = [escape(name) for name in strings_of(view, "systems")]
     systems = systems if verbose else systems[:_SYSTEMS]
     where = f": {', '.join(systems)} or newer" if systems else ""
     return [", ".join(parts) + where]
@@ -78,11 +85,11 @@ def _manylinux(view: Mapping[str, object]) -> list[str]:
         return []
     tag = str(satisfied.get("tag"))
     text = f"{escape(tag)} by its symbol versions"
-    barred = _strings(satisfied, "names_forbidden")
+    barred = strings_of(satisfied, "names_forbidden")
     if barred:
         text += f", but for {counted(len(barred), 'name')} that the policy bars"
     if isinstance(claimed, Mapping):
-        tags = [escape(name) for name in _strings(claimed, "platform_tags")]
+        tags = [escape(name) for name in strings_of(claimed, "platform_tags")]
         if tags and tag not in tags:
             text += f"; its wheel is tagged {', '.join(tags)}"
     return [text]
@@ -92,7 +99,7 @@ def _python(view: Mapping[str, object]) -> list[str]:
     stable = view.get("stable_abi")
     if not isinstance(stable, Mapping):
         return []
-    outside = _strings(stable, "outside")
+    outside = strings_of(stable, "outside")
     python = stable.get("python")
     text = f"Python {escape(str(python))} or newer" if python else "no name of Python"
     if outside:
@@ -107,10 +114,3 @@ def _detail(entry: Mapping[str, object]) -> str:
     if isinstance(entry.get("here"), str):
         text += f"; here {escape(str(entry['here']))} in {escape(str(entry.get('path')))}"
     return text
-
-
-def _strings(mapping: Mapping[str, object], key: str) -> list[str]:
-    value = mapping.get(key)
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [item for item in value if isinstance(item, str)]

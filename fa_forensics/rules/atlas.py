@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import demangle, readable
+from fa_forensics.facts.numbers import release_numbers
 from fa_forensics.facts.package import satisfies, torch_requirement
 from fa_forensics.report import Evidence, Finding, ReleaseFacts
 from fa_forensics.resolve.explain import Missing
 from fa_forensics.rules.base import RANK_NONE, Context, Judged
-from fa_forensics.rules.remedy import links_here, pip, release_numbers
+from fa_forensics.rules.remedy import links_here, pip
 
 TABLE = "table of torch releases"
 #: Intervals that are listed for one finding; the rest is counted.

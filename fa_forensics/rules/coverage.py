@@ -74,6 +74,12 @@ class CodeGroup(NamedTuple):
     containers: frozenset[int]
 
 
+def code_for(arch: str) -> CodeGroup:
+    """One piece of code for an architecture: PTX for compute_NN, machine code for sm_NN."""
+    kind = "ptx" if arch.startswith("compute") else "cubin"
+    return CodeGroup(kind, arch, None, False, False, 1, 0, frozenset((0,)))
+
+
 class GpuFit(NamedTuple):
     """Whether a file's GPU code runs on one GPU.
 

@@ -14,6 +14,7 @@ from fa_forensics.rules.coverage import (
     NONE,
     CodeGroup,
     GpuFit,
+    code_for,
     fit,
     gpu_fit,
     group_images,
@@ -271,7 +272,7 @@ def kernel_gap(kernels: Mapping[str, Collection[str]], gpu: Gpu) -> KernelGap:
     """What an inventory (architecture → kernel names) means for one GPU."""
     here: set[str] = set()
     for arch, names in kernels.items():
-        if fit(_image(arch), gpu.capability).runs != NONE:
+        if fit(code_for(arch), gpu.capability).runs != NONE:
             here.update(names)
     missing = {name for names in kernels.values() for name in names} - here
     only = []
@@ -281,11 +282,6 @@ def kernel_gap(kernels: Mapping[str, Collection[str]], gpu: Gpu) -> KernelGap:
         if alone:
             only.append((arch, alone))
     return KernelGap(gpu, len(here), len(missing), tuple(only), tuple(sorted(missing)[:3]))
-
-
-def _image(arch: str) -> CodeGroup:
-    kind = "ptx" if arch.startswith("compute") else "cubin"
-    return CodeGroup(kind, arch, None, False, False, 1, 0, frozenset((0,)))
 
 
 def _gap_sentence(gap: KernelGap) -> str:

@@ -10,7 +10,7 @@ from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
 from fa_forensics.facts.package import Distribution, normalized
-from fa_forensics.rules.coverage import NATIVE, CodeGroup, fit
+from fa_forensics.rules.coverage import NATIVE, code_for, fit
 from fa_forensics.rules.remedy import rebuild_command, row_of
 
 _BUILD_TOOL = "torch's build helper, which most extensions use, reads TORCH_CUDA_ARCH_LIST"
@@ -136,13 +136,9 @@ def _choices(limits: Limits, capability: Capability) -> list[str]:
     """Of what this release can compile, the numbers whose code runs on a GPU, newest first."""
     numbers = [arch.removeprefix("sm_") for arch in limits.archs]
     running = [
-        number for number in numbers if fit(_cubin(f"sm_{number}"), capability).runs == NATIVE
+        number for number in numbers if fit(code_for(f"sm_{number}"), capability).runs == NATIVE
     ]
     return sorted(running, key=lambda n: int(n.rstrip("af")), reverse=True)
-
-
-def _cubin(arch: str) -> CodeGroup:
-    return CodeGroup("cubin", arch, None, False, False, 1, 0, frozenset((0,)))
 
 
 def _no_rebuild(limits: Limits, capability: Capability) -> str:

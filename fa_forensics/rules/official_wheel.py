@@ -6,6 +6,7 @@ import shlex
 from typing import NamedTuple
 
 from fa_forensics.facts.gpus import Gpu
+from fa_forensics.facts.numbers import release_numbers
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.torch_install import is_published
 from fa_forensics.facts.wheel_matrix import PACKAGE, Wanted, WheelBuild, candidates
@@ -56,11 +57,9 @@ def official_wheel(name: str, version: str, home: Home) -> WheelBuild | None:
 def _is_sure(build: WheelBuild, home: Home) -> bool:
     if build.nightly or build.unlikely or any(gpu_cautions(build, home.gpus)):
         return False
-    return build.glibc is None or home.glibc is None or _key(build.glibc) <= _key(home.glibc)
-
-
-def _key(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+    if build.glibc is None or home.glibc is None:
+        return True
+    return release_numbers(build.glibc) <= release_numbers(home.glibc)
 
 
 def wheel_command(python: str, build: WheelBuild) -> str:

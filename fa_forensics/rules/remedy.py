@@ -91,11 +91,6 @@ def built_for_torch(ctx: Context) -> tuple[str, str] | None:
     return None
 
 
-def release_numbers(release: str) -> tuple[int, ...]:
-    """What releases compare by: (2, 10, 0) for "2.10.0"; digits alone count."""
-    return tuple(int(part) for part in release.split(".") if part.isascii() and part.isdigit())
-
-
 def same_minor(one: str, other: str) -> bool:
     """Whether two releases are of one minor version, as 2.4.0 and 2.4.1 are."""
     return one.split(".")[:2] == other.split(".")[:2]

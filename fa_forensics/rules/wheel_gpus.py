@@ -8,7 +8,7 @@ from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, limits_of
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_gpu
 from fa_forensics.facts.wheel_matrix import PACKAGE, WheelBuild
-from fa_forensics.rules.coverage import NATIVE, CodeGroup, fit
+from fa_forensics.rules.coverage import NATIVE, code_for, fit
 
 
 def gpu_cautions(build: WheelBuild, gpus: tuple[Gpu, ...]) -> Iterator[str]:
@@ -19,7 +19,7 @@ def gpu_cautions(build: WheelBuild, gpus: tuple[Gpu, ...]) -> Iterator[str]:
             here = f"{gpu.name} (compute capability {capability_text(gpu.capability)})"
             if not limits.accepts(gpu.capability):
                 yield f"{PACKAGE} {build.release} itself refuses {here}"
-            elif not any(fit(_cubin(arch), gpu.capability).runs == NATIVE for arch in archs):
+            elif not any(fit(code_for(arch), gpu.capability).runs == NATIVE for arch in archs):
                 yield (
                     f"it has no code for {here}: with CUDA {build.cuda_built} the release's build "
                     f"makes {', '.join(archs)}"
@@ -35,7 +35,3 @@ def compiled(limits: Limits, cuda: str) -> tuple[str, ...]:
         if family is None or parse_cuda(family.since_cuda) <= toolkit:
             found.append(arch)
     return tuple(found)
-
-
-def _cubin(arch: str) -> CodeGroup:
-    return CodeGroup("cubin", arch, None, False, False, 1, 0, frozenset((0,)))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from fa_forensics.facts.build_machine import jobs, read_build_machine
 from fa_forensics.facts.flash_limits import limits_of
+from fa_forensics.facts.numbers import release_numbers
 from fa_forensics.facts.wheel_matrix import (
     PACKAGE,
     Wanted,
@@ -98,7 +99,7 @@ def _blocks(build: WheelBuild, situation: Situation) -> Iterator[str]:
     if situation.gpus.source != "all":
         yield from gpu_cautions(build, situation.gpus.gpus)
     needs, here = build.glibc, situation.glibc
-    if needs is not None and here is not None and _numbers(needs) > _numbers(here):
+    if needs is not None and here is not None and release_numbers(needs) > release_numbers(here):
         yield f"it needs glibc {needs}, this machine has {here}"
 
 
@@ -114,10 +115,6 @@ def _doubts(build: WheelBuild) -> Iterator[str]:
             f"torch {build.torch} was never published for CUDA {build.cuda_major}, so that this "
             "build most likely failed and the file does not exist"
         )
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdecimal())
 
 
 def _no_wheel_for(situation: Situation) -> str | None:
@@ -178,9 +175,9 @@ def _reasons(situation: Situation) -> list[str]:
         everywhere = candidates(Wanted(None, None, None, None, None)._replace(**{field: mine}))
         others = candidates(wanted._replace(**{field: None}))
         name = "cuda_major" if field == "cuda" else field
-        has = sorted({str(getattr(build, name)) for build in others}, key=_numbers)
+        has = sorted({str(getattr(build, name)) for build in others}, key=release_numbers)
         if not everywhere:
-            known = sorted({str(getattr(build, name)) for build in builds()}, key=_numbers)
+            known = sorted({str(getattr(build, name)) for build in builds()}, key=release_numbers)
             reasons.append(f"none is for {label} {mine}: they are for {', '.join(known)}")
         elif has:
             reasons.append(f"with all else the same there are wheels for {label} {', '.join(has)}")
@@ -209,7 +206,7 @@ def _other_torches(situation: Situation) -> Iterator[Way]:
     atlas = situation.table.atlas()
     if atlas is None or situation.host.abiflags == "t" or situation.rocm:
         return
-    here = _numbers(situation.minor or "999")
+    here = release_numbers(situation.minor or "999")
     offers: dict[str, tuple[tuple[int, ...], str, Candidate]] = {}
     for build in atlas.builds(machine):
         minor = ".".join(build.release.split(".")[:2])
@@ -219,7 +216,7 @@ def _other_torches(situation: Situation) -> Iterator[Way]:
         for row in candidates(wanted):
             offer = candidate(row, situation)
             if not offer.cautions:
-                offers[minor] = (_numbers(minor), build.release, offer)
+                offers[minor] = (release_numbers(minor), build.release, offer)
                 break
     if situation.minor in offers and situation.cuda != "":
         del offers[situation.minor]

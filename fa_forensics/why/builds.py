@@ -25,51 +25,41 @@ def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tupl
     None as well where the newest release of a package is all that could be got, and the file
     is newer than torch (``direction``) already.
     """
-    if needed_by and place.told is not None:
-        return _rebuild_there(place, needed_by[0], direction)
-    if not needed_by or place.environment is None or place.present is None:
+    if not needed_by:
         return None
-    from fa_forensics.facts.build_machine import jobs, read_build_machine
+    if place.told is not None:
+        from fa_forensics.why.seen import package_of
+
+        # A file on another machine: its name alone is known.
+        name = package_of(needed_by[0])
+        there = place.present.text if place.present else "the torch that is there"
+        python = _tagged(needed_by[0], place)
+        return _replacement(place, name, "", python, there, direction) if name else None
+    if place.environment is None or place.present is None:
+        return None
     from fa_forensics.facts.package import find_distribution
-    from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
 
     found = find_distribution(needed_by[0], place.environment.site_dirs)
     if found is None:
         return None
-    wheel = _official(place, found.name, found.version, place.environment.version_short)
-    if wheel is not None:
-        return wheel
-    paired = _partner(place, found.name)
-    if paired is not None:
-        return paired
-    row = row_of(found.name)
-    if _only_newer(place, found.name, row, direction):
-        return None
-    bearable = jobs(read_build_machine())
-    python = place.environment.python
-    command = rebuild_command(python, found.name, found.version, row, bearable)
-    return command, rebuild_does(found.name, row, f"torch {place.present.release}")
+    here, python = f"torch {place.present.release}", place.environment.version_short
+    return _replacement(place, found.name, found.version, python, here, direction)
 
 
-def _rebuild_there(place: Place, file: str, direction: str) -> tuple[str, str] | None:
-    """(command, what it does) for a file on another machine, by its name alone."""
+def _replacement(
+    place: Place, name: str, version: str, python: str | None, torch: str, direction: str
+) -> tuple[str, str] | None:
+    """(command, what it does): the package's own wheel, the release for that torch, or a build."""
+    from fa_forensics.facts.build_machine import jobs, read_build_machine
     from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
-    from fa_forensics.why.seen import package_of
 
-    name = package_of(file)
-    if name is None:
-        return None
-    wheel = _official(place, name, "", _tagged(file, place))
-    if wheel is not None:
-        return wheel
-    paired = _partner(place, name)
-    if paired is not None:
-        return paired
+    ready = _official(place, name, version, python) or _partner(place, name)
     row = row_of(name)
-    if _only_newer(place, name, row, direction):
-        return None
-    there = place.present.text if place.present else "the torch that is there"
-    return rebuild_command("python", name, "", row), rebuild_does(name, row, there)
+    if ready is not None or _only_newer(place, name, row, direction):
+        return ready
+    bearable = jobs(read_build_machine()) if place.told is None else None
+    command = rebuild_command(place.python or "python", name, version, row, bearable)
+    return command, rebuild_does(name, row, torch)
 
 
 def _only_newer(place: Place, name: str, row: Mapping[str, object] | None, direction: str) -> bool:

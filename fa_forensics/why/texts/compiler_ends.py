@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.gpus import capability_text
+from fa_forensics.facts.numbers import minor_numbers
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
@@ -149,7 +150,7 @@ def toolkit_too_old(seen: Seen) -> Answer:
             f"For compute capability {detail['for']}, {package or 'the package'} is compiled with "
             f"CUDA {least} or newer"
         )
-    if found and not (least and _numbers(found) >= _numbers(least)):
+    if found and not (least and minor_numbers(found) >= minor_numbers(least)):
         cause += f", and the nvcc that was found is {found}."
     elif found := found or seen.versions.get("driver_cuda"):
         cause += (
@@ -160,7 +161,7 @@ def toolkit_too_old(seen: Seen) -> Answer:
         cause += ", and the nvcc that was found is older."
     helps = [which_toolkit(seen)]
     cuda = seen.torch_cuda
-    if cuda and least and _numbers(cuda) >= _numbers(least):
+    if cuda and least and minor_numbers(cuda) >= minor_numbers(least):
         build = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
         helps.extend(with_toolkit(seen, cuda, build))
     system = "The nvcc in /usr/bin is the distribution's (package nvidia-cuda-toolkit), often old."
@@ -176,10 +177,6 @@ def toolkit_too_old(seen: Seen) -> Answer:
                "other way out.",) if detail.get("for") else ()),
         ),
     )  # fmt: skip
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
 
 
 ANSWERERS: dict[str, Answerer] = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from fa_forensics.facts.numbers import minor_numbers
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
@@ -12,15 +11,11 @@ from fa_forensics.why.texts.clues import package_in
 KIND, COMPILE = "wrong-torch", "FA883"
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
-
-
 def standard_needed(seen: Seen, needs: str) -> Answer:
     """``C++17 or later compatible compiler is required``: torch's headers ask for a standard."""
     least = build_names()["flags"].get(needs, "")
     have = seen.mention.detail.get("gcc") or ""
-    if have and least and _numbers(have) < _numbers(least):
+    if have and least and minor_numbers(have) < minor_numbers(least):
         return _too_old(seen, needs, least, have)
     since = build_names()["headers_need"].get(needs)
     border = f" (torch>={since})" if since else ""
@@ -75,7 +70,7 @@ def not_included(seen: Seen) -> Answer:
     detail = seen.mention.detail
     name, header, gcc = detail["name"], detail["header"], detail["since"]
     have = detail.get("gcc") or seen.versions.get("gcc") or ""
-    newer = have and _numbers(have) >= (int(gcc),)
+    newer = have and minor_numbers(have) >= (int(gcc),)
     mine = f" (gcc {have})" if newer else ""
     cause = (
         f"{name} is declared in <{header}>, which the source does not include. Since GCC {gcc}"

@@ -7,19 +7,14 @@ from collections.abc import Sequence
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
-from fa_forensics.rules.coverage import NONE, CodeGroup, fit
+from fa_forensics.rules.coverage import NONE, code_for, fit
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import serves
 
 
 def covers(archs: Sequence[str], gpu: Gpu) -> bool:
     """Whether one of these architectures (``sm_80``, ``compute_90``) runs on a GPU."""
-    return any(fit(_code(arch), gpu.capability).runs != NONE for arch in archs)
-
-
-def _code(arch: str) -> CodeGroup:
-    kind = "ptx" if arch.startswith("compute") else "cubin"
-    return CodeGroup(kind, arch, None, False, False, 1, 0, frozenset((0,)))
+    return any(fit(code_for(arch), gpu.capability).runs != NONE for arch in archs)
 
 
 def old_gpu(gpu: Gpu) -> str:
