@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from fa_forensics.facts.package import (
     build_tags,
@@ -18,10 +19,11 @@ from fa_forensics.facts.package import (
 )
 from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.facts.torch_install import is_published, release_of
-from fa_forensics.facts.wheel_matrix import WheelBuild
 from fa_forensics.rules.base import Context
-from fa_forensics.rules.official_wheel import Home, official_wheel, wheel_command, wheel_does
-from fa_forensics.rules.own_torch import partner_from_source
+
+# What a healthy file has no use for is imported where a remedy is written.
+if TYPE_CHECKING:
+    from fa_forensics.facts.wheel_matrix import WheelBuild
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "packages.json")
 
@@ -206,6 +208,8 @@ def remedy_notes(ctx: Context) -> tuple[str, ...]:
     if wheel is None:
         does = own[1] if own else rebuild_does(name or "", package_row(ctx), here)
     else:
+        from fa_forensics.rules.official_wheel import wheel_does
+
         does = wheel_does(wheel, here, ctx.system.glibc if ctx.system else None)
     second = "changes torch, for all other packages too"
     if not_installed(ctx):
@@ -281,6 +285,8 @@ def build_for_this_torch(ctx: Context) -> tuple[str, ...]:
     version = ctx.distribution.version if ctx.distribution else ""
     wheel = wheel_for_this_torch(ctx)
     if wheel is not None:
+        from fa_forensics.rules.official_wheel import wheel_command
+
         return (wheel_command(ctx.python_command, wheel),)
     own = _for_own_torch(ctx)
     if own is not None:
@@ -297,6 +303,8 @@ def _for_own_torch(ctx: Context) -> tuple[str, ...] | None:
         return None
     if row is not None and row["source_build"]:
         return None
+    from fa_forensics.rules.own_torch import partner_from_source
+
     return partner_from_source(ctx.python_command, name, torch.release, row) or ()
 
 
@@ -308,6 +316,8 @@ def wheel_for_this_torch(ctx: Context) -> WheelBuild | None:
         return None
     known = ctx.fit is not None and not ctx.fit.overview
     gpus = tuple(fit.gpu for fit in ctx.fit.fits) if known and ctx.fit else ()
+    from fa_forensics.rules.official_wheel import Home, official_wheel
+
     home = Home(
         torch.version,
         torch.cxx11_abi,
