@@ -315,3 +315,31 @@ def test_torch_has_never_had_hip() -> None:
     assert "torch.cuda" in answer.cause and "another" not in answer.cause
     other = first("ImportError: cannot import name 'zzz' from 'foo' (/s/site-packages/foo/a.py)")
     assert "in its place" not in other.cause
+
+
+_OLD_HIP = "ImportError: .../vllm/_C.abi3.so: undefined symbol: _ZN3c103hip19getCurrentHIPStreamEa"
+
+
+def test_a_name_of_hip_that_torch_gave_up_is_of_an_older_file() -> None:
+    """torch/utils/hipify is version 1.0.0 in 2.10.0 and 2.0.0, without c10::hip, in 2.11.0."""
+    alone = first(_OLD_HIP)
+    assert alone.owner == "torch/c10_hip" and alone.direction == "file-older"
+    assert "2.11" in alone.cause and "c10::cuda::getCurrentCUDAStream" in alone.cause
+    assert alone.confidence == "medium" and "older than 1.8" not in alone.cause
+    told = first(f"{_OLD_HIP}\n\ntorch 2.11.0+rocm7.2")
+    assert told.direction == "file-older" and "2.11.0+rocm7.2 is newer" in told.cause
+    masked = first("x.so: undefined symbol: _ZN3c103hip37getCurrentHIPStreamMasqueradingAsCUDAEa")
+    assert masked.direction == "file-older" and "2.11" in masked.cause
+    before = first(f"{_OLD_HIP}\n\ntorch 2.9.1+rocm6.4")
+    assert before.direction != "file-older"
+
+
+def test_names_of_cuda_on_a_torch_for_rocm() -> None:
+    text = "ImportError: .../x.so: undefined symbol: _ZN3c104cuda20getCurrentCUDAStreamEa\n\n"
+    old = first(f"{text}torch 2.10.0+rocm7.1")
+    assert "ROCm" in old.cause and "2.11" in old.cause and "needs a CUDA build" not in old.cause
+    drift = first(
+        "ImportError: .../x.so: undefined symbol: "
+        "_ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_ib\n\ntorch 2.12.0+rocm7.2"
+    )
+    assert drift.direction == "file-older" and "2.9.1" in drift.cause

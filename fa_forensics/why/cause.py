@@ -50,7 +50,7 @@ from fa_forensics.why.signature import changes, reach_of
 def judge_missing(question: Question, place: Place) -> Judgement:
     """A name of torch that nothing here exports."""
     history, present = question.history, place.present
-    if place.lacks_cuda(question.owner):
+    if place.lacks_cuda(question.owner) and not _names_of_cuda(present):
         return _without_cuda(question, place)
     twin = next((near for near in question.near if near.relation == OTHER_FLAVOUR), None)
     if twin is not None:
@@ -124,8 +124,21 @@ def change_words(history: History, form: Form) -> str:
     return f"in {form.releases[0]} {' and '.join(clauses)}" if clauses else ""
 
 
+def _names_of_cuda(present: Present | None) -> bool:
+    """Whether it is a torch for ROCm that has CUDA's names in its ROCm libraries."""
+    if present is None or "rocm" not in present.version:
+        return False
+    from fa_forensics.why.hip_twin import cuda_names_since
+
+    return order_key(present.release) >= order_key(cuda_names_since())
+
+
 def _without_cuda(question: Question, place: Place) -> Judgement:
     assert place.present is not None
+    if "rocm" in place.present.version:
+        from fa_forensics.why.hip_twin import cuda_name_on_rocm
+
+        return cuda_name_on_rocm(place)
     library = libraries_of(question.owner)[0]
     cause = (
         f"{place.here} has no CUDA, so it has no {library}, which exports such names: "

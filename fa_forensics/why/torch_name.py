@@ -152,7 +152,8 @@ def _judge(symbol: SymbolText, question: Question, provider: str | None, place: 
             "rocm", "FA204", UNKNOWN,
             f"It belongs to {title_of(question.owner)}: the file was built for ROCm. The torch "
             "that is loaded is no ROCm build, or one of another release; no table holds those.",
-            (), "medium",
+            ("The first command shows which torch is loaded. From torch "
+             "2.11 on ROCm builds have CUDA's names (c10::cuda) and none of these.",), "medium",
         )  # fmt: skip
     if symbol.name is None and not question.name and not could_be_spelt(symbol):
         return Judgement(
@@ -265,7 +266,7 @@ def _help(
     look = inspect_command(place, needed_by)
     if judgement.kind == "import-order" and place.told is not None:
         return not_linked(place, needed_by), ()
-    if present is None and place.told is not None:
+    if place.told is not None and (present is None or judgement.kind == "rocm"):
         return commands_by_history(place, history, needed_by, judgement.direction)
     if present is None:
         # The file's other names are not known: with another release than its own it has the
