@@ -178,14 +178,37 @@ def _same_scope(seen: Seen, start: str, owner: str) -> Answer:
 
 
 def _nothing_begins_so(seen: Seen, start: str, owner: str) -> Answer:
-    kind, code = ("symbol-drift", "FA201") if is_torch(owner) else ("own-symbol", "FA205")
-    return seen.answer(
-        kind,
-        code,
-        "The name is cut off, and no name of a published torch begins so; paste the whole name.",
-        symbol=start,
-        owner=owner,
-        releases_looked_up=True,
-        help=(seen.inspect_command(),),
-        confidence="low",
+    if is_torch(owner):
+        return seen.answer(
+            "symbol-drift", "FA201",
+            "The name is cut off or misspelt, and no name of a published torch begins so; paste "
+            "the whole name.",
+            symbol=start, owner=owner, releases_looked_up=True, help=(seen.inspect_command(),),
+            confidence="low",
+        )  # fmt: skip
+    from fa_forensics.why.left_out import clean_build, owner_words, part_words
+
+    file = seen.mention.file or ""
+    likely, notes = part_words(letters_of(start))
+    cause = (
+        "The name is cut off or misspelt, and no name of a published torch begins so: most likely "
+        f"it is {owner_words((file,) if file else ())} own."
     )
+    more = "Paste the whole name: it shows the parameters, and whose they are."
+    return seen.answer(
+        "own-symbol", "FA205", f"{cause} {likely}" if likely else cause, symbol=start, owner=owner,
+        releases_looked_up=True, confidence="low", notes=(*notes, more),
+        help=(clean_build(seen.python, file), seen.inspect_command()),
+    )  # fmt: skip
+
+
+def letters_of(start: str) -> str:
+    """The first name in a mangled one, read without its count: ``_Z26gemm_sm90RN2at`` is gemm_sm90.
+
+    The letters up to the parameters are it; without parameters the count says where it ends.
+    """
+    found = re.match(r"_ZN?K?(?P<count>\d{1,3})(?P<text>[A-Za-z_]\w*)", start)
+    if found is None:
+        return ""
+    text = re.split(r"(?<=[a-z0-9])(?=(?:RK?|PK?|K)?N\d|E(?:RK|PK|N\d))", found["text"])[0]
+    return text if len(text) < len(found["text"]) else text[: int(found["count"])]

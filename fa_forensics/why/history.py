@@ -12,7 +12,7 @@ from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import fold_flavour, qualified_name
 from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
 from fa_forensics.facts.torch_install import is_published
-from fa_forensics.why.signature import changes
+from fa_forensics.why.signature import changes, unlike_parameters
 from fa_forensics.why.spelling import same_text
 
 #: Where a torch stands in relation to the releases that have a name.
@@ -104,10 +104,15 @@ class History:
         """Releases as text: "2.1.0" to "2.2.2", as people write it."""
         return interval_text(releases, self.known) if releases else ""
 
-    def lacked_by(self) -> str:
-        """Which torches lack the name, as a sentence; "" where both older and newer ones do."""
+    def lacked_by(self, release: str = "") -> str:
+        """Which torches lack the name, as a sentence; "" where hardly one does.
+
+        ``release`` is one that has it, and that the file was most likely built for.
+        """
         if not self.alive or self.long_there:
             return ""
+        if self.gap:
+            return self._lacked_between(release)
         if self.alive[0] != self.known[0] and self.alive[-1] != self.known[-1]:
             return (
                 f" A torch that lacks it is older than {self.alive[0]} or newer than "
@@ -125,7 +130,28 @@ class History:
     @property
     def long_there(self) -> bool:
         """Whether every torch has the name that is still in use: hardly one is too old for it."""
-        return self.alive[-1:] == self.known[-1:] and order_key(self.alive[0]) <= LONG_AGO
+        still = self.alive[-1:] == self.known[-1:] and not self.gap
+        return still and order_key(self.alive[0]) <= LONG_AGO
+
+    @property
+    def gap(self) -> tuple[str, ...]:
+        """The releases without the name that lie between those with it."""
+        if not self.alive:
+            return ()
+        first, last = self.known.index(self.alive[0]), self.known.index(self.alive[-1])
+        return tuple(r for r in self.known[first:last] if r not in self.alive)
+
+    def _lacked_between(self, release: str) -> str:
+        """Which torches lack a name that went and came again."""
+        lacking = tuple(r for r in self.known if r not in self.alive)
+        after = [r for r in self.gap if release and order_key(r) > order_key(release)]
+        if not after or order_key(release) > order_key(self.gap[0]):
+            return f" A torch that lacks it is {self.interval(lacking)}."
+        which = f"most likely one of {self.interval(after)}, " if tuple(after) != lacking else ""
+        return (
+            f" A torch that lacks it is {self.interval(lacking)}: {which}newer than {release}, "
+            "and the file is older."
+        )
 
     def place(self, present: Present) -> str:
         """Where a torch stands in relation to the releases that have the name."""
@@ -144,7 +170,9 @@ class History:
         return INSIDE if self._within(own) else BETWEEN
 
     def _within(self, own: tuple[int, int, int, bool]) -> bool:
-        """Whether the releases before and after a version both have the name."""
+        """Whether the releases before and after a version, itself not on record, have the name."""
+        if any(order_key(release) == own for release in self.known):
+            return False  # on record, and without it
         before = [r for r in self.known if order_key(r) < own]
         after = [r for r in self.known if order_key(r) > own]
         return bool(before and after) and before[-1] in self.alive and after[0] in self.alive
@@ -252,9 +280,10 @@ def _neighbour(form: Form, forms: Sequence[Form], known: Sequence[str], step: in
     return min(found, key=lambda other: _distance(form, other), default=None)
 
 
-def _distance(form: Form, other: Form) -> tuple[int, str]:
+def _distance(form: Form, other: Form) -> tuple[int, int, str]:
     clauses = changes(form.demangled, other.demangled)
-    return (len(clauses) or 99, other.demangled)
+    unlike = unlike_parameters(form.demangled, other.demangled)
+    return (unlike, len(clauses) or 99, other.demangled)
 
 
 def _moved(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,14 @@ _TORCH_NOTE = re.compile(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file'
 _JETSON = re.compile(r"(?:^|/)jetson(?:/|$)|-tegra\b", re.IGNORECASE)
 
 
-def other_ways(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
-    """The answer with the commands that fit the text's machine; ``name`` is the file's package."""
+def other_ways(
+    answer: Answer, paste: Paste, place: Place, name: str | None, served: Sequence[str]
+) -> Answer:
+    """The answer with the commands that fit the text's machine.
+
+    ``name`` is the file's package, ``served`` are the releases of torch with wheels for the
+    text's Python.
+    """
     if "flag:libtorch-path" in paste.versions and "torch._C" in answer.cause:
         return _libtorch_first(answer, paste)
     if answer.kind not in _DRIFT or answer.owner is None or not is_torch(answer.owner):
@@ -43,10 +50,10 @@ def other_ways(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     if "flag:libtorch-path" in paste.versions:
         return _libtorch_first(answer, paste)
     own = _own_torch(paste, place)
-    if own is not None:
+    if own is not None and not _is_of_torch(paste):
         return _for_own_torch(answer, paste, place, name, own)
     if name and ended_at(name) is not None:
-        return _of_one_pair(answer, name)
+        return _of_one_pair(answer, name, served)
     if "flag:editable" in paste.versions and not any("no-build-isol" in c for c in answer.help):
         return _build_again(answer)
     return answer
@@ -74,6 +81,13 @@ def _libtorch_first(answer: Answer, paste: Paste) -> Answer:
         answer, kind="wrong-torch", code="FA607", direction=UNKNOWN, cause=cause,
         confidence="medium", help=(first, *look), notes=(), overloads=(),
     )  # fmt: skip
+
+
+def _is_of_torch(paste: Paste) -> bool:
+    """Whether the failing file is one of torch's own libraries, which nobody builds alone."""
+    from fa_forensics.why.signs import is_torch_file
+
+    return is_torch_file(next((m.file for m in paste.mentions if m.file), "") or "")
 
 
 def _own_torch(paste: Paste, place: Place) -> str | None:
@@ -109,14 +123,15 @@ def _for_own_torch(
     return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
 
 
-def _of_one_pair(answer: Answer, name: str) -> Answer:
+def _of_one_pair(answer: Answer, name: str, served: Sequence[str]) -> Answer:
     """A package without releases for newer torches: it and torch have to be of one pair."""
     ended = ended_at(name)
     assert ended is not None
     last, torch = ended
-    pairs = ((partner_of(name, release), release) for release in reversed(answer.exported_by))
+    can_be = [release for release in answer.exported_by if release in served]
+    pairs = ((partner_of(name, release), release) for release in reversed(can_be))
     pair = (last, torch)
-    if torch not in answer.exported_by:
+    if torch not in can_be:
         pair = next(((one, release) for one, release in pairs if one is not None), pair)
     commands, notes = _without(answer)
     wanted = " ".join(shlex.quote(text) for text in (f"torch=={pair[1]}", f"{name}=={pair[0]}"))

@@ -25,10 +25,14 @@ from fa_forensics.why.place import Place
 
 KIND, CODE = "own-symbol", "FA205"
 
-#: nvcc names what the device link step makes: a hash, the length of the file's name, that name.
+#: nvcc names what the device link step makes: a hash, the length of the file's name, that name;
+#: older ones the length of all, a temporary file and ``cpp1_ii`` behind the name.
 _DEVICE_LINK = re.compile(
-    r"__(?:cudaRegisterLinkedBinary|fatbinwrap)_\w*?_\d+_(\w+?)_[0-9a-f]{8}(?:_\d+)?$"
+    r"__(?:cudaRegisterLinkedBinary|fatbinwrap)_\w*?_?\d+_(?!cpp1_ii)([A-Za-z]\w*?)"
+    r"(?:_(?:compute_\d+_)?cpp1_ii)?_[0-9a-f]{8}(?:_\d+)?$"
 )
+_TEMPORARY = re.compile(r"^tmpxft_[0-9a-f]+_[0-9a-f]+_\d+_")
+_DEVICE_RUNTIME = "cuda_device_runtime"
 
 #: Libraries of one package that are looked through; the largest has about 20.
 _MOST = 50
@@ -40,7 +44,7 @@ def judge_own(
     """(judgement, commands) for an extension's own name that nothing loaded here exports."""
     linked = _DEVICE_LINK.match(name)
     if linked is not None:
-        return _no_device_link(linked[1]), ()
+        return _no_device_link(linked[1]), (_LINK_OPTIONS,)
     near = _sibling(name, place, needed_by)
     if near is not None and near.relation == SAME_NAME:
         return _in_a_sibling(near, place, needed_by)
@@ -57,23 +61,43 @@ def judge_own(
         return _in_known_sibling(known, place, needed_by)
     if _two_flavours(symbol):
         return _flavour_or_missing(symbol, known), ()
+    return _left_out(symbol, place, needed_by)
+
+
+def _left_out(
+    symbol: SymbolText, place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    """A name of the package's own that nothing has: most often its source was not compiled."""
+    from fa_forensics.why.left_out import DOUBLED, clean_build, owner_words, part_words, sort_of
+
+    likely, notes = part_words(symbol.demangled)
     cause = (
-        "No known library owns such a name: it is the extension's own, or one of a library "
-        "of its package. A source file was left out of the build (often one that is compiled for "
-        "some GPU architectures only), or that library is missing."
+        f"No known library owns such a name: it is {owner_words(needed_by, symbol.demangled)} own, or one of a "
+        "library of its package."
     )
-    if "(" in symbol.demangled:
+    if likely:
+        cause += f" {likely}"
+    else:
+        cause += (
+            " A source file was left out of the build (often one that is compiled for some GPU "
+            "architectures only), or that library is missing."
+        )
+    if "(" in symbol.demangled and sort_of(symbol.demangled) != DOUBLED:
         cause += (
             " Or the function is declared with other parameters than it is defined with, in the "
             "source itself or by files of two versions in one build directory."
         )
-    notes = (*_blas_note(symbol), *_flavour_note(symbol), _FROM_SOURCE)
-    return Judgement(KIND, CODE, UNKNOWN, cause, notes, "medium"), ()
+    notes = (*notes, *_blas_note(symbol), *_flavour_note(symbol), _FROM_SOURCE)
+    file = needed_by[0] if needed_by else ""
+    return Judgement(KIND, CODE, UNKNOWN, cause, notes, "medium"), (
+        clean_build(place.python or "python", file),
+    )
 
 
 _FROM_SOURCE = (
-    "Built from source: take the newest sources and build from an empty directory (remove build/ "
-    "and the installed file first). From a wheel: another release of the package."
+    "Built from source: take the newest sources and build from an empty directory, as the first "
+    "command does in the source directory (the installed file and .so files in the tree go too). "
+    "From a wheel: another release of the package."
 )
 
 
@@ -159,12 +183,26 @@ def _flavour_or_missing(
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
 
 
+_LINK_OPTIONS = "grep -rnE 'rdc|SEPARABLE_COMPILATION|RESOLVE_DEVICE_SYMBOLS|dlink' ."
+
+
 def _no_device_link(file: str) -> Judgement:
-    source = re.sub(r"_(cu|cpp|cc)$", r".\1", file)
+    stem = _TEMPORARY.sub("", file)
+    source = re.sub(r"_(cu|cpp|cc)$", r".\1", stem)
+    how = (
+        "In CMake the target needs CUDA_SEPARABLE_COMPILATION and CUDA_RESOLVE_DEVICE_SYMBOLS ON, "
+        "in setup.py dlink=True."
+    )
+    if stem == _DEVICE_RUNTIME:
+        cause = (
+            "nvcc's device link was left out, or was given no libcudadevrt: the name is one of "
+            "CUDA's device runtime, which code compiled with -rdc=true needs, and the object that "
+            f"nvcc -dlink -lcudadevrt makes has it. {how}"
+        )
+        return Judgement(KIND, CODE, NONE, cause)
     cause = (
         f"nvcc's device link was left out: {source} was compiled with -rdc=true, and the library "
-        "was linked without the object that nvcc -dlink makes. In CMake the target needs "
-        "CUDA_SEPARABLE_COMPILATION and CUDA_RESOLVE_DEVICE_SYMBOLS ON, in setup.py dlink=True."
+        f"was linked without the object that nvcc -dlink makes. {how}"
     )
     return Judgement(KIND, CODE, NONE, cause)
 

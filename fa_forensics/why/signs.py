@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
+from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
@@ -54,12 +55,14 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     return answer
 
 
+#: What asks a build for CUDA, which no Mac has: mmcv's FORCE_CUDA=1, apex's APEX_CUDA_EXT=1.
+_FOR_CUDA = re.compile(r"\b[A-Z_]{0,20}CUDA[A-Z_]{0,20}=1 ")
 _ELF_TOOLS = ("fa-forensics inspect ", "readelf ", "ldd ", "ldconfig ")
 
 
 def _without_inspect(answer: Answer, seen: Seen) -> Answer:
     """On a Mac files are no ELF: the torch that is loaded is what can be looked at."""
-    commands = [text for text in answer.help if not text.startswith(_ELF_TOOLS)]
+    commands = [_FOR_CUDA.sub("", t) for t in answer.help if not t.startswith(_ELF_TOOLS)]
     if not any("torch.__version__" in text for text in commands):
         commands.append(
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'"
@@ -187,12 +190,18 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
 
 
 #: How notes on another build of an extension begin.
-_OF_EXTENSIONS = ("Installing another torch changes", "One of the two commands", "Another build of")
+_OF_EXTENSIONS = (
+    "Installing another torch changes", "One of the two commands", "Another build of",
+    "A file that was compiled",
+)  # fmt: skip
 
 
 def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     """A library of torch that lacks a name of torch: two torches in one process."""
     name = file.rsplit("/", 1)[-1]
+    gap = _release_without(answer, seen)
+    if gap:
+        return _fault_of_the_release(answer, seen, name, gap)
     cause = (
         f"{name} is torch's own library and the missing name is torch's too, so libraries of two "
         "torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a C++ "
@@ -203,7 +212,7 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         kind="wrong-torch",
         code="FA607",
         cause=f"{cause} {answer.cause}" if answer.exported_by else cause,
-        confidence="high" if not answer.provider else "medium",
+        confidence="high" if _two_for_sure(answer, seen) else "medium",
         help=(
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
             f"{seen.pip} list | grep -i torch",
@@ -211,3 +220,44 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         ),
         notes=tuple(n for n in answer.notes if not n.startswith(_OF_EXTENSIONS)),
     )
+
+
+def _two_for_sure(answer: Answer, seen: Seen) -> bool:
+    """Whether nothing but two torches explains it: no build by hand, no release that lacks it."""
+    by_hand = "flag:torch-source" in seen.versions
+    return not answer.provider and not by_hand and ", " not in answer.interval
+
+
+def _release_without(answer: Answer, seen: Seen) -> str:
+    """The text's release of torch, where it lacks a name that those before and after it have."""
+    present = seen.place.present
+    if present is None or present.installed or not present.published or not answer.exported_by:
+        return ""
+    own = order_key(present.release)
+    sides = {order_key(release) > own for release in answer.exported_by}
+    return present.release if present.release not in answer.exported_by and len(sides) > 1 else ""
+
+
+def _fault_of_the_release(answer: Answer, seen: Seen, name: str, release: str) -> Answer:
+    """A release whose libraries keep a name to themselves that another of its libraries wants."""
+    later = next(r for r in answer.exported_by if order_key(r) > order_key(release))
+    cause = (
+        f"{name} is torch's own library and the missing name is torch's too. torch {answer.interval} "
+        f"export it, and torch {release} does not: most likely its source keeps the name hidden "
+        f"(the export macro is left out), so that a build of torch {release} from source lacks it "
+        "whatever is installed beside it. Else libraries of two torches are mixed."
+    )
+    note = (
+        f"Built from source: torch {later}, whose libraries export it, or the published wheel of "
+        f"{release}, or its declaration mended in the source before torch is built again. No "
+        "library of CUDA's is to be replaced for it."
+    )
+    return replace(
+        answer, kind="wrong-torch", code="FA607", cause=cause, confidence="medium",
+        direction="unknown", help=(
+            f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',
+            f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
+            *answer.help[-1:],
+        ),
+        notes=(note,),
+    )  # fmt: skip

@@ -35,6 +35,14 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     (
+        "compiler identification",
+        r"The (CUDA) compiler identification is unknown",
+        "flag:no-nvcc",
+        None,
+    ),
+    ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
+    ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),
+    (
         "-torch",
         r"(?<![\w.])py3\d{1,2}-torch(\d{3,4}-cu\d{3})(?!\d)",
         "torch",

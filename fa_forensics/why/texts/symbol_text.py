@@ -45,7 +45,22 @@ def undefined_symbol(seen: Seen) -> Answer:
         from fa_forensics.why.texts.cuda_symbol_text import with_text
 
         return with_text(answer, seen)
-    return answer
+    return _as_the_build_says(answer, seen)
+
+
+def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
+    """An own name that is missing, with what the text tells of the build."""
+    if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.demangled:
+        return answer
+    from fa_forensics.why.left_out import text_words
+
+    words, notes, commands = text_words(seen.versions)
+    if not words or not answer.help:
+        return answer
+    return replace(
+        answer, cause=f"{answer.cause} {words}", notes=(*notes, *answer.notes),
+        help=(*answer.help[:-1], *commands, answer.help[-1]),
+    )  # fmt: skip
 
 
 def symbol_of_text(seen: Seen) -> Answer:

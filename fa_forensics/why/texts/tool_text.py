@@ -97,7 +97,13 @@ def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
             "file is not in the list of sources, was compiled for other architectures only, or has "
             "another signature than the declaration."
         )
-        return replace(answer, cause=cause if answer.kind == "own-symbol" else answer.cause)
+        if answer.kind != "own-symbol":
+            return answer
+        from fa_forensics.why.left_out import part_words
+
+        likely, more = part_words(answer.demangled or "")
+        notes = tuple(dict.fromkeys((*more, *answer.notes)))
+        return replace(answer, cause=f"{cause} {likely}" if likely else cause, notes=notes)
     libraries = libraries_of(answer.owner or "")
     flag = "-l" + libraries[0].removeprefix("lib").split(".so")[0] if libraries else ""
     words = f" ({flag})" if flag and answer.owner != PYTHON else ""

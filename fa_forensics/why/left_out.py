@@ -1,0 +1,172 @@
+"""Which part of a package was left out of its build, as a name of its own and the text show it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from fa_forensics.facts.demangle import qualified_name
+
+#: One GPU architecture in a name: ``cutlass_moe_mm_sm100``, ``sm90_fp8_gemm``, ``sm_120``.
+_ARCH = re.compile(r"(?<![a-z])sm_?(?P<number>[5-9]\d|1[0-3]\d)(?P<suffix>[af]?)(?![0-9])")
+#: FlashAttention's template of one kernel: ``run_mha_fwd_<80, cutlass::bfloat16_t, 128, …>``.
+_INSTANCE = re.compile(r"\brun_mha_[fb]wd\w*<")
+#: Words of names that CUDA sources define, and types that only they use.
+_CUDA_WORD = re.compile(
+    r"cuda|_gpu\b|_gpu_|gpu(?=[A-Z(_]|$)|(?<![a-z])kernel|_kernels?\b|KernelLauncher|Launcher\b"
+    r"|Laucher\b",
+    re.IGNORECASE,
+)
+_CUDA_TYPE = re.compile(
+    r"\b(?:CUstream_st|cudaStream_t|cudaArray|CUfunc_st|GpuDevice|float[234]\b)"
+)
+#: The directory of a package: below site-packages, or the one of the file itself.
+_SITE = re.compile(r"-packages/(?P<folder>[A-Za-z_][\w-]{1,60})/")
+
+CUDA, ARCH, INSTANCE, DOUBLED = "cuda", "arch", "instance", "doubled"
+
+
+def owner_words(needed_by: Sequence[str], demangled: str = "") -> str:
+    """Whose name it is, in a sentence: ``vllm's``; "the extension's" where nothing shows it.
+
+    The file's path does, else the scope of the name where that is a known package's.
+    """
+    from fa_forensics.rules.remedy import package_names
+    from fa_forensics.why.seen import package_of
+
+    file = needed_by[0] if needed_by else ""
+    name = package_of(file) if file else None
+    found = _SITE.search(file)
+    if name is None and found is not None and not found["folder"].endswith("-"):
+        name = found["folder"]
+    scope = demangled.split("::")[0]
+    if name is None and scope in package_names():
+        name = scope
+    return f"{name}'s" if name else "the extension's"
+
+
+def sort_of(demangled: str) -> str:
+    """What a name shows of the part that defines it: one of the words above, "" for nothing."""
+    if doubled_scope(demangled):
+        return DOUBLED
+    if _INSTANCE.search(demangled):
+        return INSTANCE
+    plain = demangled.split("(")[0]
+    if _ARCH.search(plain):
+        return ARCH
+    if _CUDA_WORD.search(plain) or _CUDA_TYPE.search(demangled):
+        return CUDA
+    return ""
+
+
+def doubled_scope(demangled: str) -> tuple[str, str] | None:
+    """(the scope as it is, as it was meant) where a namespace stands in itself: ``a::a::f``."""
+    if "(" not in demangled or "<" in demangled.split("(")[0]:
+        return None
+    parts = qualified_name(demangled).split("::")
+    for at in range(len(parts) - 2):
+        if parts[at] and parts[at] == parts[at + 1]:
+            once = parts[: at + 1] + parts[at + 2 :]
+            return "::".join(parts), "::".join(once)
+    return None
+
+
+def part_words(demangled: str) -> tuple[str, tuple[str, ...]]:
+    """(the likeliest reason in a sentence, notes) for a name by itself; ("", ()) for none."""
+    sort = sort_of(demangled)
+    if sort == DOUBLED:
+        return _doubled(demangled)
+    if sort == INSTANCE:
+        return (
+            "It is one instance of a template, and each of these is compiled from a source file of "
+            "its own: the list of files, or an option that leaves kernels out "
+            "(FLASH_ATTENTION_DISABLE_... of FlashAttention 3), did not agree with the code that "
+            "calls it.",
+            (_SAME_SWITCHES,),
+        )
+    if sort == ARCH:
+        found = _ARCH.search(demangled.split("(")[0])
+        number = found["number"] if found is not None else ""
+        return (
+            f"Its name is that of code for one GPU architecture (sm_{number}), which is compiled "
+            f"only where the build's list has that one (TORCH_CUDA_ARCH_LIST: {_capability(number)}"
+            "; CMake's own), while the code that calls it was compiled all the same: the two "
+            "conditions of the build do not agree.",
+            (_SAME_SWITCHES,),
+        )
+    if sort == CUDA:
+        return (
+            "By its name or its parameters a CUDA source file (.cu) defines it: most likely that "
+            "file was not compiled or not linked, while the code that calls it was. Builds leave "
+            "it out where they find no nvcc or no GPU (in docker build, on a login node), or where "
+            "it is not among the sources.",
+            (_WITH_CUDA,),
+        )
+    return "", ()
+
+
+_SAME_SWITCHES = (
+    "An option that leaves kernels out counts only in a build from an empty directory, and has to "
+    "be set alike for all parts; newer sources of the project may have the two agree."
+)
+_WITH_CUDA = (
+    "CUDA_HOME has to be the directory of a toolkit with bin/nvcc, of the CUDA version that torch "
+    "was built with. Where no GPU is there at build time, many setup.py files heed FORCE_CUDA=1."
+)
+
+
+def _capability(number: str) -> str:
+    """``100`` as the lists of architectures write it: ``10.0``."""
+    return f"{number[:-1]}.{number[-1:]}"
+
+
+def _doubled(demangled: str) -> tuple[str, tuple[str, ...]]:
+    found = doubled_scope(demangled)
+    assert found is not None
+    have, meant = found
+    return (
+        f"{have} has one namespace within itself: a brace that is missing, a second namespace line "
+        f"or an #include inside the namespace makes it another function than {meant}, which the "
+        "source most likely defines. That is a fault of the source, of the file that was changed "
+        "or added last; it has to be mended there.",
+        (),
+    )
+
+
+def text_words(versions: Mapping[str, str]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """(a sentence, notes, commands) by what else the text says of the build; all empty for none."""
+    if "flag:no-nvcc" in versions:
+        return (
+            "In the text CMake says that the CUDA compiler is unknown: it found no nvcc that works "
+            "with the host compiler, so that no CUDA source was compiled.",
+            (
+                "CUDACXX names the nvcc for CMake (CUDACXX=/usr/local/cuda/bin/nvcc), CUDAHOSTCXX "
+                "the g++ for it, which must not be newer than that CUDA takes; CMakeCache.txt of "
+                "the failed try has to go.",
+            ),
+            ("nvcc --version; g++ --version | head -1",),
+        )
+    if "rocm" in versions or "gfx" in versions or "+rocm" in versions.get("torch", ""):
+        return (
+            "The build is one for ROCm: there .cu files are compiled only where the build lists "
+            "them for ROCm and hipifies them. The file that defines this name is left out, while "
+            "its caller is not.",
+            (
+                "The way out is a release or revision of the project that supports ROCm in this "
+                "part, or its own list of sources mended; no library of ROCm's and no torch lacks "
+                "anything.",
+            ),
+            (),
+        )
+    return "", (), ()
+
+
+def clean_build(python: str, file: str) -> str:
+    """Compile the package of a source directory again for the torch that is there."""
+    build = "rm -rf build *.egg-info && "
+    return f"{build}{shlex.quote(python)} -m pip install --no-build-isolation --no-deps " + (
+        "--no-cache-dir -e ."
+        if file.startswith("/") and "-packages/" not in file
+        else "--no-cache-dir --force-reinstall ."
+    )
