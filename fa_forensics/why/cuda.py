@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import LibraryRelease
+from fa_forensics.facts.cuda_names import cuda_name_gone
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer
@@ -20,6 +21,15 @@ from fa_forensics.why.commands import (
     needed_libraries,
     without_path,
 )
+from fa_forensics.why.cuda_age import (
+    PLAIN_NAME,
+    came_with,
+    gone_name,
+    interval_since,
+    of_another_time,
+    of_another_time_commands,
+)
+from fa_forensics.why.cuda_cure import PINNED, newer_wheel, same_wheel, torches_with
 from fa_forensics.why.cuda_origin import (
     EITHER,
     NO_TOOLKIT,
@@ -80,16 +90,18 @@ def cuda_answer(
     history = next((h for h in histories if h.having), histories[0] if histories else None)
     wheel = None if history is None else wheel_here(history, place, tables)
     loaded = place.loaded_of(owner)
-    judgement = _judge(symbol, owner, provider, place, history, wheel, loaded, needed_by)
+    judgement = _judge(symbol, name, owner, provider, place, history, wheel, loaded, needed_by)
     shared: tuple[Wheel, ...] = ()
     if provider is None and history is not None and judgement.code == CODE:
         shared = one_file_for_two(history, place)
         if shared:
             judgement = shared_file(history, shared)
+        elif PLAIN_NAME in judgement.notes:
+            pass  # no wheel has that library
         elif judgement.direction == NEWER and not loaded and (wheel is None or place.told):
             judgement = with_origin(judgement, history, needed_by, wheel is None)
     foreign = foreign_row(needed_by)
-    torches = _torches(history, tables, place) if _of_torch(provider, judgement, foreign) else ()
+    torches = torches_with(history, tables, place) if _of_torch(provider, judgement, foreign) else ()
     inner = provider is None and name.startswith("_Z")
     linking = provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared
     if foreign is not None and history is not None and history.having:
@@ -99,7 +111,10 @@ def cuda_answer(
         span = interval_text(torches, tables.atlas.releases(place.machine))
         verb = "brings" if len(torches) == 1 else "bring"
         notes.append(f"torch {span} {verb} a version that has it.")
-    helps = _help(judgement, place, history, wheel, loaded, torches, needed_by)
+    version = symbol.version or ""
+    helps = _help(judgement, place, history, wheel, loaded, torches, needed_by, version)
+    if not shared and any(" install " in text and ">=" in text for text in helps):
+        notes.append(PINNED)
     if shared and history is not None:
         helps = (*separate_commands(place, shared, history), *helps[-1:])
     return Answer(
@@ -117,7 +132,7 @@ def cuda_answer(
                 f"{row.distribution} {row.version}" for h in histories for row in h.having
             )
         ),
-        interval=interval_words(histories),
+        interval=interval_since(owner, name, interval_words(histories)),
         help=helps,
         notes=tuple(notes),
         releases_looked_up=table is not None,
@@ -128,7 +143,7 @@ def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bo
     """Whether another torch would bring what is missing."""
     if provider is not None or judgement.code != CODE or foreign is not None:
         return False
-    return not {EITHER, THIS_COPY} & set(judgement.notes)
+    return not {EITHER, THIS_COPY, PLAIN_NAME} & set(judgement.notes)
 
 
 def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list[str]:
@@ -149,6 +164,7 @@ def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list
 
 def _judge(
     symbol: SymbolText,
+    name: str,
     owner: str,
     provider: str | None,
     place: Place,
@@ -163,6 +179,9 @@ def _judge(
     other_major = other_soname(symbol, loaded)
     if other_major is not None:
         return another_major(other_major, symbol.version or "", place)
+    gone = cuda_name_gone(owner, name)
+    if gone is not None and (history is None or not history.having):
+        return gone_name(owner, name, gone)
     if history is not None and not history.having and inner_of(symbol, needed_by):
         return inner_name(history, needed_by[0])
     if history is None or not history.having:
@@ -172,7 +191,7 @@ def _judge(
     if wheel is None and not loaded and _in_all(history, first.distribution):
         if is_the_library(symbol, history, needed_by):
             return this_copy(history, first, needed_by[0])
-        return _not_linked(title, history, first, symbol.version, place)
+        return _not_linked(owner, name, history, first, symbol.version, place)
     since = f"{history.soname} has it since {first.distribution} {first.version}"
     if wheel is None and loaded:
         cause = f"{since}; {loaded[0].path} (found by {loaded[0].found_by}) is older than that."
@@ -203,27 +222,29 @@ def _in_all(history: CudaHistory, distribution: str) -> bool:
 
 
 def _not_linked(
-    title: str, history: CudaHistory, first: LibraryRelease, version: str | None, place: Place
+    owner: str,
+    name: str,
+    history: CudaHistory,
+    first: LibraryRelease,
+    version: str | None,
+    place: Place,
 ) -> Judgement:
     """A name that no version on record lacks: the library is not there, or is older than these."""
+    title = title_of(owner)
     since = f"Every {history.soname} on record exports it, from {first.distribution} "
     since += f"{first.version} on"
     if version is not None and ".so." in version and version != history.soname:
-        cause = (
-            f"The file asks for it in {version}, of which no version is on record; every "
-            f"{history.soname}, a later one, has it. The copy that is loaded is older than the one "
-            "that the file was linked with."
-        )
-        return Judgement(KIND, CODE, NEWER, cause, (), "medium")
+        return of_another_time(owner, name, version, history.soname)
     if version is not None:
         cause = (
             f"{since}, and the file asks for it in that library: the copy that is loaded is older "
             "than all of these, most often one of a CUDA toolkit on LD_LIBRARY_PATH."
+            f"{came_with(owner, name)}"
         )
         return Judgement(KIND, CODE, NEWER, cause, (NO_TOOLKIT,), "medium")
     flag = re.sub(r"^lib(.+?)\.so.*", r"-l\1", history.soname)
     if place.linker is None or place.told is not None:
-        return older_or_unlinked(since, title, history, flag, place)
+        return older_or_unlinked(since, title, history, flag, place, came_with(owner, name))
     cause = (
         f"{since}, so no version of these is too old: {title} is not loaded. The file does not "
         f"list it among the libraries it needs (it was linked without {flag}) and counted on "
@@ -299,21 +320,6 @@ def _in_sites(path: str, place: Place) -> bool:
     return any(path.startswith(site + os.sep) for site in sites)
 
 
-def _torches(history: CudaHistory | None, tables: Tables, place: Place) -> tuple[str, ...]:
-    """The torch releases that bring a version of the library with the name."""
-    if history is None or not history.having or tables.atlas is None or tables.libraries is None:
-        return ()
-    from fa_forensics.atlas.brought import BroughtLibraries
-
-    found = []
-    for build in tables.atlas.builds(place.machine):
-        if build.cuda is not None:
-            brought = BroughtLibraries(build, build.cuda, tables.libraries, "")
-            if brought.release_of(history.soname) in history.having:
-                found.append(build.release)
-    return tuple(found)
-
-
 def _help(
     judgement: Judgement,
     place: Place,
@@ -322,6 +328,7 @@ def _help(
     loaded: Sequence[LoadedObject],
     torches: Sequence[str],
     needed_by: Sequence[str],
+    version: str,
 ) -> tuple[str, ...]:
     look = inspect_command(place, needed_by)
     foreign = foreign_row(needed_by)
@@ -329,6 +336,8 @@ def _help(
         return (*foreign_commands(place, foreign, history, needed_by), look)
     if history is not None and THIS_COPY in judgement.notes:
         return (*this_copy_commands(needed_by[0]), look)
+    if PLAIN_NAME in judgement.notes:
+        return (*of_another_time_commands(needed_by, version), look)
     if history is not None and not history.having and judgement.direction == NONE:
         copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
         return (without_path(place), copy, list_wheels(place, short_name(history)), look)
@@ -337,10 +346,11 @@ def _help(
     if judgement.code == "FA210" or EITHER in judgement.notes:
         return (needed_libraries(needed_by), look)
     if wheel is not None and history.has(wheel):
-        return (without_path(place), look)
+        return (without_path(place), *same_wheel(place, wheel), look)
     commands = list(_wheel_command(place, history, wheel))
+    again = newer_wheel(place, history, wheel, judgement.direction)
     if wheel is None and "nvJitLink" in history.soname:
-        commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse")]
+        commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse"), *again]
         return (*commands, look)
     if wheel is not None and wheel.how == TOLD and not commands:
         commands.append(without_path(place))
@@ -354,7 +364,7 @@ def _help(
         commands.append(without_path(place))
     if wheel is None or place.told is not None:
         commands.append(list_wheels(place, short_name(history)))
-    return (*commands, look)
+    return (*dict.fromkeys((*commands, *again)), look)
 
 
 def _wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tuple[str, ...]:

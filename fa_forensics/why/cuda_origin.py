@@ -208,7 +208,7 @@ EITHER = "The first command tells the two apart: where it lists the library, the
 
 
 def older_or_unlinked(
-    since: str, title: str, history: CudaHistory, flag: str, place: Place
+    since: str, title: str, history: CudaHistory, flag: str, place: Place, came: str = ""
 ) -> Judgement:
     """A name without a version that all on record have, on a machine that nobody looked at."""
     stem = history.soname.split(".so")[0]
@@ -216,7 +216,7 @@ def older_or_unlinked(
         f"{since}. Two causes fit: {title} is not loaded, because the file does not list it among "
         f"the libraries it needs (it was linked without {flag}) and counted on something else, "
         f"often torch, to bring it along; or the {stem} that is loaded is older than all of "
-        "these."
+        f"these.{came}"
     )
     python = place.told.python if place.told is not None else None
     if python is not None and parse_cuda(python) < _OLD_PYTHON:

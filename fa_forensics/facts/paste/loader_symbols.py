@@ -8,7 +8,7 @@ from fa_forensics.facts.paste.around import importing, path_of_line_above
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
-from fa_forensics.facts.paste.system_around import conda_around
+from fa_forensics.facts.paste.system_around import cuda_around
 from fa_forensics.facts.paste.tokens import path_after, path_before, symbol_at
 
 #: glibc's words for a symbol whose version a library has, without the symbol.
@@ -106,7 +106,7 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
         detail["build"] = "cmake"
     name = _spelt_out(line, symbol.name, end) if symbol is not None else None
     version = symbol.version if symbol is not None else None
-    detail.update(conda_around(line, version))
+    detail.update(cuda_around(line, version, file))
     mention = line.mention(
         what, match.start(), symbol=name, version=version, file=file, detail=detail
     )
@@ -176,8 +176,12 @@ def _link_time(line: Line, match: re.Match[str]) -> Mention:
         symbol=match["symbol"],
         version=match["version"],
         library=match["library"],
-        file=path_before(line.body, match.start()),
-        detail={"sort": "link-time reference", "import": importing(line)},
+        file=(file := path_before(line.body, match.start())),
+        detail={
+            "sort": "link-time reference",
+            "import": importing(line),
+            **cuda_around(line, match["version"], file),
+        },
     )
 
 

@@ -67,7 +67,10 @@ _CONDA_TORCH = re.compile(
 _CUDATOOLKIT = re.compile(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
 #: What makes torch run on accelerators without CUDA.
 _MAKER = re.compile(r"(?<![\w.])(torch_(?:musa|npu|mlu))(?!\w)")
-_BOARD = ("jetson", "tegra", "orin", "l4t", "jetpack", "aarch64", "nvgpu")
+_BOARD = re.compile(
+    r"\b(?:jetson|jetpack|tegra|l4t|nvgpu|xavier|orin)\b|-tegra\b|\bnv_tegra|aarch64-linux-gnu/tegra"
+)
+_BOARD_SIGNS = ("jets", "jetp", "tegra", "l4t", "nvgpu", "xavier", "orin")
 #: The CPU was meant, not just met: a torch that calls itself +cpu can be an accident.
 _CPU_WANTED = re.compile(
     r"\bcpu[- ]?only\b|\bcpu version\b|without (?:a )?gpu\b|\bno gpu\b"
@@ -88,10 +91,68 @@ def system_around(line: Line) -> dict[str, str]:
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
     makers = _MAKER.findall(near) if "torch_" in lower else ()
     found["maker"] = str(makers[0]) if makers and "No module named" not in near else ""
-    found["board"] = "yes" if any(word in lower for word in _BOARD) else ""
+    found["board"] = _board(lower)
     if "cpu" in lower or "gpu" in lower:
         found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
     return found
+
+
+def _board(lower: str) -> str:
+    """Whether a text is of a Jetson, whose JetPack release brings CUDA and cuDNN."""
+    if not any(word in lower for word in _BOARD_SIGNS):
+        return ""
+    return "yes" if _BOARD.search(lower) else ""
+
+
+#: A wheel's own copy of a library, as ldd and people name its directory.
+_WHEEL_COPY = re.compile(r"(?<![\w/.-])(?:\S{1,200}-packages/)?nvidia/(?P<name>\w{2,20})(?![\w])")
+
+
+def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, str]:
+    """What a text says of a missing name of CUDA's: conda's packages, a board, who failed.
+
+    ``by`` is the package of the traceback's last step, ``copy`` the directory of a wheel that
+    the text names as the place of the copy that is taken, ``cudnn`` the version of cuDNN.
+    """
+    found = conda_around(line, version)
+    source = line.source
+    start, end = max(0, line.start - 4_000), line.start + 4_000
+    lower = source.lower[start:end]
+    board = _board(lower)
+    if board:
+        found["board"] = board
+    told = _CUDNN_TOLD.search(lower) if "cudnn" in lower else None
+    if told is not None:
+        found["cudnn"] = told["version"]
+    if version is None or not version.startswith("lib"):
+        copy = _copy_taken(source.text[start:end], lower, file or "")
+        if copy:
+            found["copy"] = copy
+    if any(name in lower for name in _WITHOUT_TORCH):
+        by = package_of_frame(line)
+        if by.startswith(_WITHOUT_TORCH):
+            found["by"] = by
+    return found
+
+
+#: Packages that load CUDA's libraries and do not link torch.
+_WITHOUT_TORCH = ("onnxruntime", "paddle", "cupy", "jax", "tensorflow", "mxnet")
+
+
+#: "CUDNN: 7.3.1.28", "cudnn=6.0.21": a version that somebody wrote down, not cmake's headers.
+_CUDNN_TOLD = re.compile(
+    r"(?<!found )\bcudnn(?:\s?version)?\s?[:=]{1,2}\s?v?(?P<version>[4-9]\.\d{1,2}(?:\.\d{1,4}){0,2})"
+)
+
+
+def _copy_taken(near: str, lower: str, file: str) -> str:
+    """The wheel's directory that a text shows to be the one the library is taken from."""
+    if "nvidia/" not in lower or "ldd" not in lower:
+        return ""
+    for found in _WHEEL_COPY.finditer(near):
+        if found[0] not in file and "=>" not in near[found.end() : found.end() + 40]:
+            return found["name"]
+    return ""
 
 
 #: conda's package for a CUDA version, and the line of a library in its lists.

@@ -1,0 +1,62 @@
+"""Since when CUDA's libraries have a function, where the record of NVIDIA's wheels is too short."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fa_forensics.facts.tables import read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A name that a library no longer has: its last and its first version without it."""
+
+    after: str
+    first: str
+
+
+def cuda_name_since(owner: str, name: str) -> str | None:
+    """The first version with a function: CUDA's ("11.4"), cuDNN's own ("7.4") for cuDNN.
+
+    None for names that the table does not have.
+    """
+    return _since().get((owner, name))
+
+
+def cuda_name_gone(owner: str, name: str) -> Gone | None:
+    """When a function was dropped; None for those that are there, or not known."""
+    for row in _table()["gone"].get(owner, ()):
+        if re.fullmatch(row["names"], name):
+            return Gone(row["after"], row["first"])
+    return None
+
+
+def is_emitted(name: str) -> bool:
+    """Whether nvcc writes a name into all that it compiles, so that it tells which nvcc it was."""
+    return name in _table()["emitted"]
+
+
+def counted_by(owner: str) -> str:
+    """Whose versions ``cuda_name_since`` gives for an owner, in words: "CUDA" or "cuDNN"."""
+    return "cuDNN" if owner == "cudnn" else "CUDA"
+
+
+@lru_cache(maxsize=1)
+def _since() -> Mapping[tuple[str, str], str]:
+    rows: Mapping[str, Mapping[str, list[str]]] = _table()["since"]
+    return {
+        (owner, name): version
+        for owner, versions in rows.items()
+        for version, names in versions.items()
+        for name in names
+    }
+
+
+@lru_cache(maxsize=1)
+def _table() -> Mapping[str, Any]:
+    table: Mapping[str, Any] = read_table("cuda_names.json")
+    return table

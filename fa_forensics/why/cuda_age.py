@@ -1,0 +1,69 @@
+"""Names of CUDA's libraries that came or went before the record of NVIDIA's wheels begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fa_forensics.facts.cuda_names import Gone, counted_by, cuda_name_since
+from fa_forensics.facts.owner import title_of
+from fa_forensics.why.commands import needed_libraries
+from fa_forensics.why.judgement import NEWER, OLDER, Judgement
+
+KIND, CODE = "versioned-symbol", "FA204"
+
+#: Said where the file names a library of a time without wheels by NVIDIA.
+PLAIN_NAME = (
+    "Wheels of that time have such a library inside, under a name with a hash. A file that asks "
+    "for it by its plain name is of conda, of a system (Jetson, a distribution) or of a build of "
+    "one's own, and takes the copy that the loader finds."
+)
+
+
+def came_with(owner: str, name: str) -> str:
+    """" It came with CUDA 11.4.", "" where that is not known."""
+    since = cuda_name_since(owner, name)
+    return f" It came with {counted_by(owner)} {since}." if since else ""
+
+
+def interval_since(owner: str, name: str, interval: str) -> str:
+    """The versions that export a name, with what is known of the time before the wheels."""
+    since = cuda_name_since(owner, name)
+    if since is None or not interval:
+        return interval
+    return f"{counted_by(owner)} {since} and later; of the wheels {interval}"
+
+
+def of_another_time(owner: str, name: str, version: str, soname: str) -> Judgement:
+    """A file asks for a name in a library of which no version is on record."""
+    came = came_with(owner, name)
+    words = f", as every {soname} does" if not came else ""
+    cause = (
+        f"The file asks for it in {version}, of which no version is on record.{came} The {version} "
+        f"that is loaded is older than the one that the file was linked with, which has it{words}: "
+        "that number stands for several releases, and an earlier one of them was found, in a "
+        "module's or toolkit's directory on LD_LIBRARY_PATH, in conda, or on the system."
+    )
+    return Judgement(KIND, CODE, NEWER, cause, (PLAIN_NAME,), "medium")
+
+
+def of_another_time_commands(needed_by: Sequence[str], version: str) -> tuple[str, ...]:
+    """Which copy the file takes, and what puts another one before it."""
+    stem = re.sub(r"^lib|\.so.*$", "", version)
+    return (
+        needed_libraries(needed_by, stem),
+        "echo $LD_LIBRARY_PATH; module list; ls -d /usr/local/cuda*",
+        f"conda list | grep -iE 'cudatoolkit|{stem}'",
+    )
+
+
+def gone_name(owner: str, name: str, gone: Gone) -> Judgement:
+    """A name that the library's newer versions do not have."""
+    title = title_of(owner)
+    cause = (
+        f"{name} is a name of {title} up to {gone.after}: {title} {gone.first} and newer have "
+        f"none such. The file was compiled with the headers of {title} {gone.after} or older, and "
+        f"meets a newer {title}: it has to be compiled again with the headers of the one that is "
+        "loaded, and nothing of the first build may be left."
+    )
+    return Judgement(KIND, CODE, OLDER, cause, (), "medium")

@@ -1,0 +1,78 @@
+"""The wheel that puts a missing name of a CUDA library right."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.atlas.builds import release_key
+from fa_forensics.why.builds import pip_of
+from fa_forensics.why.commands import install
+from fa_forensics.why.judgement import NEWER
+from fa_forensics.why.place import Place
+from fa_forensics.why.tables import Tables
+from fa_forensics.why.wheels import TOLD, CudaHistory, Wheel, cuda_major
+
+
+#: Said where a wheel is to be installed of which torch asks for one version.
+PINNED = (
+    "torch asks for one version of that wheel: where python -m pip check then names another one "
+    "for torch, that is the one to install. NVIDIA's libraries that apt or a toolkit brought do "
+    "not count for pip's torch, which looks beside itself first."
+)
+
+
+def newer_wheel(
+    place: Place, history: CudaHistory, wheel: Wheel | None, direction: str
+) -> tuple[str, ...]:
+    """Install a version that has the name, where a wheel can be what brings an older one."""
+    if direction != NEWER or (wheel is not None and wheel.how != TOLD):
+        return ()
+    if wheel is not None and wheel.pinned is not None:
+        return ()
+    line = wheel.distribution if wheel is not None else _line(history, place)
+    having = history.of(line)
+    known = [row for row in history.known if row.distribution == line]
+    if not having or (wheel is None and having[0] == known[0]):
+        return ()  # no wheel of this line is older
+    first = having[0].version
+    major = re.match(r"\d+", first)
+    # The next major version is another CUDA's, or another cuDNN: the soname tells them apart.
+    end = f",<{int(major[0]) + 1}" if major and _by_major(history) else ""
+    return (install(place, f"{line}>={first}{end}"),)
+
+
+def _by_major(history: CudaHistory) -> bool:
+    """Whether the soname's number is the major version of the wheels that bring it."""
+    number = re.search(r"\.so\.(\d{1,2})$", history.soname)
+    majors = {release_key(row.version)[0][0] for row in history.having}
+    return number is not None and majors == {int(number[1])}
+
+
+def _line(history: CudaHistory, place: Place) -> str:
+    """The distribution for the CUDA of this place; for CUDA 12 where that is not told."""
+    lines = list(dict.fromkeys(row.distribution for row in history.having))
+    suffix = f"-cu{cuda_major(place) or '12'}"
+    return next((name for name in lines if name.endswith(suffix)), lines[-1])
+
+
+def same_wheel(place: Place, wheel: Wheel) -> tuple[str, ...]:
+    """Put back the wheel that torch brings, where another one can have replaced its files."""
+    if place.present is None or not place.present.published or wheel.how == TOLD:
+        return ()
+    wanted = f"{wheel.distribution}=={wheel.version}"
+    return (f'{pip_of(place)} install --force-reinstall --no-deps "{wanted}"',)
+
+
+def torches_with(history: CudaHistory | None, tables: Tables, place: Place) -> tuple[str, ...]:
+    """The torch releases that bring a version of the library with the name."""
+    if history is None or not history.having or tables.atlas is None or tables.libraries is None:
+        return ()
+    from fa_forensics.atlas.brought import BroughtLibraries
+
+    found = []
+    for build in tables.atlas.builds(place.machine):
+        if build.cuda is not None:
+            brought = BroughtLibraries(build, build.cuda, tables.libraries, "")
+            if brought.release_of(history.soname) in history.having:
+                found.append(build.release)
+    return tuple(found)
