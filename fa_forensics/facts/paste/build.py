@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste import build_stops, compile_errors, install_errors
+from fa_forensics.facts.paste.build_torch import toolkit_mismatch, undeclared
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
@@ -128,9 +129,9 @@ def _of_checks() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
             ("mismatches the version that was used",),
-            r"detected CUDA version \((?P<toolkit>[\d.]{1,10})\) mismatches the version that was "
-            r"used to compile",
-            _toolkit_mismatch,
+            r"CUDA version \((?:(?P<toolkit>[\d.]{1,10})|%s)\) mismatches the version that "
+            r"was used",
+            toolkit_mismatch,
         ),
         plain(
             "build-cuda-mismatch",
@@ -177,14 +178,6 @@ def _of_checks() -> tuple[Recogniser, ...]:
             r"requires at least (?:g\+\+|gcc) (?P<least>[\d.]{1,6})",
         ),
     )  # fmt: skip
-
-
-def _toolkit_mismatch(line: Line, match: re.Match[str]) -> Mention:
-    """torch breaks this sentence before its own version, which stands on the next line."""
-    texts = (line.body[match.end() :], *(below.body for below in line.below(1)))
-    found = re.search(r"PyTorch \(([\d.]{1,10})\)", " ".join(texts))
-    detail = {"toolkit": match["toolkit"], "torch_cuda": found[1] if found else ""}
-    return line.mention("build-cuda-mismatch", match.start(), detail=detail)
 
 
 def _killed(line: Line, match: re.Match[str]) -> Mention:
@@ -293,6 +286,13 @@ def _no_match(line: Line, match: re.Match[str]) -> Mention:
 
 def _of_pip() -> tuple[Recogniser, ...]:
     return (
+        by_pattern(
+            ("declare it as a build dependency", "error likely indicates that"),
+            r"(?P<hint>likely indicates that\s{1,4})?['\"`]?(?P<package>[A-Za-z][^\s'\"`]{1,200})"
+            r"['\"`]?\s{1,4}depends on\s{1,4}['\"`]?(?P<module>[A-Za-z]\w{0,60})['\"`]?,?"
+            r"(?P<rest>\s{1,4}but\s{1,4}does(?:n't| not)\s{1,4}declare)?",
+            undeclared,
+        ),
         by_pattern(
             ("is not a supported wheel",),
             r"is not a supported wheel on this platform",

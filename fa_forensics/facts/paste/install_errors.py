@@ -98,11 +98,6 @@ def _of_toolkits() -> tuple[Recogniser, ...]:
             r"|(?P<library>lib(?:cu|nv|nccl)\w{1,30}\.so[\w.*\[\]-]{0,20}) not found in the system "
             r"path|cublas and cudnn not found in the system path",
         ),
-        plain(
-            "build-cuda-mismatch",
-            ("mismatches the version that was used",),
-            r"CUDA version \(%s\) mismatches the version that was used",
-        ),
         *_of_cmake(),
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ _VAGUE = frozenset(
      "kernels-variant", "xformers-no-operator", "no-device", "operator-missing",
      "torch-pin-broken", "numpy-abi", "struct-size", "module-init", "torch-without-cuda",
      "hip-error", "gpu-warned", "sdpa-no-kernel", "no-matching-distribution", "compiler-warned",
-     "no-prebuilt", "wheel-not-there", "run-time")
+     "no-prebuilt", "wheel-not-there", "run-time", "torch-replaced")
 )  # fmt: skip
 #: Errors of compilers that only the first of counts, behind all that name a cause.
 _ANY_SOURCE = frozenset(("source-error", "host-headers"))
@@ -53,6 +53,7 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "cuda-home-missing": frozenset(("build-cuda-mismatch",)),
     "gpu-warned": frozenset(("gpu-refused-by-build",)),
     "torch-lacks-wheels": frozenset(("missing-library",)),
+    "torch-pin-broken": frozenset(("torch-replaced",)),
     "no-prebuilt": frozenset(("wheel-moved", "wheel-not-there", "wheel-damaged")),
 }
 #: How a process ends, whatever went wrong before.
@@ -145,6 +146,10 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         flag = mention.detail["flag"]
         if any(m.what == "linker-refuses" and m.detail.get("flag") == flag for m in all_of_them):
             return True
+    if what == "linker-undefined" and any(
+        m.detail.get("sort") == "mac" and not m.detail.get("warning") for m in all_of_them
+    ):
+        return True  # Apple's ld left the library out
     if what == "linker-undefined" and "reference to symbol" in mention.line:
         return any(m.detail.get("sort") == "not-named" for m in all_of_them)
     if what == "torchcodec-banner":

@@ -17,8 +17,13 @@ BUILDING = (
     "prepare_metadata_for_build", "metadata-generation-failed", "subprocess-exited-with-error",
     "setup.py egg_info", "egg_info did not run", "bdist_wheel", "building wheel for",
     "installing build dependencies", "pip-build-env", "build_editable", "build_meta",
-    "as a build dependency",
+    "as a build dependency", "builds-v0", "build backend", "failed to prepare distributions",
+    "failed to fetch wheel", "chefbuilderror", "backend subprocess exited",
 )  # fmt: skip
+#: Words that uv alone says, and what people call when they use it.
+_OF_UV = ("builds-v0", "build backend returned", "build backend failed", "uv pip", "uv sync",
+          "uv add", "failed to prepare distributions", "as a build dependency")  # fmt: skip
+_OF_POETRY = ("chefbuilderror", "poetry add", "poetry install", "pypoetry")
 #: Words of pip while it fetches what a build asks for, apart from what is installed.
 ISOLATED = ("installing build dependencies", "install build dependencies", "pip-build-env")
 _TAKEN = re.compile(
@@ -27,8 +32,9 @@ _TAKEN = re.compile(
     re.IGNORECASE,
 )
 _PACKAGE = re.compile(
-    r"(?:Building wheel for|Failed to build|Collecting|error likely indicates that)\s+"
-    r"['\"`]?([A-Za-z][\w.-]{1,60})"
+    r"(?:Building wheel for|Failed to (?:download and )?build|Failed to fetch wheel:|Collecting"
+    r"|\u2022 Installing|error likely indicates that)\s+"
+    r"['\"`]?([A-Za-z][\w.-]{1,60})(?!\w*[+:])"
 )
 
 Places = Callable[[str], Sequence[int]]
@@ -109,10 +115,18 @@ def _asked_for(mention: Mention, source: Source, places: Places) -> Mention:
     told = being_installed(mention, source)
     if told is None:
         return mention
-    detail = {**mention.detail, "build": "yes", **told}
+    tool = _tool(places)
+    detail = {**mention.detail, "build": "yes", **told, **({"tool": tool} if tool else {})}
     if without_isolation(mention, source, places):
         detail["no_isolation"] = "yes"
     return replace(mention, what="torch-missing-in-build", detail=detail)
+
+
+def _tool(places: Places) -> str:
+    """Who builds, where it is not pip: ``uv`` or ``poetry``."""
+    if any(places(word) for word in _OF_UV):
+        return "uv"
+    return "poetry" if any(places(word) for word in _OF_POETRY) else ""
 
 
 #: The step of a traceback that a build has, or none.
@@ -123,7 +137,10 @@ def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> l
     if not is_build(places):
         return [_by_its_path(mention) for mention in mentions]
     package = ""
-    for word in ("building wheel for", "failed to build", "collecting ", "likely indicates that"):
+    tool = _tool(places)
+    for word in ("building wheel for", "failed to build", "failed to download and build",
+                 "failed to fetch wheel", "collecting ", "likely indicates that",
+                 "\u2022 installing"):  # fmt: skip
         for place in places(word):
             match = _PACKAGE.search(source.line_at(place).body)
             if match and not package:
@@ -132,7 +149,8 @@ def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> l
     for mention in mentions:
         if mention.what == "no-module":
             what = "torch-missing-in-build" if mention.detail["module"] == "torch" else mention.what
-            detail = {**mention.detail, "build": "yes", **({"package": package} if package else {})}
+            told = {key: text for key, text in (("package", package), ("tool", tool)) if text}
+            detail = {**mention.detail, "build": "yes", **told}
             mention = replace(mention, what=what, detail=detail)
         found.append(mention)
     return found

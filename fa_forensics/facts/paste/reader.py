@@ -16,6 +16,7 @@ from fa_forensics.facts.paste import (
     loader,
     pip_log,
     python_errors,
+    replaced,
     rocm,
     tools,
 )
@@ -41,7 +42,7 @@ def read_paste(text: str) -> Paste:
     source = Source(printed)
     places = Places(source.lower)
     isolated = pip_log.isolation(source, places)
-    found = [*_mentions(source, places), *isolated]
+    found = [*_mentions(source, places), *isolated, *replaced.replaced(source, places)]
     found = pip_log.in_builds(found, source, places)
     found += [*tools.nm_lines(source), *tools.several_runtimes(found)]
     if not any(m.symbol or m.what not in LISTINGS for m in found):

@@ -39,6 +39,8 @@ def read_versions(
     best: dict[str, tuple[int, int, str]] = {}
 
     def offer(key: str, sort: int, number: int, text: str) -> None:
+        if key == "torch":
+            text = text.removesuffix(".zip").removesuffix(".whl")  # a file's name, not a version
         if key == "torch" and (not _TORCH.match(text) or (text == built_with and sort == FETCHED)):
             return
         known = best.get(key)
@@ -242,7 +244,7 @@ def _packages(
 ) -> None:
     pattern = re.compile(
         r"(?<![\w/.-])(?P<name>[a-z0-9_-]{2,40}?)"
-        rf"(?:\s?==\s?|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)|\s+(?:version\s)?v?)"
+        rf"(?:\s?==\s?|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)|\s+(?:(?:version|is)\s){{0,2}}v?)"
         rf"(?P<version>{VERSION})",
         re.IGNORECASE,
     )

@@ -10,7 +10,7 @@ from fa_forensics.facts.python_api import has_partners
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.call_counts import schema_mismatch
-from fa_forensics.why.texts.caught_text import pair_command
+from fa_forensics.why.texts.caught_text import pair_command, pair_words, which_pair
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 from fa_forensics.why.texts.python_text import row_of_module
 
@@ -108,10 +108,13 @@ def operator_missing(seen: Seen) -> Answer:
             "not load, most often since it was built for another torch. Its own error stands "
             "above, or was caught."
         )
+        cause += pair_words(seen, package)
         if tree := _tree(seen):
             return _in_a_tree(seen, what, package, tree)
     look = f"fa-forensics inspect {package}" if package else seen.inspect_command()
     helps = [look]
+    if package and has_partners(package):
+        helps = [which_pair(seen, package), look]
     paired = pair_command(seen, package) if package else ()
     helps += paired
     if has_partners(package) and not paired:

@@ -309,6 +309,41 @@ def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
     return (f'{seen.pip} install --force-reinstall --no-deps "{package}=={fitting}"',)
 
 
+def pair_words(seen: Seen, package: str | None) -> str:
+    """For which torch the package's release was built, and how that goes with the one that ran."""
+    version = version_of(seen, package) if package else None
+    built = torch_of(package, version) if package and version else None
+    if built is None:
+        return ""
+    version = str(version).partition("+")[0]
+    torch = seen.torch.partition("+")[0] if seen.torch else None
+    if torch is None:
+        return f" {package} {version} was built for torch {built}, and needs that one."
+    if partner_of(str(package), torch) is None:
+        return (
+            f" {package} {version} was built for torch {built}, and needs that one; no release of "
+            f"it is known for torch {torch}, which the text names."
+        )
+    if torch == built:
+        return (
+            f" {package} {version} is the release for torch {built}, so these versions agree: the "
+            "Python that failed has other ones, or one of the two is a build for another CUDA."
+        )
+    return (
+        f" {package} {version} was built for torch {built}, and torch {torch} ran: either another "
+        "torch than the one that was installed with it is found first (~/.local, PYTHONPATH, "
+        "conda beside pip), or one of the two was replaced."
+    )
+
+
+def which_pair(seen: Seen, package: str) -> str:
+    """Print which torch and which release of a package the Python of the failure has, and where."""
+    return (
+        f"{seen.python} -c 'import sys, torch, importlib.metadata as m; print(sys.executable, "
+        f'torch.__version__, torch.__path__[0], m.version("{package}"))\''
+    )
+
+
 ANSWERERS: dict[str, Answerer] = {
     "caught-import": caught_import,
     "pair-mismatch": pair_mismatch,

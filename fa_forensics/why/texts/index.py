@@ -72,8 +72,6 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "file-too-short",
         "invalid-elf",
         "lfs-pointer",
-        "wrong-elf-class",
-        "wrong-machine",
     ),
     "glibc_text": ("version-not-found",),
     "gpu_limits_text": (
@@ -125,6 +123,10 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "misaligned",
         "static-tls",
     ),
+    "machine_text": (
+        "wrong-elf-class",
+        "wrong-machine",
+    ),
     "mixed_text": (
         "build-cuda-mismatch",
         "torch-missing-in-build",
@@ -151,9 +153,11 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "ptxas-too-old",
     ),
     "python_text": ("no-module",),
+    "replaced_text": ("torch-replaced",),
     "rocm_text": (
         "hip-error",
         "rocm-fault",
+        "rocm-library-not-there",
         "rocm-no-device",
         "rocm-no-toolkit",
         "rocm-unknown-target",

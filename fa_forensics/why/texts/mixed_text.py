@@ -6,7 +6,8 @@ import re
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import jobs_of, package_in
+from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.isolated_text import another_torch_built, torch_not_reached
 from fa_forensics.why.texts.toolkit_commands import on_windows, which_toolkit, with_toolkit
 
 ENVIRONMENT, COMPILE, MIXED = "wrong-torch", "FA883", "FA884"
@@ -15,6 +16,12 @@ _OWN_WAY = (
     "CUDA_HOME decides which nvcc is taken, before PATH. The other way out is a torch that was "
     "built for the toolkit's major version. The CUDA version that nvidia-smi shows is the driver's "
     "and plays no part in this."
+)
+
+
+_NOT_ISOLATED = (
+    "--no-build-isolation compiles with the torch that is installed; without it pip fetches one of "
+    "its own for the build, most often the newest, and the message may be of that one."
 )
 
 
@@ -33,6 +40,9 @@ def cuda_mismatch(seen: Seen) -> Answer:
         return _deepspeed(seen, toolkit, torch)
     if by == "setup.py":
         return _own_check(seen, toolkit, torch)
+    isolated = another_torch_built(seen, toolkit, torch)
+    if isolated is not None:
+        return isolated
     cause = "The nvcc that was found is of another CUDA major version than torch was built with"
     if toolkit and torch:
         cause = f"The nvcc that was found is CUDA {toolkit}, torch was built with CUDA {torch}"
@@ -40,7 +50,13 @@ def cuda_mismatch(seen: Seen) -> Answer:
         ": torch's build helper refuses that, for the two runtimes would meet in one process. "
         "Within one major version any toolkit will do."
     )
-    return _another_nvcc(seen, cause, torch, (_OWN_WAY,))
+    shown = detail.get("nvcc_told")
+    if shown and torch and shown.split(".")[0] == torch.split(".")[0]:
+        cause += (
+            f" The nvcc of CUDA {shown} that the text shows is not the one that was found: most "
+            "likely CUDA_HOME names another toolkit, which goes before PATH."
+        )
+    return _another_nvcc(seen, cause, torch, (_OWN_WAY, _NOT_ISOLATED))
 
 
 def _minor(version: str) -> str:
@@ -125,63 +141,6 @@ def _deepspeed(seen: Seen, toolkit: str | None, torch: str | None) -> Answer:
     )  # fmt: skip
 
 
-def torch_missing_in_build(seen: Seen) -> Answer:
-    """``No module named 'torch'`` while pip builds a package."""
-    package = package_in(seen) or seen.mention.detail.get("package")
-    name = package or "PACKAGE"
-    if seen.mention.detail.get("no_isolation"):
-        return _not_there(seen, package)
-    cause = (
-        f"{name if package else 'The package'} asks for torch when it is built, and pip builds in "
-        "an environment of its own that has none: that torch is installed does not reach there."
-    )
-    environment = ""
-    notes: tuple[str, ...] = ("torch must be installed first, with the same pip.",)
-    from fa_forensics.rules.remedy import row_of
-
-    row = row_of(package) if package else None
-    if on_windows(seen):
-        notes = (
-            *notes,
-            "On Windows the build takes Visual Studio's C++ compiler and nvcc; a prebuilt wheel "
-            "for this torch and Python, where somebody has one, takes neither.",
-        )
-    elif row is not None and row.get("environment"):
-        jobs = jobs_of(seen)
-        environment = str(row["environment"]) + " "
-        if jobs is not None:
-            environment = re.sub(r"MAX_JOBS=\d+", f"MAX_JOBS={jobs}", environment)
-    told = seen.elsewhere and seen.versions.get("torch")
-    return seen.answer(
-        ENVIRONMENT, MIXED, cause, owner=package, direction="none",
-        confidence="medium" if seen.mention.detail.get("guess") else "high",
-        help=(
-            f"{seen.pip} install {'' if told else 'torch '}packaging ninja psutil wheel setuptools",
-            f"{environment}{seen.pip} install --no-build-isolation {name}",
-        ),
-        notes=notes,
-    )  # fmt: skip
-
-
-def _not_there(seen: Seen, package: str | None) -> Answer:
-    """pip ran without isolation, so that the installed torch would have been found."""
-    cause = (
-        "pip was told to build with what is installed (--no-build-isolation), and the Python that "
-        "it runs has no torch: it is not installed there, or pip is another Python's than the one "
-        "that has it."
-    )
-    return seen.answer(
-        ENVIRONMENT, MIXED, cause, owner="torch", direction="none", confidence="medium",
-        help=(
-            f"{seen.python} -c 'import sys, torch; print(sys.executable, torch.__version__)'",
-            f"{seen.pip} --version",
-            f"{seen.pip} install --no-build-isolation {package or 'PACKAGE'}",
-        ),
-        notes=("torch must be installed first, with the same pip. python -m pip takes the pip of "
-               "that very Python.",),
-    )  # fmt: skip
-
-
 def home_is_a_list(seen: Seen) -> Answer | None:
     """A CUDA_HOME with colons: no directory has that name, so nothing is found below it."""
     value = seen.mention.detail.get("home", "")
@@ -230,5 +189,5 @@ def on_amd(seen: Seen) -> Answer:
 
 ANSWERERS: dict[str, Answerer] = {
     "build-cuda-mismatch": cuda_mismatch,
-    "torch-missing-in-build": torch_missing_in_build,
+    "torch-missing-in-build": torch_not_reached,
 }

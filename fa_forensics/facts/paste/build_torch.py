@@ -1,0 +1,74 @@
+"""Which torch a build saw: that of an isolated environment, one of another CUDA, or none."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+
+#: torch in an environment that pip, uv or poetry made for one build alone.
+_ISOLATED = re.compile(
+    r"(?:pip-build-env-\w{1,20}|(?:builds|environments)-v\d{1,2}[\\/]{1,2}\.tmp\w{1,20}"
+    r"|[\\/]tmp\w{6,12}[\\/]{1,2}\.venv)[\\/][^\s\"']{1,200}?[\\/]torch[\\/]{1,2}utils"
+)
+_PAIR = re.compile(
+    r"['\"](?P<toolkit>\d{1,2}\.\d{1,2})['\"],\s?['\"](?P<torch>\d{1,2}\.\d{1,2})['\"]"
+)
+_RELEASE = re.compile(r"compilation tools, release (\d{1,2}\.\d{1,2})", re.IGNORECASE)
+_BUILT = re.compile(
+    r"Failed (?:building (?:wheel|(?P<how>editable)) for|to build)\s+['\"`]?"
+    r"(?!installable\b)(?P<package>[A-Za-z][\w.-]{1,60})",
+    re.IGNORECASE,
+)
+
+
+def toolkit_mismatch(line: Line, match: re.Match[str]) -> Mention:
+    """torch's check of nvcc, with the versions, the environment and the nvcc that the text shows.
+
+    torch breaks the sentence before its own version, which stands on the next line; torch 2.7
+    and 2.8 print a tuple in which the versions come behind it.
+    """
+    texts = (line.body[match.end() :], *(below.body for below in line.below(1)))
+    behind = " ".join(texts)
+    told = re.search(r"PyTorch \(([\d.]{1,10})\)", behind)
+    pair = _PAIR.search(behind)
+    toolkit, torch = match["toolkit"] or "", told[1] if told else ""
+    if pair is not None and not toolkit:
+        toolkit, torch = pair["toolkit"], pair["torch"]
+    detail = {"toolkit": toolkit, "torch_cuda": torch, **_environment(line)}
+    for near in (*line.below(25), *line.above(25)):
+        shown, built = _RELEASE.search(near.body), _BUILT.search(near.body)
+        if shown is not None:
+            detail.setdefault("nvcc_told", shown[1])
+        if built is not None:
+            detail.setdefault("package", built["package"])
+            detail.setdefault("editable", "yes" if built["how"] else "")
+    return line.mention("build-cuda-mismatch", match.start(), detail=detail)
+
+
+def _environment(line: Line) -> dict[str, str]:
+    """``isolated``, where torch's helper ran in an environment of one build, and by whom."""
+    for above in line.above(12):
+        found = _ISOLATED.search(above.body)
+        if found is not None:
+            return {"isolated": "pip" if "pip-build-env" in found[0] else "uv"}
+        if "cpp_extension.py" in above.body:
+            return {}
+    return {}
+
+
+def undeclared(line: Line, match: re.Match[str]) -> Mention | None:
+    """uv's hint at a package that imports a module when it is built and does not ask for it."""
+    if not match["hint"] and not match["rest"]:
+        return None
+    package = match["package"]
+    if "://" in package:
+        package = package.split("://", 1)[1].split("#")[0].split("@")[0].rstrip("/").split("/")[-1]
+        package = package.removesuffix(".git")
+    package = re.split(r"[@=<>\s]", package)[0]
+    detail = {"module": match["module"], "build": "yes", "tool": "uv", "package": package}
+    if "://" in match["package"]:
+        detail["source"] = match["package"][:200]
+    what = "torch-missing-in-build" if match["module"] == "torch" else "no-module"
+    return line.mention(what, match.start(), detail=detail)
