@@ -27,6 +27,10 @@ def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tupl
     """
     if not needed_by:
         return None
+    if place.told is not None and in_source_tree(needed_by[0]):
+        there = place.present.text if place.present else "the torch that is there"
+        command = clean_build(place.python or "python", needed_by[0])
+        return command, f"compiles it in its source directory, where the file lies, for {there}"
     if place.told is not None:
         from fa_forensics.why.seen import package_of
 
@@ -46,6 +50,73 @@ def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tupl
     return _replacement(place, found.name, found.version, python, here, direction)
 
 
+def rebuild_named(place: Place, name: str, direction: str = "") -> tuple[str, str] | None:
+    """The same for a package of another machine that the text names, where it names no file."""
+    there = place.present.text if place.present else "the torch that is there"
+    python = place.told.python if place.told else None
+    return _replacement(place, name, "", python, there, direction)
+
+
+#: A module of Python's: its name carries the interpreter's tag.
+_MODULE = re.compile(r"\.(?:cpython-\d|abi3|pypy)")
+_CMAKE_BUILD = (
+    "rm -rf build && cmake -S . -B build -DCMAKE_PREFIX_PATH="
+    "\"$({0} -c 'import torch; print(torch.utils.cmake_prefix_path)')\" && cmake --build build"
+)
+
+
+def in_source_tree(file: str) -> bool:
+    """Whether a module lies in the directory that it was built in, and not where pip installs."""
+    whole = file.startswith(("/", "~/")) and "..." not in file
+    return whole and "-packages/" not in file and not _NO_PIP.search(file) and _is_module(file)
+
+
+def _is_module(file: str) -> bool:
+    return _MODULE.search(file.rsplit("/", 1)[-1]) is not None
+
+
+def is_plain_library(file: str) -> bool:
+    """Whether a file is a C++ library that no import finds: it is loaded by its path."""
+    name = file.rsplit("/", 1)[-1]
+    installed = "-packages/" in file or "..." in file
+    return name.startswith("lib") and not installed and not _is_module(file)
+
+
+def clean_build(python: str, file: str) -> str:
+    """Compile the package of a source directory again for the torch that is there."""
+    if is_plain_library(file):
+        return cmake_build(python)
+    how = "-e ." if in_source_tree(file) else "--force-reinstall ."
+    return (
+        f"rm -rf build *.egg-info && {shlex.quote(python)} -m pip install --no-build-isolation "
+        f"--no-deps --no-cache-dir {how}"
+    )
+
+
+def cmake_build(python: str) -> str:
+    """Build a CMake project again, with the torch of an interpreter and its flags."""
+    return _CMAKE_BUILD.format(shlex.quote(python))
+
+
+def again_from_source(place: Place, needed_by: Sequence[str]) -> str | None:
+    """The build of a file whose package is not known, or that pip did not install; None for none.
+
+    A package that is known to come as a wheel alone, or with torch's number, has no such one.
+    """
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    if place.told is None or not needed_by or re.search(r"/torch/lib/|torch_ext", needed_by[0]):
+        return None
+    name = package_of(needed_by[0])
+    row = row_of(name) if name else None
+    if row is not None and not row["source_build"]:
+        return None
+    if "/" not in needed_by[0] and is_plain_library(needed_by[0]):
+        return None  # nothing shows whether pip installed it
+    return clean_build(place.python or "python", needed_by[0])
+
+
 def _replacement(
     place: Place, name: str, version: str, python: str | None, torch: str, direction: str
 ) -> tuple[str, str] | None:
@@ -53,13 +124,32 @@ def _replacement(
     from fa_forensics.facts.build_machine import jobs, read_build_machine
     from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
 
-    ready = _official(place, name, version, python) or _partner(place, name)
+    ready = _official(place, name, version, python) or _partner(place, name) or _both(place, name)
     row = row_of(name)
     if ready is not None or _only_newer(place, name, row, direction):
         return ready
     bearable = jobs(read_build_machine()) if place.told is None else None
     command = rebuild_command(place.python or "python", name, version, row, bearable)
     return command, rebuild_does(name, row, torch)
+
+
+def name_then(name: str, torch: str | None, python: str | None, told: Mapping[str, str]) -> str:
+    """The name that a package had at the time of a torch, a Python and the versions of a text.
+
+    ``told`` has the versions by ``pkg:NAME``. mmcv with compiled operations was mmcv-full.
+    """
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.history import order_key
+
+    before = (row_of(name) or {}).get("before")
+    if not isinstance(before, Mapping):
+        return name
+    own = told.get(f"pkg:{name}", "")
+    old = bool(own) and order_key(own) < order_key(before["first"])
+    old = old or f"pkg:{before['distribution']}" in told
+    old = old or (torch is not None and order_key(torch) < order_key(before["torch"]))
+    old = old or (python or "").startswith(("2.", "3.5", "3.6"))
+    return str(before["distribution"]) if old else name
 
 
 def _only_newer(place: Place, name: str, row: Mapping[str, object] | None, direction: str) -> bool:
@@ -114,6 +204,20 @@ def _partner(place: Place, name: str) -> tuple[str, str] | None:
     wanted = shlex.quote(f"{name}=={release}")
     command = f"{pip_of(place)} install --force-reinstall --no-deps --no-cache-dir {wanted}"
     return command, f"installs the release of {name} that belongs to torch {place.present.release}"
+
+
+def _both(place: Place, name: str) -> tuple[str, str] | None:
+    """(command, what it does) where each release belongs to one torch, and none is told.
+
+    Named together they are taken from one time: the newest releases of some of these packages
+    ask for no torch at all (torchaudio 2.11), so that one of them alone brings none along.
+    """
+    from fa_forensics.facts.python_api import brings_torch, ended_at
+
+    if place.present is not None or not brings_torch(name) or ended_at(name) is not None:
+        return None
+    command = f"{pip_of(place)} install --upgrade --no-cache-dir torch {shlex.quote(name)}"
+    return command, f"takes torch and {name} to their newest releases, which belong together"
 
 
 #: Files that pip did not build: torch's JIT cache, an egg, torch's own.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
-from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.owner import STABLE, owner_of
 from fa_forensics.why.builds import (
+    again_from_source,
     has_official_wheels,
     numbered_as_torch,
     pip_of,
@@ -74,9 +74,16 @@ def install(place: Place, requirement: str) -> str:
 
 
 def commands_by_history(
-    place: Place, history: History | None, needed_by: Sequence[str], direction: str
+    place: Place,
+    history: History | None,
+    needed_by: Sequence[str],
+    direction: str,
+    since: str = "",
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(commands, remarks) for another machine whose torch is not told."""
+    """(commands, remarks) for another machine whose torch is not told.
+
+    No torch before ``since`` is offered.
+    """
     built = rebuild(place, needed_by, direction)
     flavour = direction == "other-flavour"
     commands = [which_torch(place, flavour)]
@@ -85,7 +92,9 @@ def commands_by_history(
         commands.append("fa-forensics wheels")
     if built is not None:
         commands.append(built[0])
-    releases = _installable(place, history)
+    elif flavour and (again := again_from_source(place, needed_by)) is not None:
+        commands.append(again)
+    releases = _installable(place, history, since)
     still = history is not None and history.releases[-1:] == history.known[-1:]
     newer = direction == "file-newer" or still
     every = history is None or not releases or (still and direction == "unknown")
@@ -109,8 +118,10 @@ def commands_by_history(
         and history.releases
         and history.releases != history.known
     )
-    if built is None and direction in ("file-older", "unknown") and lacked:
-        remarks = (*remarks, _COMPILED_HERE)
+    if built is None and direction in ("file-older", "unknown", "file-newer") and lacked:
+        again = again_from_source(place, needed_by)
+        remarks = (*remarks, _COMPILED_HERE, *((_IN_ITS_SOURCE,) if again else ()))
+        commands += [again] if again else []
     if built is None and flavour:
         remarks = (*remarks, _FLAVOUR_HERE)
     return (*commands, inspect_command(place, needed_by)), (*numbered, *remarks)
@@ -128,14 +139,17 @@ _COMPILED_HERE = (
     "runs; what an earlier build left goes first: build/ of setup.py, and for "
     "torch.utils.cpp_extension.load its directory in ~/.cache/torch_extensions."
 )
+#: Said of the command that compiles a package nothing is known of.
+_IN_ITS_SOURCE = "The command that begins with rm -rf build is for its source directory."
 
 
 #: The same, where the std::string flavour is what differs.
 _FLAVOUR_HERE = (
-    "A file that was compiled on that machine can be compiled again: torch.utils.cpp_extension "
-    "takes the flavour of the torch that it imports (with pip, --no-build-isolation); CMake and "
-    "hand-written builds need -D_GLIBCXX_USE_CXX11_ABI=1 where torch.compiled_with_cxx11_abi() "
-    "says True, =0 where it says False. What an earlier build left in build/ goes first."
+    "Compiled on that machine: again for the torch that runs, from an empty directory (build/ and "
+    "the old .so removed), with pip --no-build-isolation, and with no -D_GLIBCXX_USE_CXX11_ABI of "
+    "its own: torch.utils.cpp_extension and CMake's TORCH_CXX_FLAGS take torch's, which is =1 "
+    "where torch.compiled_with_cxx11_abi() says True. A wheel: the package's own build for this "
+    "torch, or the torch that the package names (python -m pip check)."
 )
 
 
@@ -184,7 +198,7 @@ def _is_stable(history: History) -> bool:
     return owner_of(history.symbol, None, history.symbol) == STABLE
 
 
-def _installable(place: Place, history: History | None) -> tuple[str, ...]:
+def _installable(place: Place, history: History | None, since: str) -> tuple[str, ...]:
     """The releases that have the name and wheels for the text's Python, of its last run of them."""
     if history is None or not history.releases or history.releases == history.known:
         return ()
@@ -192,7 +206,8 @@ def _installable(place: Place, history: History | None) -> tuple[str, ...]:
     first = intervals(history.releases, history.known)[-1][0]
     run = history.releases[history.releases.index(first) :]
     pythons = history.pythons
-    return tuple(r for r in run if python is None or not pythons.get(r) or python in pythons[r])
+    served = [r for r in run if python is None or not pythons.get(r) or python in pythons[r]]
+    return tuple(r for r in served if not since or order_key(r) >= order_key(since))
 
 
 def torch_with_it(
@@ -255,6 +270,8 @@ def torch_commands(
     built = rebuild(place, needed_by, direction)
     if built is not None:
         commands.append(built[0])
+    elif flavour and (again := again_from_source(place, needed_by)) is not None:
+        commands.append(again)
     release = None
     own_build = place.told is not None and place.present and not place.present.published
     if not own_build and _another_release_helps(history, place.present, flavour):
@@ -263,7 +280,18 @@ def torch_commands(
         only = ">=" if direction == "file-newer" and _is_stable(history) else "=="
         commands.append(install(place, f"torch{only}{release}"))
     elif flavour and _another_build(place, history):
-        commands.append(reinstall_torch(place, place.present.release if place.present else ""))
+        together = None if built is None else with_its_torch(place, built[0])
+        if built is not None and together is not None:
+            commands[commands.index(built[0])] = together
+            return (*commands, inspect_command(place, needed_by)), (*remarks, BOTH_OF_ONE)
+        if built is None or (place.told and place.told.flavour):
+            commands.append(reinstall_torch(place, place.present.release if place.present else ""))
+        if built is None:
+            remarks = (*remarks, THIS_FLAVOUR)
+    again = None
+    if built is None and release is not None and not flavour:
+        again = again_from_source(place, needed_by)
+        commands += [again] if again else []
     if built is not None and release is not None:
         remarks = (
             f"One of the two commands is enough: the first {built[1]}; the second changes torch, "
@@ -282,6 +310,7 @@ def torch_commands(
         remarks = (
             "Installing another torch changes it for all other packages too; a build of the "
             f"extension for {place.present.text} is the other way out.",
+            *((_IN_ITS_SOURCE,) if again else ()),
             *remarks,
         )
     if built is None and flavour:
@@ -291,11 +320,36 @@ def torch_commands(
 
 def _another_build(place: Place, history: History) -> bool:
     """Whether the text's torch is a release in a flavour that its wheel on the index has not."""
-    present, told = place.present, place.told
+    present = place.present
     if present is None or not present.published or present.release not in history.releases:
         return False
-    varied = variants_of(present.release, history.machine)
-    return bool(told and (told.flavour or varied))
+    return place.told is not None
+
+
+def with_its_torch(place: Place, command: str) -> str | None:
+    """A package that belongs to a torch, and that torch, both as the index has them.
+
+    None for a command that compiles: its result has the flavour of whatever torch is there.
+    """
+    alone = " install --force-reinstall --no-deps --no-cache-dir "
+    start, found, wanted = command.partition(alone)
+    if not found or "==" not in wanted or place.present is None:
+        return None
+    torch = f'"torch=={place.present.release}"'
+    return f"{start} install --force-reinstall --no-cache-dir {torch} {wanted}"
+
+
+#: Said where a package and its torch are taken from one place.
+BOTH_OF_ONE = (
+    "The command takes both from the package index, whose builds are of one flavour. The same file "
+    "again would not load with a torch of conda's, of a distribution or of one's own: there the "
+    "package comes from the same channel, or is compiled for that torch."
+)
+THIS_FLAVOUR = (
+    "The package index has that release of torch in the file's flavour: the command puts it in "
+    "place of another build. In a container whose torch is its own, and with conda's or a "
+    "distribution's torch, the file is compiled for that instead, or taken from the same channel."
+)
 
 
 def _another_release_helps(history: History, present: Present | None, flavour: bool) -> bool:

@@ -10,12 +10,14 @@ from fa_forensics.atlas.requested import variant_flavour
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch, libraries_of
 from fa_forensics.facts.package import build_tags
-from fa_forensics.facts.python_api import torch_of
+from fa_forensics.facts.python_api import ended_at, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.containers import in_container
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.other_ways import other_ways
 from fa_forensics.why.place import Place
+from fa_forensics.why.same_release import same_release
+from fa_forensics.why.seen import directory_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.together import together
 
@@ -32,7 +34,10 @@ def with_context(
     answers = together(answers, paste, place, tables)
     first = in_container(_by_its_version(answers[0], paste, place), paste, place)
     file = next((m.file for m in paste.mentions if m.file), None)
-    first = other_ways(first, paste, place, _directory(file) if file else None)
+    name = directory_of(file) if file else None
+    served = _served(place, tables) if name and ended_at(name) is not None else ()
+    first = same_release(first, paste, place, name)
+    first = other_ways(first, paste, place, name, served)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")
@@ -41,6 +46,15 @@ def with_context(
     if not notes:
         return (first, *rest)
     return (replace(first, notes=(*notes, *first.notes)), *rest)
+
+
+def _served(place: Place, tables: Tables) -> tuple[str, ...]:
+    """The releases of torch with wheels for the text's Python; all where it names none."""
+    if tables.ages is None:
+        return ()
+    python = place.told.python if place.told is not None else None
+    builds = tables.ages.builds(place.machine)
+    return tuple(b.release for b in builds if not python or python in b.pythons)
 
 
 def _asked_for(answer: Answer, paste: Paste) -> list[str]:
@@ -76,7 +90,7 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     if answer.kind not in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return answer
     file = next((m.file for m in paste.mentions if m.file), None)
-    name = _directory(file) if file else None
+    name = directory_of(file) if file else None
     version = paste.versions.get(f"pkg:{name}", "") if name else ""
     tags = build_tags(version)
     torch = tags.torch or torch_of(name or "", version)
@@ -117,14 +131,6 @@ _ON_TWO = ("One of the two commands", "Another build of")
 _COMPILED = re.compile(r"(?:Where pip)\b")
 #: The torch that a command installs.
 _TORCH = re.compile(r"\"torch[=>]=[\d.]+(?:,<[\d.]+)?\"")
-
-
-def _directory(file: str) -> str | None:
-    """The package of a file by the directory below site-packages, as pip writes it."""
-    from fa_forensics.why.seen import package_of
-
-    found = re.search(r"/(?:site|dist)-packages/([\w-]{1,60})/", file)
-    return package_of(file) or (found[1].replace("_", "-") if found else None)
 
 
 def _copies(answer: Answer, paste: Paste) -> list[str]:

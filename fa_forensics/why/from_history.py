@@ -32,10 +32,10 @@ def without_torch(
     if not history.alive:
         return never_exported(question, None, history)
     if history.twin is not None and history.twin.releases:
-        return _one_of_two_flavours(history)
+        return _one_of_two_flavours(question, place, history)
     if _all_have_it(history, place):
         return _not_loaded_before(question, place, history)
-    direction, words, confidence = _who_lacks(history, place)
+    direction, words, confidence = _who_lacks(question, history, place)
     hidden = hidden_before(question.demangled)
     if hidden is not None and direction == NEWER:
         return _hidden(history, *hidden)
@@ -95,7 +95,7 @@ _OR_FLAVOUR = (
 )
 
 
-def _one_of_two_flavours(history: History) -> Judgement:
+def _one_of_two_flavours(question: Question, place: Place, history: History) -> Judgement:
     twin = history.twin
     assert twin is not None
     other = (
@@ -109,45 +109,72 @@ def _one_of_two_flavours(history: History) -> Judgement:
         )
     else:
         cause = f"No wheel on PyPI exports it in this std::string flavour; {other}"
+    python = place.told.python if place.told else None
+    meant = _meant(question, place, history)
+    if python and history.releases and not set(meant) & set(history.releases):
+        own = flavour_of_name(question.name, question.demangled, history)
+        torchs = "pre-cxx11" if own == "cxx11" else "cxx11"
+        cause += (
+            f". No torch of the former has a wheel for Python {python}: the torch that lacks it is "
+            f"a {torchs} one, and the file was built for the {own} flavour."
+        )
+        sure = "high" if set(meant) <= set(twin.releases) else "medium"
+        return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), sure)
     cause += ": the torch that lacks it has most likely the other flavour."
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
 
 
-def _who_lacks(history: History, place: Place) -> tuple[str, str, str]:
+def _meant(question: Question | None, place: Place, history: History) -> Sequence[str]:
+    """The releases that can be loaded: those for the text's Python, since the package exists."""
+    python = place.told.python if place.told else None
+    serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
+    meant = serving or history.known
+    since = order_key(question.since) if question is not None and question.since else (0, 0, 0)
+    return [release for release in meant if order_key(release) >= since] or meant
+
+
+def _of_package(question: Question) -> str:
+    return f"is one that {question.package} exists for, {question.since} or later,"
+
+
+def _who_lacks(question: Question, history: History, place: Place) -> tuple[str, str, str]:
     """(direction, half a sentence, confidence): which torches lack the name."""
     exports = who_exports(history, history.alive)
     sides = _sides(history, history.known)
     python = place.told.python if place.told else None
-    serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
-    left = _sides(history, serving) if serving else sides
+    meant = _meant(question, place, history)
+    left = _sides(history, meant) or sides
     if len(left) > 1:
         if _GAP not in left:
-            likely = _likelier(history, serving or history.known, bool(serving))
-            if likely is not None:
-                return _most_likely(history, likely, exports, serving or history.known)
+            serving = _meant(None, place, history)
+            if _likely_newer(history, serving):
+                return _most_likely(history, exports, serving)
             words = f"torch {exports} it: a torch that lacks it is older or newer than that"
             return UNKNOWN, words, "high"
         lacking = [release for release in history.known if release not in history.alive]
         words = f"torch {exports} it: a torch that lacks it is {history.interval(lacking)}"
         return UNKNOWN, words, "high"
-    return _one_side(history, left[0], python if len(sides) > 1 else None, exports)
+    by_python = _sides(history, _meant(None, place, history)) == left
+    why = _of_package(question) if not by_python else f"has wheels for Python {python}"
+    return _one_side(history, left[0], why if len(sides) > 1 else "", exports)
 
 
-def _one_side(
-    history: History, side: str, python: str | None, exports: str
-) -> tuple[str, str, str]:
-    """The words where torches on one side alone can lack the name."""
+def _one_side(history: History, side: str, why: str, exports: str) -> tuple[str, str, str]:
+    """The words where torches on one side alone can lack the name; ``why`` leaves out the other."""
     first, last = history.alive[0], history.alive[-1]
-    which = f"a torch that lacks it and has wheels for Python {python}" if python else ""
-    which = which or "a torch that lacks it"
+    which = f"a torch that lacks it and {why}" if why else "a torch that lacks it"
     if side == _GAP:
         gap = [r for r in history.known if r not in history.alive]
         gap = [r for r in gap if order_key(first) < order_key(r) < order_key(last)]
         words = f"torch {exports} it: {which} is one of {history.interval(gap)}"
         return UNKNOWN, f"{words}, and the file was built for one before or after those", "high"
-    confidence = "medium" if python else "high"
+    confidence = "medium" if why else "high"
     if side == OLDER:
         words = f"torch {exports} it: {which} is newer than {last}"
+        if first == history.known[0] and order_key(last) < order_key("1.2.0"):
+            # In those days people came from torch 0.4, of which there is no record.
+            words += f", or older than the record, which begins with {first}"
+            return OLDER, f"{words}; most likely the file is the older one", "medium"
         return OLDER, f"{words}, so the file was built for an older torch than that", confidence
     words = f"torch {exports} it: {which} is older than {first}"
     words += ", so the file was built for a newer torch than that"
@@ -158,39 +185,26 @@ def _one_side(
     return NEWER, words, confidence
 
 
-def _likelier(history: History, releases: Sequence[str], certain: bool) -> str | None:
-    """The side with far more minor releases than the other: torches lie there that lack a name.
+def _likely_newer(history: History, releases: Sequence[str]) -> bool:
+    """Whether far more minor releases after the name's last one lack it than before its first.
 
-    ``certain`` tells that the releases are those that the text's Python has wheels of. Without
-    that the older side is never likelier: the newest releases are those that people have.
+    More of them before it say nothing: the newest releases are those that people have.
     """
     first, last = order_key(history.alive[0]), order_key(history.alive[-1])
     older = {order_key(r)[:2] for r in releases if order_key(r) < first}
     newer = {order_key(r)[:2] for r in releases if order_key(r) > last}
-    if len(newer) >= _FAR_MORE * len(older):
-        return OLDER
-    return NEWER if certain and len(older) >= _FAR_MORE * len(newer) else None
+    return len(newer) >= _FAR_MORE * len(older)
 
 
-def _most_likely(
-    history: History, side: str, exports: str, releases: Sequence[str]
-) -> tuple[str, str, str]:
+def _most_likely(history: History, exports: str, releases: Sequence[str]) -> tuple[str, str, str]:
     first, last = history.alive[0], history.alive[-1]
-    if side == OLDER:
-        others = history.interval([r for r in releases if order_key(r) < order_key(first)])
-        words = (
-            f"torch {exports} it: a torch that lacks it is most likely newer than {last}, so the "
-            "file was built for an older torch than that (of the older releases, "
-            f"{others} lack it too)"
-        )
-    else:
-        others = history.interval([r for r in releases if order_key(r) > order_key(last)])
-        words = (
-            f"torch {exports} it: a torch that lacks it is most likely older than {first}, so the "
-            "file was built for a newer torch than that (of the newer releases, "
-            f"{others} lack it too)"
-        )
-    return side, words, "medium"
+    others = history.interval([r for r in releases if order_key(r) < order_key(first)])
+    words = (
+        f"torch {exports} it: a torch that lacks it is most likely newer than {last}, so the "
+        "file was built for an older torch than that (of the older releases, "
+        f"{others} lack it too)"
+    )
+    return OLDER, words, "medium"
 
 
 #: So many times the minor releases on one side of a name's life make that side the likelier.
@@ -223,12 +237,21 @@ def told_inside(question: Question, place: Place, history: History) -> Judgement
         if both is not None:
             return both
     notes = (moved_words(history),) if history.moved is not None else ()
-    return exported_there(question, history, f"torch {present.release} exports it", notes)
+    fact = f"torch {present.release} exports it"
+    return exported_there(question, history, fact, notes, present.release)
 
 
 def before_the_record(question: Question, history: History, present: Present) -> Judgement:
     """A torch that is older than all on record, and a name that the oldest of these has."""
     library = libraries_of(question.owner)[0]
+    if len(history.alive) == len(history.known):
+        cause = (
+            f"Every torch on record has the name, from {history.known[0]} on, so torch "
+            f"{present.release} most likely has it too: the file was loaded before torch and does "
+            f"not list {library} among its needs (import torch first). Else it was built for a "
+            "newer torch."
+        )
+        return Judgement("import-order", "FA210", UNKNOWN, cause, (), "medium")
     cause = (
         f"The record begins with torch {history.known[0]}, which has the name; whether torch "
         f"{present.release} had it is not known. Two causes fit: the file was built for a newer "
@@ -238,7 +261,7 @@ def before_the_record(question: Question, history: History, present: Present) ->
 
 
 def exported_there(
-    question: Question, history: History, fact: str, notes: tuple[str, ...]
+    question: Question, history: History, fact: str, notes: tuple[str, ...], release: str = ""
 ) -> Judgement:
     """The text's torch has the name: another one is loaded, or the file does not list its library.
 
@@ -250,7 +273,7 @@ def exported_there(
         cause = f"{fact}; it cannot be missing from torch {interval}"
         cause += ": where an error names it, another torch was loaded than this one."
         cause += f" Or the file does not list {library} among its needs, and nothing loaded it."
-        cause += history.lacked_by()
+        cause += history.lacked_by(release)
         return Judgement("wrong-torch", "FA607", NONE, cause, notes, "medium")
     cause = f"{fact}; torch {interval} have it, so no release is wrong."
     cause += f" Most likely the file does not list {library} among its needs."
@@ -298,8 +321,8 @@ def _other_flavour(present: Present, own: str, history: History) -> Judgement:
         f"std::string: this torch has the same function in its own flavour{instead}."
     )
     notes = (
-        "The version matches, the flavour does not: a published wheel and a build of one's own (a "
-        "container's, too) differ in it.",
+        "Where the versions match, the flavours need not: a published wheel and a build of one's "
+        "own (a container's, too) differ in it.",
     )
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, notes, "high")
 

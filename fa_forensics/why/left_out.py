@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 from fa_forensics.facts.demangle import qualified_name
@@ -160,13 +159,3 @@ def text_words(versions: Mapping[str, str]) -> tuple[str, tuple[str, ...], tuple
             (),
         )
     return "", (), ()
-
-
-def clean_build(python: str, file: str) -> str:
-    """Compile the package of a source directory again for the torch that is there."""
-    build = "rm -rf build *.egg-info && "
-    return f"{build}{shlex.quote(python)} -m pip install --no-build-isolation --no-deps " + (
-        "--no-cache-dir -e ."
-        if file.startswith("/") and "-packages/" not in file
-        else "--no-cache-dir --force-reinstall ."
-    )

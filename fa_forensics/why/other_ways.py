@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
 from fa_forensics.report_why import Answer
@@ -26,10 +27,12 @@ _FROM_INDEX = re.compile(
 )
 #: Notes on commands that are taken out.
 _ON_COMMANDS = re.compile(
-    r"(?:One of the two|Another build of|Installing another|Every torch since|The command (?:i|c)"
-    r"|Where pip)"
+    r"(?:One of the two|Another build of|Installing another|Every torch since|The command (?:i|c|t)"
+    r"|Where pip|The package index has that)"
 )
 _TORCH_NOTE = re.compile(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
+#: Versions of builds from source, a container's among them.
+_OWN_BUILD = re.compile(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$")
 _JETSON = re.compile(r"(?:^|/)jetson(?:/|$)|-tegra\b", re.IGNORECASE)
 
 
@@ -95,12 +98,17 @@ def _own_torch(paste: Paste, place: Place) -> str | None:
     versions = paste.versions
     texts = (*(m.file or "" for m in paste.mentions[:20]), versions.get("os", ""),
              versions.get("platform", ""), *paste.places)  # fmt: skip
-    if versions.get("gpu", "").lower().startswith("jetson") or any(map(_JETSON.search, texts)):
+    named = versions.get("gpu", "").lower().startswith("jetson") or "flag:jetson" in versions
+    if named or any(map(_JETSON.search, texts)):
         return "The torch in the text is NVIDIA's for Jetson, or one built there."
     if "+rocm" in versions.get("torch", "") or "gfx" in versions or "rocm" in versions:
         return "The torch in the text is one for ROCm."
     if "flag:torch-source" in versions:
         return "The torch in the text was built from source."
+    if "ngc" in versions or ".nv" in versions.get("torch", ""):
+        return "The torch in the text is that of NVIDIA's container."
+    if _OWN_BUILD.search(versions.get("torch", "")):
+        return "The torch in the text is a build of its own, a container's or one from source."
     return None
 
 
@@ -115,12 +123,21 @@ def _for_own_torch(
         built = partner_from_source("python", name, release, row_of(name))
     note = (
         f"{own} The package index has no such torch, and a torch or a wheel from there would take "
-        "its place. The file has to be compiled for the torch that is "
-        "there."
+        "its place. The file has to be compiled for the torch that is there; a wheel of the index "
+        "needs a virtual environment of its own, with the index's torch."
     )
     if built is not None:
         commands.insert(1 if commands and "print(torch" in commands[0] else 0, built[0])
-    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+    cause = answer.cause
+    old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    rocm = "+rocm" in paste.versions.get("torch", "")
+    if old and not rocm and cause.startswith("The published torch"):
+        cause = (
+            f"{own} Such builds have the compiler's own flavour of std::string, which is cxx11, "
+            "and the file was built for the pre-cxx11 one of the package index: the releases may "
+            "match, the flavours do not."
+        )
+    return replace(answer, cause=cause, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
 
 
 def _of_one_pair(answer: Answer, name: str, served: Sequence[str]) -> Answer:

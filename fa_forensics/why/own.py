@@ -68,12 +68,13 @@ def _left_out(
     symbol: SymbolText, place: Place, needed_by: Sequence[str]
 ) -> tuple[Judgement, tuple[str, ...]]:
     """A name of the package's own that nothing has: most often its source was not compiled."""
-    from fa_forensics.why.left_out import DOUBLED, clean_build, owner_words, part_words, sort_of
+    from fa_forensics.why.builds import clean_build
+    from fa_forensics.why.left_out import DOUBLED, owner_words, part_words, sort_of
 
     likely, notes = part_words(symbol.demangled)
+    whose = owner_words(needed_by, symbol.demangled)
     cause = (
-        f"No known library owns such a name: it is {owner_words(needed_by, symbol.demangled)} own, or one of a "
-        "library of its package."
+        f"No known library owns such a name: it is {whose} own, or one of a library of its package."
     )
     if likely:
         cause += f" {likely}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
+from fa_forensics.why.builds import cmake_build, is_plain_library
 from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
 
@@ -133,6 +134,8 @@ def stale_jit(answer: Answer, folder: str) -> Answer:
 
 def _own_build_first(answer: Answer, seen: Seen, file: str) -> Answer:
     """A file in the build directory of a source tree, which goes before an installed package."""
+    if is_plain_library(file) or "flag:by-path" in seen.versions:
+        return _loaded_by_path(answer, seen, file)
     folder = file.rpartition("/")[0]
     note = (
         f"The file lies in {folder}, the build directory of a source tree, and not in "
@@ -144,6 +147,20 @@ def _own_build_first(answer: Answer, seen: Seen, file: str) -> Answer:
                 *(text for text in answer.help if '"torch==' not in text))  # fmt: skip
     notes = (n for n in answer.notes if not n.startswith(_OF_EXTENSIONS))
     return replace(answer, help=commands, notes=(note, *notes))
+
+
+def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
+    """A C++ library in its own build directory, which a program loads by its path."""
+    note = (
+        f"{file.rsplit('/', 1)[-1]} is loaded by its path, from the directory that it was built "
+        "in: no search path plays a part. It has to be built there again for the torch that loads "
+        "it. A build that asks a Python for torch's flavour takes that of the Python which CMake "
+        "found: it has to be the one that runs."
+    )
+    commands = [text for text in answer.help if not re.search(r'"torch[=>]=|^rm -rf build', text)]
+    commands.insert(-1, cmake_build(seen.python))
+    notes = (n for n in answer.notes if not n.startswith((*_OF_EXTENSIONS, "Where pip compiled")))
+    return replace(answer, help=tuple(commands), notes=(note, *notes))
 
 
 def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
@@ -216,10 +233,19 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         help=(
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
             f"{seen.pip} list | grep -i torch",
+            f"{seen.pip} uninstall -y torch",
             *answer.help[-1:],
         ),
-        notes=tuple(n for n in answer.notes if not n.startswith(_OF_EXTENSIONS)),
+        notes=(_ONE_TORCH, *(n for n in answer.notes if not n.startswith(_OF_EXTENSIONS))),
     )
+
+
+#: The cure of two torches in one directory.
+_ONE_TORCH = (
+    "Where the first command fails too, the files in torch's own directory are mixed: uninstall "
+    "until pip finds no torch (and with conda what conda list shows of it), remove what is left of "
+    "site-packages/torch, and install one torch once. No extension has to be built again for it."
+)
 
 
 def _two_for_sure(answer: Answer, seen: Seen) -> bool:
@@ -242,10 +268,10 @@ def _fault_of_the_release(answer: Answer, seen: Seen, name: str, release: str) -
     """A release whose libraries keep a name to themselves that another of its libraries wants."""
     later = next(r for r in answer.exported_by if order_key(r) > order_key(release))
     cause = (
-        f"{name} is torch's own library and the missing name is torch's too. torch {answer.interval} "
-        f"export it, and torch {release} does not: most likely its source keeps the name hidden "
-        f"(the export macro is left out), so that a build of torch {release} from source lacks it "
-        "whatever is installed beside it. Else libraries of two torches are mixed."
+        f"{name} is torch's own library and the missing name is torch's too. torch "
+        f"{answer.interval} export it, and torch {release} does not: most likely its source keeps "
+        f"the name hidden (the export macro is left out), so that a build of torch {release} from "
+        "source lacks it whatever is installed beside it. Else libraries of two torches are mixed."
     )
     note = (
         f"Built from source: torch {later}, whose libraries export it, or the published wheel of "

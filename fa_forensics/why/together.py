@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from fa_forensics.why.tables import Tables
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
+#: Notes on the torch that one of the names alone would be had from.
+_OF_ONE_NAME = re.compile(r"torch [\d.]+ has the file's flavour|One of the two commands")
 #: Names that are counted together; a listing of a large file has thousands.
 _MOST_NAMES = 400
 #: Names of a text that are asked for their twin of the other flavour.
@@ -40,6 +43,10 @@ def together(
     known = atlas.releases(place.machine)
     found = _lives(names, atlas, place.machine)
     common = [r for r in known if all(r in life for life in found.values())]
+    if found and not common:
+        # No wheel has all of them in one flavour: those of a build that no wheel is.
+        found = _lives(names, atlas, place.machine, both=True)
+        common = [r for r in known if all(r in life for life in found.values())]
     if len(found) < 2 or not common or len(common) == len(known):
         return answers
     notes = [
@@ -52,9 +59,14 @@ def together(
         notes.append(
             f"Its std::string is {flavour}, which no wheel of those releases on the package index "
             "is: the file was built on another build of them (NVIDIA's for Jetson, a container's, "
-            "conda-forge's), and those wheels lack its names with a std::string as well."
+            "conda-forge's) or without the flag that torch was built with, and those wheels lack "
+            "its names with a std::string as well."
         )
-        first = replace(first, help=tuple(c for c in first.help if '"torch==' not in c))
+        first = replace(
+            first,
+            help=tuple(c for c in first.help if not re.search(r'"torch[=>]=', c)),
+            notes=tuple(n for n in first.notes if not _OF_ONE_NAME.match(n)),
+        )
     rest = [one for one in answers[1:] if not _says_the_same(first, one, found)]
     return (replace(first, notes=(*notes, *first.notes)), *rest)
 
@@ -64,17 +76,22 @@ def _of(atlas: Atlas, release: str, machine: str) -> str:
     return build.flavour if build is not None else "unknown"
 
 
-def _lives(names: list[SymbolText], atlas: Atlas, machine: str) -> dict[SymbolText, set[str]]:
-    """The releases with each name, in whichever flavour; names that none has are left out."""
+def _lives(
+    names: list[SymbolText], atlas: Atlas, machine: str, both: bool = False
+) -> dict[SymbolText, set[str]]:
+    """The releases with each name, and those with its twin alone where no other is there.
+
+    With ``both`` the twin's count beside the name's own; names that none has are left out.
+    """
     found: dict[SymbolText, set[str]] = {}
     asked = 0
     for symbol in names:
         name = symbol.name or ""
         life = set(atlas.releases_of(name, machine))
-        if not life and asked < _MOST_TWINS and _flavour([symbol]) is not None:
+        if (both or not life) and asked < _MOST_TWINS and _flavour([symbol]) is not None:
             asked += 1
             twin = atlas.twin(name, machine)
-            life = set(twin.releases) if twin is not None else set()
+            life |= set(twin.releases) if twin is not None else set()
         if life:
             found[symbol] = life
     return found

@@ -40,6 +40,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:no-nvcc",
         None,
     ),
+    ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
+    (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
     ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
     ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),
     (
