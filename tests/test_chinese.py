@@ -75,6 +75,8 @@ EXCEPTIONS = {
     "where cudart64_*.dll & echo %CUDA_HOME% %CUDA_PATH%": NAMES,
     "vcvars64.bat -vcvars_ver={1}": NAMES,
     "dumpbin /dependents {1}.pyd": NAMES,
+    "Rscript -e 'torch::install_torch(reinstall = TRUE)'": NAMES,
+    "not recogni": WORDS,
     "tasklist | findstr python": NAMES,
     "cmake -DCMAKE_CXX_STANDARD={1} ..": NAMES,
     "--threads[ =]?[2-9]": WORDS,

@@ -166,7 +166,8 @@ def test_a_package_of_unknown_name_is_not_installed_by_a_guess() -> None:
         "ModuleNotFoundError: No module named 'pointnet2._ext'",
         "ImportError: /x/site-packages/spam/_C.so: invalid ELF header",
     ):
-        assert "install" not in "\n".join(first(line).help)
+        commands = [text for text in first(line).help if "install" in text]
+        assert not any("spam" in text or "pointnet2" in text for text in commands)
 
 
 def test_a_caught_error_is_looked_for_and_not_guessed() -> None:
@@ -179,7 +180,7 @@ def test_a_caught_error_is_looked_for_and_not_guessed() -> None:
     ("path", "owner", "words"),
     [
         ("/home/a/anaconda3/lib/python3.8/site-packages/torch/lib/../../../../libcufft.so.10",
-         "cufft", "conda list"),
+         "cufft", "the file itself is broken"),
         ("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "nvml", "container"),
         ("/x/site-packages/torch/lib/libtorch_cpu.so", "torch", "torch's own"),
     ],

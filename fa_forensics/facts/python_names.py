@@ -42,6 +42,22 @@ def python_spans(name: str) -> tuple[PythonSpan, ...]:
     return ()
 
 
+def names_that_begin(start: str) -> tuple[str, ...]:
+    """The names on record that begin like this, in order; a text may have cut one off."""
+    found = (
+        name
+        for names in _table()["spans"].values()
+        for name in names.split()
+        if name.startswith(start)
+    )
+    return tuple(sorted(found))
+
+
+def special_build(name: str) -> str | None:
+    """The build of CPython that alone has a name: ``free-threaded`` or ``debug``."""
+    return next((b for b, names in _table()["builds"].items() if name in names.split()), None)
+
+
 def _spans(text: str) -> tuple[PythonSpan, ...]:
     parts = [part.partition("-") for part in text.split(", ")]
     return tuple(PythonSpan(since, before or None) for since, _dash, before in parts)

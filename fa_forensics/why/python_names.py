@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fa_forensics.facts.python_names import (
     PythonSpan,
     exports,
     known_pythons,
+    names_that_begin,
     python_spans,
+    special_build,
     version_key,
 )
 from fa_forensics.why.commands import without_path
@@ -18,6 +21,10 @@ from fa_forensics.why.place import Place
 
 KIND, CODE = "python-abi", "FA402"
 
+#: A version before its release, as Python calls itself: 3.11.0a6.
+_BEFORE_RELEASE = re.compile(r"(\d\.\d{1,2})\.0(?:a|b|rc)\d{1,2}")
+#: Fewer letters than these begin too many names.
+_SHORTEST = 7
 _WIDTH = re.compile(r"_?PyUnicodeUCS([24])_")
 
 #: PyPI's torch has one libtorch_python.so for each Python; a C++ libtorch brings one more.
@@ -32,7 +39,6 @@ def judge_python(
 ) -> tuple[Judgement, tuple[str, ...]]:
     """(judgement, commands) on a name of Python's C interface that is missing."""
     running = _running(place)
-    spans = python_spans(name)
     python = place.python or "python"
     commands: tuple[str, ...] = (f"{python} -c 'import sys; print(sys.version, sys.executable)'",)
     notes: tuple[str, ...] = ()
@@ -43,16 +49,82 @@ def judge_python(
         commands = (without_path(place), *commands)
     if (width := _WIDTH.match(name)) is not None:
         return _unicode_width(width[1]), _width_commands(python)
+    spans = python_spans(name)
     if not spans:
-        return _unknown(name, running, notes), commands
+        return _not_on_record(name, place, needed_by, notes), commands
     patch = _patch_of(spans, running)
     if running is not None and patch is not None:
-        return _of_a_patch(name, running, patch, notes), commands
+        return _of_a_patch(name, running, patch), commands[-1:]
+    before = _BEFORE_RELEASE.fullmatch(running or "")
+    if before is not None and any(span.since == before[1] for span in spans):
+        return _before_release(before[0], before[1]), commands[-1:]
     if running is not None and exports(name, running):
         return _everywhere(name, running, notes), commands
     if running is not None and exports(name, running) is False:
         return _not_in(name, running, notes), commands
     return _unplaced(name, notes), commands
+
+
+def _not_on_record(
+    name: str, place: Place, needed_by: Sequence[str], notes: tuple[str, ...]
+) -> Judgement:
+    """A name that no ordinary CPython has: of a special build, cut off, or of a newer one."""
+    build = special_build(name)
+    if build is not None:
+        return _of_a_build(build)
+    longer = names_that_begin(name) if len(name) >= _SHORTEST else ()
+    if not longer:
+        return _unknown(name, _running(place), notes)
+    if len({python_spans(one) for one in longer}) > 1:
+        cause = (
+            f"The name is cut off: names of Python's C interface that begin so are "
+            f"{' and '.join(longer[:3])}. Which one is missing, and so which Python has it, only "
+            "the whole name says."
+        )
+        return Judgement(KIND, CODE, UNKNOWN, cause, notes, "low")
+    whole, _commands = judge_python(longer[0], place, needed_by)
+    cause = (
+        f"The name is cut off; what begins so in Python's C interface is {' and '.join(longer[:3])}"
+    )
+    return replace(whole, cause=f"{cause}. {whole.cause}", confidence="medium")
+
+
+def _of_a_build(build: str) -> Judgement:
+    """A name that only another build of CPython has, of whatever version."""
+    if build == "free-threaded":
+        cause = (
+            "Only a free-threaded build of CPython exports it (3.13t or later, without the GIL): "
+            "the file was compiled for such a Python, and the one that loads it has the GIL."
+        )
+        notes = (
+            "The wheel for a free-threaded Python has the tag cp313t (cp314t), that for an "
+            "ordinary one cp313: pip takes the right one by itself when it is not given a file. A "
+            "file of one's own is to be built again with the Python that runs it, from an empty "
+            "build directory.",
+        )
+        return Judgement(KIND, CODE, UNKNOWN, cause, notes, "high")
+    cause = (
+        "Only a debug build of CPython exports it (configured --with-pydebug or with tracing of "
+        "references): the file was compiled with the headers of such a Python, and the one that "
+        "loads it is an ordinary build."
+    )
+    notes = (
+        "Build the file again with the Python that runs it, from an empty build directory; a "
+        "python-dbg package's headers, or -DPy_DEBUG on the command line, are what made it so.",
+    )
+    return Judgement(KIND, CODE, UNKNOWN, cause, notes, "high")
+
+
+def _before_release(running: str, minor: str) -> Judgement:
+    """An interpreter from before its own release, which lacks what came until then."""
+    cause = (
+        f"CPython exports it since {minor}, and the interpreter is {running}, from before that "
+        "release: such a Python lacks names that were added until then, and files for "
+        f"{minor} are compiled with the released one. The interpreter is too old; the file is in "
+        "order."
+    )
+    notes = (f"Any release of Python {minor} has the name: install one, and the packages anew.",)
+    return Judgement(KIND, CODE, NEWER, cause, notes, "high")
 
 
 def _unicode_width(width: str) -> Judgement:
@@ -100,7 +172,7 @@ def _patch_of(spans: Sequence[PythonSpan], running: str | None) -> str | None:
     return None
 
 
-def _of_a_patch(name: str, running: str, since: str, notes: tuple[str, ...]) -> Judgement:
+def _of_a_patch(name: str, running: str, since: str) -> Judgement:
     """The name came with a patch release: an older patch of the same Python lacks it."""
     told = running.count(".") > 1
     cause = (
@@ -110,9 +182,7 @@ def _of_a_patch(name: str, running: str, since: str, notes: tuple[str, ...]) -> 
         else f"CPython exports it since {since}: the file was compiled with that or a later patch "
         "release, and the Python that loads it is an older one of the same minor version."
     )
-    return Judgement(
-        KIND, CODE, NEWER, cause, (*_patch_note(name), *notes), "high" if told else "medium"
-    )
+    return Judgement(KIND, CODE, NEWER, cause, _patch_note(name), "high" if told else "medium")
 
 
 def _running(place: Place) -> str | None:

@@ -90,10 +90,21 @@ def told_torch(paste: Paste, tables: Tables) -> str | None:
     match = _VERSION.search(paste.versions.get("torch", ""))
     if match is None:
         return None
-    version = match[0].rstrip(".+-")
+    version = _with_its_dots(match[0].rstrip(".+-"), tables)
     known = tables.atlas.releases() if tables.atlas is not None else ()
     newest = int(known[-1].split(".")[0]) if known else 2
     return version if int(version.split(".")[0]) <= newest else None
+
+
+def _with_its_dots(version: str, tables: Tables) -> str:
+    """``1.51`` is 1.5.1 where no release is 1.51; any other version as it is."""
+    found = re.fullmatch(r"(\d)\.(\d{1,2})(\d)", version)
+    if found is None or tables.atlas is None or tables.ages is None:
+        return version
+    if any(release.startswith(f"{version}.") for release in tables.ages.releases()):
+        return version
+    whole = ".".join(found.groups())
+    return whole if whole in tables.ages.releases() else version
 
 
 def _not_from_here(paste: Paste, here: Place, tables: Tables) -> str | None:
@@ -230,7 +241,9 @@ def _python(paste: Paste) -> str | None:
 
 
 def _python_version(paste: Paste) -> str | None:
-    """The Python with its patch release, where the text has that."""
+    """The Python with its patch release, where the text has that; "3.11.0a6" before its release."""
+    if "python_pre" in paste.versions:
+        return paste.versions["python_pre"]
     stated = re.match(r"\d+\.\d+\.\d+", paste.versions.get("python", ""))
     return stated[0] if stated is not None else _python(paste)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.machines import machines_around
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_after, path_before
@@ -61,6 +62,19 @@ def _of_formats() -> tuple[Recogniser, ...]:
             _refused("format"),
         ),
         by_pattern(
+            ("ignoring file", "which is not the architecture being linked"),
+            r"ignoring file ['\"]?(?P<file>[^\n'\",]{2,400}?)['\"]?(?:,|:\s)\s?"
+            r"(?:file was built for (?P<built>[^\n(]{2,60}?)\s{0,2}"
+            r"(?:\((?P<bytes>[^\n()]{2,200})\)\s?)?"
+            r"which is not the architecture being linked \((?P<wanted>\w{2,20})\)"
+            r"|file was built for unsupported file format \((?P<bytes3>[^\n()]{2,200})\)"
+            r"|building for \w{2,20}-(?P<wanted2>\w{2,20}) but attempting to link with file built "
+            r"for (?P<built2>[\w-]{2,60})(?: file format \((?P<bytes2>[^\n()]{2,200})\))?"
+            r"|found architecture '(?P<built3>[\w, ]{2,40})', required architecture "
+            r"'(?P<wanted3>\w{2,20})')",
+            _ignored,
+        ),
+        by_pattern(
             ("skipping incompatible",),
             r"skipping incompatible\s",
             _skipped,
@@ -107,6 +121,8 @@ def _refused(sort: str) -> Build:
             "member": member["member"] if member else "",
             "relocation": _relocation(before) or groups.get("of") or groups.get("relocation", ""),
         }
+        if sort == "format":
+            detail.update(machines_around(line, file))
         return line.mention("linker-refuses", match.start(), file=file, detail=detail)
 
     return build
@@ -126,15 +142,36 @@ def _relocation(text: str) -> str:
     return found[-1] if found else ""
 
 
+#: The first bytes of an ELF file, as Apple's ld prints them.
+_ELF_BYTES = re.compile(r"0x7F 0x45 0x4C 0x46", re.IGNORECASE)
+
+
+def _ignored(line: Line, match: re.Match[str]) -> Mention:
+    """A file that Apple's ld leaves out: for another processor, or no Mach-O file at all."""
+    groups = {key.rstrip("23"): text.strip() for key, text in match.groupdict().items() if text}
+    elf = bool(_ELF_BYTES.search(groups.get("bytes", ""))) or "elf" in groups.get("built", "")
+    built = groups.get("built", "").rpartition("-")[2] if "bytes" not in groups else ""
+    detail = {
+        "sort": "mac",
+        "elf": "yes" if elf else "",
+        "have": built,
+        "need": groups.get("wanted", ""),
+    }
+    file = groups["file"]
+    if not re.search(r"libtorch|libc10|libcaffe2", file):
+        detail["warning"] = "yes"  # ld goes on without it, and may need nothing of it
+    return line.mention("linker-refuses", match.start(), file=file, detail=detail)
+
+
 def _skipped(line: Line, match: re.Match[str]) -> Mention | None:
     """A library of another machine: of interest where the linker then finds no other."""
     wanted = re.compile(r"when searching for (-l[\w.+-]{1,100})").search(line.body, match.end())
     if wanted is None:
         return None
-    if not any(f"find {wanted[1]}" in below.body for below in line.below(12)):
-        return None  # it found another one: a warning
+    rest = (line.body[wanted.end() :], *(below.body for below in line.below(12)))
     file = path_after(line.body, match.end())
-    return line.mention(
-        "linker-refuses", match.start(), file=file,
-        detail={"sort": "incompatible", "flag": wanted[1]},
-    )  # fmt: skip
+    torchs = re.search(r"libtorch|libc10", file or "") is not None
+    if not torchs and not any(f"find {wanted[1]}" in text for text in rest):
+        return None  # it found another one: a warning
+    detail = {"sort": "incompatible", "flag": wanted[1], **machines_around(line, file)}
+    return line.mention("linker-refuses", match.start(), file=file, detail=detail)

@@ -7,6 +7,7 @@ import re
 from fa_forensics.facts.paste import loader_symbols
 from fa_forensics.facts.paste.around import fails_itself, importing, path_of_line_above
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.machines import machines_around
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import (
     Build,
@@ -20,7 +21,9 @@ from fa_forensics.facts.paste.system_around import (
     loaded_by_torch,
     package_of_frame,
     shown_elsewhere,
+    shown_number,
     system_around,
+    torch_is_imported,
 )
 from fa_forensics.facts.paste.tokens import is_binary_name, path_after, path_before
 
@@ -38,10 +41,14 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
         library = path_of_line_above(line)
     reason = re.compile(r"\s?:\s{0,3}([^:\n'\"`()]{4,60})").match(body, match.end())
     detail = {"reason": reason[1].strip() if reason else "", "import": importing(line)}
+    if "exec format error" in detail["reason"].lower():
+        return None  # the file is there, and said to be another machine's
     detail["direct"] = "yes" if detail["import"] and fails_itself(line) else ""
     detail["frame"] = _own_frame(line)
     detail["present"] = shown_elsewhere(line, library)
+    detail["other_number"] = shown_number(line, library)
     detail["torch_loads"] = loaded_by_torch(line)
+    detail["torch_fails"] = torch_is_imported(line)
     detail.update(system_around(line))
     if "dso_loader" in line.lower or "could not load dynamic library" in line.lower:
         detail["by"] = "tensorflow"
@@ -85,6 +92,7 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
         and not re.search(r"torch/lib/|/nvidia/", library)
     )
     if own or (is_binary_name(library) and re.search(r"cpython-|\.abi3\.so|pypy", library)):
+        detail = {**detail, **machines_around(line, library)}
         return line.mention("missing-own-file", place, library=library, file=library, detail=detail)
     return line.mention("missing-library", place, library=library, detail=detail)
 
@@ -140,8 +148,15 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
             "needed_by": requirer or "",
             "import": importing(line),
             "torch_first": _torch_before(line) if "CXX" in match["version"].upper() else "",
+            **(machines_around(line, requirer) if _rare_processor(line) else {}),
         },
     )
+
+
+def _rare_processor(line: Line) -> bool:
+    """Whether the text is of a processor that package indexes have little for."""
+    near = line.source.lower
+    return any(name in near for name in ("riscv64", "s390x", "loongarch64", "armv7l"))
 
 
 #: A command or a program's line that imports torch and then another package.
@@ -208,15 +223,22 @@ def _of_file(what: str) -> Build:
     def build(line: Line, match: re.Match[str]) -> Mention:
         file = path_before(line.body, match.start())
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}
+        if "or" in groups:
+            groups["need"] = groups.pop("or")  # 'arm64e' or 'arm64': Python is the latter
         detail = {**groups, "import": importing(line)}
         if what in _POINTERS and any("git-lfs" in above.body for above in line.above(15)):
             detail["pointer"] = "yes"
         if what == "wrong-machine":
             quoted = _QUOTED_AFTER.match(line.body, match.end())
             quoted = quoted or _OF_DYLD.search(line.body, max(0, match.start() - 500), match.end())
+            opened = line.lower.rfind("cannot open shared object file", 0, match.start())
+            if opened >= 0:
+                file = path_before(line.body, opened) or _library_near(line.body, opened)
             file = quoted[1] if quoted else file
         if file is None or "/" not in file:
             file = _broken_path(line) or file or path_of_line_above(line)
+        if what in ("wrong-machine", "wrong-elf-class"):
+            detail.update(machines_around(line, file))
         return line.mention(what, match.start(), file=file, detail=detail)
 
     return build
@@ -352,7 +374,8 @@ def _of_files() -> tuple[Recogniser, ...]:
         by_pattern(
             ("incompatible architecture", "not a mach-o file", "but wrong architecture"),
             r"(?:incompatible architecture|not a mach-o file|mach-o, but wrong architecture)"
-            r"(?:\s\(have ['(](?P<have>[\w,]{1,40})[')], need ['(](?P<need>[\w,]{1,40})[')]\))?",
+            r"(?:\s\(have ['(](?P<have>[\w,]{1,40})[')], need ['(](?P<need>[\w,]{1,40})[')]"
+            r"(?:\sor\s'(?P<or>\w{1,20})')?\))?",
             _of_file("wrong-machine"),
         ),
     )

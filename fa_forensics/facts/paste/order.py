@@ -139,6 +139,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         space = mention.detail.get("operator", "").split("::")[0]
         return bool(space) and any(f"/{space}/" in f"{m.file}" for m in loading)
     if what == "cuda-setup-failed":
+        if any("bitsandbytes" in f"{m.line} {m.detail.get('by')}" and m.library for m in loading):
+            return True
         return any("libbitsandbytes_cpu.so" in f"{m.file}" and m.symbol for m in loading)
     if what == "xformers-banner":
         return any("xformers" in (m.file or "") for m in loading)
@@ -154,6 +156,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return any(m.detail.get("sort") == "not-named" for m in all_of_them)
     if what == "torchcodec-banner":
         return bool(loading)
+    if what == "torch-sees-no-gpu" and mention.detail.get("sort") == "asked":
+        return bool(others - LISTINGS)
     if what == "could-not-load-library" and not mention.library:
         return any(m.what == what and m.library for m in all_of_them)
     if what == "missing-library" and _FFMPEG.match(mention.library or ""):

@@ -234,8 +234,11 @@ def path_before(body: str, place: int) -> str | None:
     segment = body[floor:end]
     for mark in (": ", '("', "('", " '", ' "', " `", ">"):
         cut = segment.rfind(mark)
-        if cut >= 0:
+        if cut >= 0 and not (mark == ">" and segment.startswith("/", cut + 1) and "<" in segment):
             segment = segment[cut + len(mark) :]
+    said_twice = segment.rfind(" - /")  # R's torch: "PATH - PATH: message"
+    if said_twice >= 0 and segment[:said_twice].endswith((".so", ".dylib")):
+        segment = segment[said_twice + 3 :]
     segment = segment.strip("'\"` ")
     if not segment.startswith(("/", "~", "...", "<")) or "'" in segment:
         stops = list(_FILE_STOP.finditer(segment))

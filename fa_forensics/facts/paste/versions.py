@@ -135,6 +135,8 @@ _ASKED = re.compile(
     r"\s{1,3}['\"`]?\Z",
     re.IGNORECASE,
 )
+#: "TPU has started up successfully with version pytorch-1.9" is the software of the TPU.
+_OF_TPU = re.compile(r"\bTPU\b.{0,60}\bversion ['\"`]?\Z")
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
 
 
@@ -258,6 +260,8 @@ def _packages(
                     if sort == PROSE and _REQUIRED.match(match.string, match.end()):
                         continue
                     if _ASKED.search(match.string, max(0, match.start() - 40), match.start()):
+                        continue
+                    if key == "torch" and _OF_TPU.search(match.string[: match.start()][-90:]):
                         continue
                     text = match["version"].rstrip(".")
                     if sort == PROSE and key == "torch":

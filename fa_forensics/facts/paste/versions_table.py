@@ -52,6 +52,11 @@ def _toolkit(found: str) -> str:
     return f"{int(found[:-2])}.{int(found[-2:])}" if found.isdigit() else found
 
 
+def _cuda_label(found: str) -> str:
+    """111, as addresses of wheels write it, is CUDA 11.1; 92 is CUDA 9.2."""
+    return f"{found[:-1]}.{found[-1]}"
+
+
 def _truth(found: str) -> str:
     return "True" if found.lower() in ("true", "1", "yes") else "False"
 
@@ -172,6 +177,11 @@ _BANNERS: tuple[Row, ...] = (
     ("compilation tools, release", r"release (\d{1,2}\.\d{1,2})", "cuda", REPORT),
     ("libcuda.so.", r"libcuda\.so\.(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b", "driver", BANNER),
     ("libcudart.so.", r"libcudart\.so\.((?:[789]|10)\.\d)\b[^\n]{0,60}=> /", "cuda", BANNER),
+    ("mmcv/dist/cu", r"mmcv/dist/cu(\d{2,3})/torch", "index_cuda", BANNER, _cuda_label),
+    ("mmcv/dist/", r"mmcv/dist/c\w{2,4}/torch(\d\.\d{1,2}(?:\.\d)?)", "torch", PROSE),
+    ("detectron2/wheels/cu", r"wheels/cu(\d{2,3})/torch", "index_cuda", BANNER, _cuda_label),
+    ("whl/torch-", r"whl/torch-[\d.]{3,8}\+cu(\d{2,3})", "index_cuda", BANNER, _cuda_label),
+    ("/whl/cu", r"\btorch\b[^\n]{0,200}/whl/cu(\d{2,3})\b", "index_cuda", PROSE, _cuda_label),
     ("detected cuda version", rf"detected CUDA version \(({_SHORT})\)", "cuda", REPORT),
     ("used to compile", r"used to compile\s+PyTorch \((\d{1,2}\.\d{1,2})\)", "torch_cuda", REPORT),
     ("installed cuda version", rf"Installed CUDA version ({_SHORT})", "cuda", BANNER),
@@ -179,6 +189,7 @@ _BANNERS: tuple[Row, ...] = (
     ("gcc (", rf"gcc \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
     ("g++ (", rf"g\+\+ \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
     ("[gcc ", r"^Python (\d\.\d{1,2}\.\d{1,2})\s", "python", BANNER),
+    ("python 3.", r"Python (3\.\d{1,2}\.0(?:a|b|rc)\d{1,2})\b", "python_pre", REPORT),
     ("python 3.", r"^(?:Python )(3\.\d{1,2}(?:\.\d{1,2})?)(?:\s\||\s\(|\s::|$)", "python", BANNER),
     (
         "you have ",
@@ -230,7 +241,7 @@ _IMAGES: tuple[Row, ...] = (
         "ngc",
         REPORT,
     ),
-    ("pytorch/pytorch:", r"pytorch/pytorch:(\d\.\d{1,2}\.\d)-", "torch", BANNER),
+    ("pytorch:", r"(?<![\w.-])pytorch:(\d\.\d{1,2}\.\d)-", "torch", BANNER),
     (
         "pytorch/pytorch:",
         r"pytorch/pytorch:[\d.]{3,8}-cuda(\d{1,2}\.\d)",
@@ -258,7 +269,7 @@ _SENTENCES: tuple[Row, ...] = (
         rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?"
         rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?(?:= ?)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
         rf"|(?=\d\.\d))({VERSION})"
-        rf"(?![\w-])",
+        rf"(?![\w-]|\.\d)",
         "torch",
         PROSE,
     ),
@@ -308,18 +319,6 @@ _SENTENCES: tuple[Row, ...] = (
     ("驱动", r"驱动(?:版本)?[\s:\uff1a=]{0,3}([3-6]\d\d(?:\.\d{1,3}){0,2})", "driver", PROSE),
     ("nvcc ", r"\bnvcc (?:version |is )?v?(\d{1,2}\.\d)(?!\d)", "cuda", PROSE),
     ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
-    (
-        "rx ",
-        r"(?<!\w)((?:AMD )?(?:Radeon )?RX \d{3,4}(?: ?(?:XTX|XT|GRE))?[MS]?)(?!\w)",
-        "amd_gpu",
-        PROSE,
-    ),
-    ("radeon ", r"\bRadeon (?:Pro )?(\d{3,4}[MS]|VII|W\d{4})\b", "amd_gpu", PROSE),
-    ("00 xt", r"(?<![\w.])([5-9]\d00 ?XTX?)(?!\w)", "amd_gpu", PROSE),
-    *(
-        (sign, rf"(?<!\w)({sign}\d{{0,1}}[AX]?)(?!\w)", "amd_gpu", PROSE)
-        for sign in ("mi50", "mi60", "mi100", "mi210", "mi250", "mi300", "mi325", "mi350")
-    ),
     ("ubuntu", r"\b(Ubuntu[ -]?\d\d\.\d\d)", "os", PROSE),
     ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
     (
@@ -334,6 +333,12 @@ _SENTENCES: tuple[Row, ...] = (
         "gtx",
         r"\b((?:NVIDIA )?(?:GeForce )?GTX ?\d{3,4}(?: ?(?:Ti|SUPER))?)\b",
         "gpu",
+        PROSE,
+    ),
+    (
+        "jetpack",
+        r"\bJetPack(?: SDK)?(?: version)?[ :=-]{0,3}v?(\d(?:\.\d)?)(?!\d)",
+        "jetpack",
         PROSE,
     ),
     (

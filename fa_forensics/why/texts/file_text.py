@@ -1,4 +1,4 @@
-"""Answers about a file that the loader refuses: damaged, for another machine, or by its headers."""
+"""Answers about a file that the loader refuses because it is damaged or no library at all."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import base, package_in, pip_name, version_of
+from fa_forensics.why.texts.clues import base, package_in
+from fa_forensics.why.texts.put_back import put_back, reinstall
 
-DAMAGED, MACHINE = "damaged-file", "wrong-machine"
+DAMAGED = "damaged-file"
 
 #: What GNU ld reads as a script where the loader wants a library.
 _SCRIPTS = re.compile(r"lib(?:c|m|pthread|ncurses|termcap|bsd|tinfo|gcc_s|stdc\+\+)\.so$")
@@ -55,9 +56,23 @@ def invalid_elf(seen: Seen) -> Answer:
             f"{name} is a script for the linker, as development packages install it; the library "
             "itself has a number after .so."
         )
+    return _damaged(seen, "FA208", cause, path, owner, confidence)
+
+
+def _damaged(
+    seen: Seen, code: str, cause: str, path: str, owner: str | None, confidence: str = "high"
+) -> Answer:
+    """A broken file: look at it and at the room on its disk, then have it put back."""
+    helps, notes = put_back(seen, owner, path)
+    if owner in ("cuda-driver", "nvml"):
+        helps, notes = (), ()
+    if _SCRIPTS.search(path):
+        helps, notes = (), ()
+    room = quoted(os.path.dirname(path)) if path.startswith("/") and "..." not in path else "."
+    look = _peek(path) if code == "FA208" else f"ls -lL {quoted(path)}; df -h {room}"
     return seen.answer(
-        DAMAGED, "FA208", cause, owner=owner, direction="none", confidence=confidence,
-        help=(_peek(path), *reinstall(seen, owner)), notes=_innocent(owner, seen),
+        DAMAGED, code, cause, owner=owner, direction="none", confidence=confidence,
+        help=(look, *helps), notes=(*_innocent(owner, seen), *notes),
     )  # fmt: skip
 
 
@@ -82,10 +97,7 @@ def too_short(seen: Seen) -> Answer:
             f"{base(path) or 'The file'} cannot be read from where it lies: the disk or the "
             "network file system fails. Its release plays no part."
         )
-    return seen.answer(
-        DAMAGED, "FA102", cause, owner=owner, direction="none", confidence="high",
-        help=(_peek(path), *reinstall(seen, owner)), notes=_innocent(owner, seen),
-    )  # fmt: skip
+    return _damaged(seen, "FA102", cause, path, owner)
 
 
 #: Builds that a program makes at run time and keeps.
@@ -165,50 +177,6 @@ def _directory(seen: Seen, path: str, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
-def wrong_class(seen: Seen) -> Answer:
-    """``wrong ELF class: ELFCLASS32``, ``Exec format error``: another machine's file."""
-    path = path_of(seen)
-    owner = owner_of(seen, path)
-    name = base(path) or "The file"
-    bits = re.search(r"ELFCLASS(32|64)", seen.mention.line)
-    what = f"a {bits[1]}-bit file" if bits else "a file for another machine"
-    cause = f"{name} is {what}, and this Python is not: a wheel or a copy for another platform."
-    have, need = seen.mention.detail.get("have"), seen.mention.detail.get("need")
-    if not bits:
-        cause = (
-            f"{name} is for another machine than the Python that loads it: a wheel or a copy for "
-            "another platform."
-        )
-    if have and need:
-        intel = need.startswith("x86_64")
-        cause = f"{name} is for {have}, and the Python that loads it is {need}. "
-        cause += (
-            "It is a file for Apple Silicon, in a Python for Intel. On a Mac with an Intel "
-            "processor it cannot run; on one with Apple Silicon that Python runs under Rosetta."
-            if intel
-            else "macOS runs both on Apple Silicon, each with files of its own kind alone."
-        )
-    elif not bits and not re.search(r"\.(?:so|dylib)\b", path):
-        cause = (
-            f"{name} is a program for another machine than this one, or no program at all (cut "
-            "off, a text)."
-        )
-    machine = _machine_in(name)
-    if machine is not None:
-        cause += f" Its name says {machine}."
-    return seen.answer(
-        MACHINE, "FA101", cause, owner=owner, direction="none", confidence="high",
-        help=(
-            f"{seen.python} -c 'import platform; print(platform.machine(), "
-            "platform.architecture())'",
-            f"file {quoted(path)}"
-            if path.endswith(".dylib") or (have and need)
-            else f"fa-forensics inspect {quoted(path)}",
-        ),
-        notes=("No setting makes it load; get the build for this machine.",),
-    )  # fmt: skip
-
-
 def _first_bytes(seen: Seen, path: str) -> bytes | None:
     """What the file here begins with; None where it is not this machine's or cannot be read."""
     if seen.elsewhere or not os.path.isabs(path) or not os.path.isfile(path):
@@ -232,7 +200,7 @@ def owner_of(seen: Seen, path: str) -> str | None:
     A library of NVIDIA, MKL or the like is its own, wherever torch found it: ``torch/lib/../..``
     leads out of torch.
     """
-    whole = os.path.normpath(path) if path.startswith("/") else path
+    whole = os.path.normpath(path) if path.startswith(("/", "...")) else path
     if is_torchs(whole):
         return "torch"
     if (library := owner_of_library(base(whole))) is not None:
@@ -254,15 +222,6 @@ def _folder(path: str) -> str | None:
 
 
 def _innocent(owner: str | None, seen: Seen) -> tuple[str, ...]:
-    path = os.path.normpath(path_of(seen))
-    if re.search(r"/(?:ana|mini|mamba|micromamba)?conda\d?/|/miniforge|/mambaforge", path) and (
-        "site-packages" not in path
-    ):
-        return (
-            "conda installed it: conda list shows which package of conda has such a library, and "
-            "conda install --force-reinstall PACKAGE puts it back.",
-            "Releases and flavours play no part: the file itself is broken.",
-        )
     if owner in ("cuda-driver", "nvml"):
         return (
             "The driver's libraries come into a container from its host; an image that was made "
@@ -275,16 +234,6 @@ def _innocent(owner: str | None, seen: Seen) -> tuple[str, ...]:
             "the releases of both play no part.",
         )
     return ("Releases and flavours play no part: the file itself is broken.",)
-
-
-def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
-    """Install the owner again, in the version that is known; () where pip's name for it is not."""
-    name = pip_name(seen, owner)
-    if name is None:
-        return ()
-    version = seen.torch if name == "torch" else version_of(seen, name)
-    pinned = f"{name}=={version}" if version and not re.search(r"[+]|dev\d", version) else name
-    return (f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {pinned}",)
 
 
 def _peek(path: str) -> str:
@@ -300,11 +249,6 @@ def quoted(path: str) -> str:
     return shlex.quote(path if "/" in path or "\\" in path else f"/path/to/{path}")
 
 
-def _machine_in(name: str) -> str | None:
-    found = re.search(r"-(x86_64|aarch64|ppc64le|s390x|arm|i[3-6]86)-", name)
-    return found[1] if found else None
-
-
 def damaged_elf(seen: Seen) -> Answer:
     """The loader's other complaints about a file's tables."""
     path = path_of(seen)
@@ -313,10 +257,11 @@ def damaged_elf(seen: Seen) -> Answer:
         f"{base(path) or 'The file'} is an ELF file that the loader cannot use: it is damaged, was "
         "rewritten by a tool, or is no shared library at all (an object file, a program)."
     )
+    helps, notes = put_back(seen, owner, path)
     return seen.answer(
         DAMAGED, "FA104", cause, owner=owner, direction="none", confidence="high",
-        help=(f"fa-forensics inspect {quoted(path)}", *reinstall(seen, owner)),
-        notes=_innocent(owner, seen),
+        help=(f"fa-forensics inspect {quoted(path)}", *helps),
+        notes=(*_innocent(owner, seen), *notes),
     )  # fmt: skip
 
 
@@ -329,7 +274,5 @@ ANSWERERS: dict[str, Answerer] = {
     "invalid-elf": invalid_elf,
     "file-too-short": too_short,
     "lfs-pointer": lfs_pointer,
-    "wrong-elf-class": wrong_class,
-    "wrong-machine": wrong_class,
     "damaged-elf": damaged_elf,
 }

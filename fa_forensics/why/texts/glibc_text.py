@@ -33,7 +33,9 @@ def version_not_found(seen: Seen) -> Answer:
     if family == "GCC":
         return _libgcc(seen, version)
     if family is not None:
-        return _libstdcxx(seen, version)
+        from fa_forensics.why.texts.libstdcxx_text import libstdcxx
+
+        return libstdcxx(seen, version, _required_by(seen))
     library = (seen.mention.library or version).rsplit("/", 1)[-1]
     if library.startswith("libgomp.so") or version.startswith(("GOMP_", "OMP_", "OACC_", "GOACC_")):
         return _openmp(seen, version)
@@ -196,74 +198,6 @@ def _libgcc(seen: Seen, version: str) -> Answer:
             "two was taken from conda or another directory, the other from the system.",
         ),
     )  # fmt: skip
-
-
-def _libstdcxx(seen: Seen, version: str) -> Answer:
-    library = seen.mention.library or "libstdc++.so.6"
-    first, gcc = brings(version), gcc_of(version)
-    cause = f"{_required_by(seen)} needs {version}"
-    cause += f", {first} or newer" if first else ""
-    cause += f"; the copy that is loaded, {library}, is older."
-    where = (
-        "The path in the message is the copy that was taken. A conda environment has a copy of its "
-        "own, which goes first only where its lib directory has the name libstdc++.so.6."
-    )
-    notes = [where]
-    if "/lib/x86_64-linux-gnu" in library or library.startswith(("/usr/lib", "/lib")):
-        notes = [_SYSTEMS]
-    if seen.mention.detail.get("torch_first"):
-        notes.insert(0, _TORCH_FIRST)
-    notes.append(
-        "A file compiled with an older compiler, conda's for instance, loads with the older copy "
-        "too. A newer gcc (devtoolset, gcc-toolset) brings a compiler, and no newer "
-        "libstdc++.so.6 for running."
-    )
-    list_copies = (
-        "for f in $(ldconfig -p | grep -o '/.*libstdc++.so.6$') $CONDA_PREFIX/lib/libstdc++.so.6; "
-        'do echo $f; strings $f | grep -o "GLIBCXX_3[0-9.]*" | sort -V | tail -1; done'
-    )
-    return seen.answer(
-        "libstdcxx", "FA203", cause, owner="libstdc++", direction=NEWER, confidence="high",
-        help=(list_copies, *_newer_libstdcxx(seen, gcc)), notes=tuple(notes),
-    )  # fmt: skip
-
-
-_SYSTEMS = (
-    "It is the system's copy, and a process has one libstdc++: the one that is loaded first "
-    "serves all. Where this is a conda environment, two causes fit: libstdcxx-ng is not installed "
-    "there, or the newer copy is there and the system's was loaded first (by LD_LIBRARY_PATH, or "
-    "by a library that was imported before). The first command tells them apart."
-)
-_TORCH_FIRST = (
-    "The text imports torch before that module: most likely it was torch's import that loaded the "
-    "system's libstdc++. With the module imported first, or with the environment's lib directory "
-    "on LD_LIBRARY_PATH, the newer copy is the one."
-)
-#: The environment that a file lies in: PREFIX/lib/python3.10/site-packages/...
-_PREFIX = re.compile(r"(?P<prefix>/[^\s:]{1,300}?)/lib/python\d[\d.]*/")
-_CONDA = re.compile(r"conda|miniforge|mambaforge|mamba/|/envs/")
-
-
-def _newer_libstdcxx(seen: Seen, gcc: str | None) -> tuple[str, ...]:
-    """Install a newer copy, and let it be found first for one run."""
-    wanted = f'"libstdcxx-ng>={gcc}"' if gcc else "libstdcxx-ng"
-    file = seen.mention.file or ""
-    found = _PREFIX.match(file)
-    module = seen.module if found and re.fullmatch(r"[A-Za-z]\w*", seen.module) else "torch"
-    run = f"{seen.python} -c 'import {module}'"
-    if module.startswith("lib") or is_torchs(file):
-        run = f"{seen.python} -c 'import torch'"
-    if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
-        run = quoted(file)  # a program
-    if _CONDA.search(file) and "***" not in file and found is not None:
-        lib = quoted(found["prefix"] + "/lib")
-        return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH={lib} {run}"
-    if _CONDA.search(file):
-        return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH=$CONDA_PREFIX/lib {run}"
-    return (
-        f"conda create -y -p ~/newer-libstdcxx -c conda-forge {wanted}",
-        f"LD_LIBRARY_PATH=~/newer-libstdcxx/lib {run}",
-    )
 
 
 ANSWERERS: dict[str, Answerer] = {"version-not-found": version_not_found}

@@ -64,7 +64,6 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "driver-too-old",
         "image-invalid",
         "no-device",
-        "torch-without-cuda",
         "unsupported-toolchain",
     ),
     "file_text": (
@@ -154,13 +153,18 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
     ),
     "python_text": ("no-module",),
     "replaced_text": ("torch-replaced",),
+    "rocm_build": (
+        "rocm-flash-refused",
+        "rocm-library-not-there",
+        "rocm-no-runtime",
+        "rocm-no-toolkit",
+        "rocm-torch-headers",
+        "rocm-unknown-target",
+    ),
     "rocm_text": (
         "hip-error",
         "rocm-fault",
-        "rocm-library-not-there",
         "rocm-no-device",
-        "rocm-no-toolkit",
-        "rocm-unknown-target",
     ),
     "source_text": (
         "compiler-warned",
@@ -195,6 +199,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "wheel-moved",
         "wheel-not-there",
     ),
+    "without_cuda_text": ("torch-without-cuda",),
     "xformers_text": (
         "xformers-banner",
         "xformers-no-operator",

@@ -11,6 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in
 from fa_forensics.why.texts.file_text import is_torchs
+from fa_forensics.why.texts.machine_text import host_of, host_words, other_machine_remedy
 
 STOPPED = "FA883"
 LOADER, DAMAGED, MACHINE, MISSING = (
@@ -162,14 +163,63 @@ def _format(seen: Seen) -> Answer:
     sure = re.search(
         r"wrong\sformat|incompatible with elf|architecture of input", seen.mention.line
     )
+    torchs, host = is_torchs(file), host_of(seen)
+    helps: tuple[str, ...] = look
     if sure:
         cause = (
             f"{name} is for another machine than the rest of the link line "
             "(aarch64 against x86_64, or 32 bit against 64)."
         )
+    if torchs and host and host != "x86_64":
+        cause = (
+            f"{name} is for another machine than the one that it is linked on, which by the text "
+            f"is {host_words(seen)}: libtorch's archives for Linux were made for x86-64."
+        )
+        sure = sure or re.search("not recogni", seen.mention.line)
+    if sure and (torchs or host):
+        ways, notes = other_machine_remedy(seen, "torch" if torchs else owner)
+        helps, rest = (look[0], *ways), (*rest, *notes)
     return _stopped(
-        seen, MACHINE if sure else DAMAGED, cause, *look, owner=owner, notes=rest,
+        seen, MACHINE if sure else DAMAGED, cause, *helps, owner=owner, notes=rest,
         confidence="high" if sure else "medium",
+    )  # fmt: skip
+
+
+def _mac(seen: Seen) -> Answer:
+    """``ignoring file X``: Apple's ld goes on without it, and then misses all its names."""
+    file, detail = seen.mention.file or "", seen.mention.detail
+    name, torchs = base(file), is_torchs(file)
+    owner = "torch" if torchs else owner_of_library(name) or package_in(seen)
+    have, need = detail.get("have", ""), detail.get("need", "")
+    if detail.get("elf"):
+        cause = (
+            f"{name} is a library for Linux: its first bytes, 7f 45 4c 46, are those of an ELF "
+            "file, and macOS links and loads Mach-O files (.dylib) alone. The file is whole; the "
+            "download for another system was taken."
+        )
+    else:
+        cause = f"{name} is for another processor than what is linked"
+        cause += f": it is for {have}, and {need} is being linked." if have and need else "."
+    cause += (
+        " The linker leaves it out, so that undefined symbols that it reports then follow from "
+        "this."
+    )
+    helps = [f"file {_quoted(file)}"]
+    notes = ["What is linked must be for macOS and for the same processor as the program."]
+    if torchs:
+        helps += [
+            f"{seen.pip} install --force-reinstall --no-cache-dir torch",
+            "cmake -DCMAKE_PREFIX_PATH=\"$(python -c 'import torch; "
+            "print(torch.utils.cmake_prefix_path)')\" .",
+        ]
+        notes = [
+            "libtorch's archive for macOS has .dylib files, for arm64 or for x86_64 by its name. "
+            "The wheel of torch for the Python of that Mac has the same libraries, headers and "
+            "CMake files in its own directory, which is what the command with cmake names."
+        ]
+    return _stopped(
+        seen, MACHINE, cause, *helps, owner=owner, notes=tuple(notes),
+        confidence="high" if torchs or detail.get("elf") else "medium",
     )  # fmt: skip
 
 
@@ -182,6 +232,17 @@ def _incompatible(seen: Seen) -> Answer:
         "build; nothing is missing at run time."
     )
     name = flag.removeprefix("-l")
+    if is_torchs(file):
+        ways, notes = other_machine_remedy(seen, "torch")
+        host = host_words(seen)
+        if host:
+            cause += (
+                f" The text is from {host}; libtorch's archives for Linux were made for x86-64."
+            )
+        return _stopped(
+            seen, MACHINE, cause, f"uname -m; file -L {_quoted(file)}", *ways, owner="torch",
+            notes=notes,
+        )  # fmt: skip
     return _stopped(
         seen, MACHINE, cause, f"file -L {_quoted(file)}",
         f"find / -name 'lib{name}.so*' -not -path '/proc/*' 2>/dev/null",
@@ -234,6 +295,7 @@ _SORTS: dict[str, Callable[[Seen], Answer]] = {
     "not-named": _not_named,
     "format": _format,
     "incompatible": _incompatible,
+    "mac": _mac,
     "old-linker": _old_linker,
     "disk": _disk,
 }

@@ -10,7 +10,8 @@ from fa_forensics.facts.system_releases import number
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base
-from fa_forensics.why.texts.file_text import is_torchs, owner_of, path_of, quoted, reinstall
+from fa_forensics.why.texts.file_text import is_torchs, owner_of, path_of, quoted
+from fa_forensics.why.texts.put_back import reinstall
 
 LOADER, MACHINE, REWRITTEN = "elf-loader", "wrong-machine", "FA104"
 

@@ -24,12 +24,16 @@ def missing_own_file(seen: Seen) -> Answer:
     machine = _machine(seen)
     if named is not None and machine is not None and machine != named["machine"]:
         return _other_machine(seen, path, named["machine"], machine)
+    shown = seen.mention.detail.get("for_machine")
+    if shown and (machine is None or machine != shown or seen.mention.detail.get("host")):
+        return _there_for_another(seen, path, shown)
     return _absent(seen, path, named["machine"] if named else None)
 
 
 def _machine(seen: Seen) -> str | None:
     """The processor of the machine that the text is from, as file names write it."""
-    told = seen.versions.get("machine") or seen.versions.get("os") or ""
+    told = seen.mention.detail.get("host") or ""
+    told = told or seen.versions.get("machine") or seen.versions.get("os") or ""
     if re.search(r"aarch64|arm64|jetson|jetpack|grace", told, re.IGNORECASE):
         return "aarch64"
     if re.search(r"x86[_-]64|amd64", told, re.IGNORECASE):
@@ -66,12 +70,35 @@ def _other_machine(seen: Seen, path: str, named: str, machine: str) -> Answer:
     )  # fmt: skip
 
 
+def _there_for_another(seen: Seen, path: str, shown: str) -> Answer:
+    """A file that is there, for another processor: glibc passes it over and says "No such file".
+
+    elf/dl-load.c of glibc, open_verify: another e_machine is skipped with ENOENT.
+    """
+    from fa_forensics.why.texts.machine_text import host_words, other_machine_remedy
+
+    host = host_words(seen)
+    name = path.rsplit("/", 1)[-1]
+    cause = (
+        f"{name} is there, and by the text it is for {shown}: the loader passes a library of "
+        "another processor over and then says that there is no such file. It is not missing"
+    )
+    cause += f"; the text is from {host}." if host else ", unless this machine is one of that kind."
+    helps, notes = other_machine_remedy(seen, seen.package)
+    return seen.answer(
+        "wrong-machine", "FA101", cause, owner=seen.package or "extension", direction=NONE,
+        confidence="high" if host else "medium",
+        help=(f"uname -m; file {_pattern(path)}", *helps), notes=notes,
+    )  # fmt: skip
+
+
 def _absent(seen: Seen, path: str, machine: str | None) -> Answer:
     name = path.rsplit("/", 1)[-1]
     cause = (
         f"{name} is the extension itself, and there is no such file. Two causes fit: the "
         "installation left it out or is not whole, or the file is there under another name"
     )
+    arm = (seen.mention.detail.get("host") or "") in ("aarch64", "arm64", "arm", "armv7l")
     cause += (
         f" (this one is for {machine}: on another processor, or in another Python, it is called "
         "otherwise)."
@@ -79,6 +106,11 @@ def _absent(seen: Seen, path: str, machine: str | None) -> Answer:
         else "."
     )
     cause += " The first command tells them apart."
+    if arm and machine is None:
+        cause += (
+            " A file that is there for another processor is said to be missing too, and this "
+            "machine is no x86-64 one: what file(1) says of it counts."
+        )
     return seen.answer(
         "damaged-file", "FA880", cause, owner="extension", direction=NONE, confidence="medium",
         help=(f"ls -l {_pattern(path)} ; uname -m", *_again(seen),

@@ -1,0 +1,88 @@
+"""Which processor a text says that its machine has, and which one a file in it is for."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.tables import read_table
+
+#: ``ELF 64-bit LSB shared object, x86-64``, as file(1) prints it.
+_ELF = re.compile(r"ELF (?P<bits>32|64)-bit [LM]SB[^,\n]{0,60}, (?P<machine>[\w -]{2,40}?)[,\n]")
+#: The processor in the tag of a wheel's, an egg's or an extension's name.
+_TAG = re.compile(
+    r"(?:macosx[-_]\d{1,2}[._]\d{1,2}|linux|manylinux\w{0,20})[-_](?P<machine>x86_64|arm64|aarch64|"
+    r"i686|armv7l|ppc64le)(?=[./\\-])"
+)
+#: The parts of files' names that say which machine the file is for, not where it is.
+_OF_NAMES = re.compile(
+    r"cpython-\w{1,8}-[\w-]{1,40}|[-_](?:x86_64|aarch64|arm64)\.(?:whl|egg|zip|so)"
+)
+#: file(1)'s words for processors.
+_OF_FILE = {
+    "x86-64": "x86_64", "ARM aarch64": "aarch64", "ARM": "armv7l", "Intel 80386": "i686",
+    "64-bit PowerPC or cisco 7500": "ppc64le", "IBM S": "s390x", "UCB RISC-V": "riscv64",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = read_table("machines.json")
+    return table
+
+
+def machines_around(line: Line, file: str | None) -> dict[str, str]:
+    """What is told near a line: ``host``, ``host_name`` and ``for_machine`` of the file.
+
+    The words of the text stand for its machine unless they are a file's own name or what
+    file(1) says of a file.
+    """
+    source = line.source
+    start, end = max(0, line.start - 4_000), line.start + 4_000
+    near = source.text[start:end]
+    found: dict[str, str] = {}
+    elf = _ELF.search(near) if "ELF " in near else None
+    tagged = _TAG.search(file or "")
+    if elf is not None:
+        found["for_machine"] = _OF_FILE.get(elf["machine"], elf["machine"])
+    elif tagged is not None:
+        found["for_machine"] = tagged["machine"]
+    words = _without_files(near).lower()
+    for row in _table()["boards"]:
+        if any(_has(words, word) for word in row["words"]):
+            found["host"], found["host_name"] = row["machine"], row["name"]
+            break
+    exact = next((name for name in _table()["processors"] if _has(words, name)), None)
+    if exact is not None and ("host" not in found or found["host"] == "arm"):
+        found["host"] = exact
+    return found
+
+
+def _without_files(text: str) -> str:
+    """A text without what file(1) says, without wheels' tags and Python's own file endings."""
+    return _OF_NAMES.sub(" ", _ELF.sub(" ", text))
+
+
+def _has(text: str, word: str) -> bool:
+    """Whether a word is in a small-letter text and not inside of a longer one."""
+    at = text.find(word)
+    while at >= 0:
+        after = text[at + len(word) : at + len(word) + 1]
+        before = text[at - 1 : at] if at else ""
+        apart = not (before.isascii() and before.isalnum())
+        if apart and (not word[-1].isalnum() or not (after.isascii() and after.isalpha())):
+            return True
+        at = text.find(word, at + 1)
+    return False
+
+
+def conda_has(machine: str) -> bool:
+    """Whether conda-forge has packages for a processor; True where none is told."""
+    return not machine or machine in _table()["conda_forge"]
+
+
+def pypi_has_torch(machine: str) -> bool:
+    """Whether PyPI has torch's wheels for a processor."""
+    return machine in _table()["pypi_torch"]
