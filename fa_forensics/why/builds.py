@@ -130,7 +130,24 @@ def _replacement(
         return ready
     bearable = jobs(read_build_machine()) if place.told is None else None
     command = rebuild_command(place.python or "python", name, version, row, bearable)
-    return command, rebuild_does(name, row, torch)
+    return _of_its_time(command, place, row, python), rebuild_does(name, row, torch)
+
+
+def _of_its_time(
+    command: str, place: Place, row: Mapping[str, object] | None, python: str | None
+) -> str:
+    """A build from a repository, by the tag that still takes an old torch or Python."""
+    from fa_forensics.why.history import order_key
+
+    older = (row or {}).get("older")
+    if not isinstance(older, list) or row is None:
+        return command
+    torch = place.present.release if place.present else None
+    for tag in older:
+        by_torch = torch is not None and order_key(torch) < order_key(tag["torch"])
+        if by_torch or (python is not None and order_key(python) < order_key(tag["python"])):
+            return command.replace(str(row["requirement"]), f"{row['requirement']}@{tag['tag']}")
+    return command
 
 
 def name_then(name: str, torch: str | None, python: str | None, told: Mapping[str, str]) -> str:

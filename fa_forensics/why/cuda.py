@@ -107,10 +107,7 @@ def cuda_answer(
     if foreign is not None and history is not None and history.having:
         judgement = of_another_package(judgement, foreign, history)
     notes = _notes(judgement, owner, inner, linking)
-    if torches and tables.atlas is not None:
-        span = interval_text(torches, tables.atlas.releases(place.machine))
-        verb = "brings" if len(torches) == 1 else "bring"
-        notes.append(f"torch {span} {verb} a version that has it.")
+    notes += _bringing(torches, tables, place)
     version = symbol.version or ""
     helps = _help(judgement, place, history, wheel, loaded, torches, needed_by, version)
     if not shared and any(" install " in text and ">=" in text for text in helps):
@@ -137,6 +134,15 @@ def cuda_answer(
         notes=tuple(notes),
         releases_looked_up=table is not None,
     )
+
+
+def _bringing(torches: Sequence[str], tables: Tables, place: Place) -> list[str]:
+    """Which torch releases bring a library that has the name."""
+    if not torches or tables.atlas is None:
+        return []
+    span = interval_text(torches, tables.atlas.releases(place.machine))
+    verb = "brings" if len(torches) == 1 else "bring"
+    return [f"torch {span} {verb} a version that has it."]
 
 
 def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bool:

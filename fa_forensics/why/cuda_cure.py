@@ -16,8 +16,9 @@ from fa_forensics.why.wheels import TOLD, CudaHistory, Wheel, cuda_major
 #: Said where a wheel is to be installed of which torch asks for one version.
 PINNED = (
     "torch asks for one version of that wheel: where python -m pip check then names another one "
-    "for torch, that is the one to install. NVIDIA's libraries that apt or a toolkit brought do "
-    "not count for pip's torch, which looks beside itself first."
+    "for torch, that is the one to install. A newer copy of the system does not help pip's torch, "
+    "which looks beside itself before the system's own directories; LD_LIBRARY_PATH alone goes "
+    "before that."
 )
 
 

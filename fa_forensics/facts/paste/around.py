@@ -31,8 +31,29 @@ _ARROW = re.compile(r"-+>\s?\[?\d")
 _NUMBERED = re.compile(r"\[?\d{1,5}\]?\s*(?:$|[A-Za-z@#])")
 
 
+#: ``File ".../site-packages/nunchaku/models/linear.py"``: the package below, and its directories.
+_PACKAGE_FRAME = re.compile(r"(?:site|dist)-packages/(?P<path>[\w/]{1,200})/[\w.]{1,80}\.py\b")
+
+
 def importing(line: Line) -> str:
-    """The module that the nearest import statement above names, or ""."""
+    """The module that the nearest import statement above names, or "".
+
+    A relative one (``from ..._C.ops import``) is that of the step's own file, where it shows.
+    """
+    module = _importing(line)
+    if not module.startswith("."):
+        return module
+    frames = (_PACKAGE_FRAME.search(above.body) for above in line.above(8) if above.body)
+    found = next((one for one in frames if one is not None), None)
+    rest = module.lstrip(".")
+    up = len(module) - len(rest) - 1
+    folders = found["path"].split("/") if found is not None else []
+    kept = folders[: len(folders) - up] if len(folders) > up else folders[:1]
+    return ".".join((*kept, rest)) if kept and rest else module
+
+
+def _importing(line: Line) -> str:
+    """The module as the statement has it."""
     bodies = [above.body for above in line.above(8)]
     arrow = any(_ARROW.match(body) for body in bodies)
     for body in bodies:

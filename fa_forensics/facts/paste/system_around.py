@@ -57,6 +57,21 @@ def shown_elsewhere(line: Line, library: str | None) -> str:
     return ""
 
 
+def shown_number(line: Line, library: str | None) -> str:
+    """The number of another copy of the library that a wheel of NVIDIA's brings: "13".
+
+    ``find`` shows ``.../site-packages/nvidia/cu13/lib/libnvrtc.so.13`` where .so.12 is missing.
+    """
+    parted = (library or "").rsplit("/", 1)[-1].partition(".so.")
+    if not parted[2]:
+        return ""
+    near = line.source.text[max(0, line.start - 3_000) : line.start + 4_000]
+    pattern = rf"nvidia/[\w/]{{1,60}}/{re.escape(parted[0])}\.so\.(\d{{1,2}})(?![\w.])"
+    numbers = set(re.findall(pattern, near)) if f"{parted[0]}.so." in near else set()
+    numbers.discard(parted[2])
+    return str(numbers.pop()) if len(numbers) == 1 else ""
+
+
 #: torch from conda, not a torch of pip in a conda environment: who installed it says so.
 _CONDA_TORCH = re.compile(
     r"\b(?:conda|mamba|micromamba)\s+(?:install|create)\b[^\n]{0,200}?\bpytorch\b"
@@ -182,6 +197,24 @@ def loaded_by_torch(line: Line) -> str:
     words = ("torch/_ops.py", "torch.ops.load_library")
     above = (one.body for one in line.above(8))
     return "yes" if any(word in body for body in above for word in words) else ""
+
+
+#: That torch's own import is what fails, in the words of people and in commands.
+_TORCH_ALONE = re.compile(
+    r"\binstall(?:ing|ed|ation of)\s{1,3}(?:py)?torch\b(?!\w|[\s-]{0,2}[a-z]{3,})"
+    r"|\b(?:running|run|runs|doing|calling|execut(?:e|ing)|when i|when|on|while|try to|trying to|"
+    r"cannot|can't|could not|unable to|fail(?:s|ed)? to|error in)\s{1,3}[`'\"]{0,3}"
+    r"import(?:ing)?\s(?:py)?torch\b(?![._\w]|[`'\"]{0,3}\s{0,2}(?:;|,|and\b|then\b|as\b))"
+    r"|\bpython\d?(?:\.\d{1,2})?\s-c\s['\"]import torch(?:['\"]|;\s?print)",
+    re.IGNORECASE,
+)
+
+
+def torch_is_imported(line: Line) -> str:
+    """Tell with ``yes`` that the text speaks of torch's own import, right around the message."""
+    near = (line, *line.above(2), *line.below(2))
+    spoken = (one.body for one in near if "torch" in one.lower)
+    return "yes" if any(_TORCH_ALONE.search(body) for body in spoken) else ""
 
 
 #: A part of cuDNN by its whole path, as LD_DEBUG, ldd, find and the maps of a process show it.

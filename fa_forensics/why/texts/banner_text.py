@@ -253,7 +253,8 @@ def windows(seen: Seen) -> Answer:
     return seen.answer(
         "windows", WINDOWS, cause, owner=package_in(seen), direction="unknown", confidence="high",
         help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.__file__)\"",),
-        notes=("A wheel for Windows is named for its torch and CUDA: compare with that line.",),
+        notes=("A wheel for Windows is named for its torch and CUDA: compare with that line. Either "
+               "the wheel that is named for them takes its place, or the torch that it names.",),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.brought_text import there_already, wheel_of
 
 
 def no_cuda_binary(seen: Seen) -> Answer:
@@ -30,6 +31,51 @@ def no_cuda_binary(seen: Seen) -> Answer:
             f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
         ),
         notes=("Each release holds libraries for the CUDA versions of its time.",),
+    )  # fmt: skip
+
+
+def of_bitsandbytes(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer | None:
+    """A library of CUDA that bitsandbytes misses; None where another package misses it.
+
+    It imports torch itself and takes libbitsandbytes_cudaNNN.so by torch.version.cuda, or by
+    BNB_CUDA_VERSION (bitsandbytes/cextension.py), so that neither the order of imports nor a
+    build for another CUDA can be what is wrong.
+    """
+    detail = seen.mention.detail
+    named = (seen.mention.file or "", seen.mention.line, detail.get("by"), detail.get("import"))
+    if major is None or not any("bitsandbytes" in (text or "") for text in named):
+        return None
+    stem = soname.removeprefix("lib").split(".so")[0]
+    wheel = wheel_of(seen, soname, major) or f"nvidia-{stem}-cu{major}"
+    own = (seen.torch_cuda or "").split(".")[0]
+    cause = (
+        "bitsandbytes imports torch itself and loads the one of its libraries that is for torch's "
+        f"CUDA: that it asks for {soname} says that torch is a build for CUDA {major} here, or "
+        f"that BNB_CUDA_VERSION names such a one. The library of CUDA {major} is not where the "
+        "loader looks: this torch brings none under that name, and the CUDA of the system is "
+        "another one or is not on the path."
+    )
+    if own and own != major:
+        cause += f" The text has torch for CUDA {own}, so that BNB_CUDA_VERSION is the likelier."
+    folder = wheel.removeprefix("nvidia-").rpartition("-cu")[0].replace("-", "_") or stem
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'; "
+            "echo BNB_CUDA_VERSION=$BNB_CUDA_VERSION",
+            f"{seen.pip} install {wheel}",
+            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "
+            "print(list(a.__path__)[0])')/lib:$LD_LIBRARY_PATH",
+            f"{seen.python} -m bitsandbytes",
+        ),
+        notes=(
+            "The second and third command give it that library. The way that lasts is a torch for "
+            "the CUDA of today, with a bitsandbytes of its time: it then takes another one of its "
+            "libraries by itself. Where BNB_CUDA_VERSION is set, unset it.",
+            "Another release of bitsandbytes alone changes nothing, and a library of another CUDA "
+            f"major version under the name {soname} does not count.",
+            *there_already(seen),
+        ),
     )  # fmt: skip
 
 

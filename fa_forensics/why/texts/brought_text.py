@@ -64,3 +64,24 @@ def major_of(distribution: str) -> str:
     """The CUDA major version that a wheel is for: "12" of ``nvidia-nccl-cu12``."""
     found = re.search(r"-cu(\d{2})$", distribution)
     return found[1] if found else "13"
+
+
+def told_cuda(seen: Seen) -> tuple[str, str] | None:
+    """(the CUDA that torch most likely has, what in the text says so); None for nothing.
+
+    For texts that do not tell torch's own: by the address that pip was given, by the wheels of
+    NVIDIA that are there, and by a library of theirs under another number.
+    """
+    index = seen.versions.get("index_cuda")
+    if index:
+        return index, f"the address that pip is given in the text is that for CUDA {index}"
+    number = seen.mention.detail.get("other_number", "")
+    name = (seen.mention.library or "").rsplit("/", 1)[-1].split(".so")[0]
+    if number and name in ("libcudart", "libnvrtc", "libcublas", "libcublasLt"):
+        return number, f"the text shows {name}.so.{number} among NVIDIA's wheels"
+    wheels = seen.place.told.wheels if seen.place.told is not None else ()
+    lines = {found[1] for one, _ in wheels if (found := re.search(r"-cu(1[1-9])$", one))}
+    if len(lines) == 1 and len(wheels) > 1:
+        major = lines.pop()
+        return major, f"the text lists NVIDIA's wheels for CUDA {major}, which torch brings"
+    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.owner import is_rocm, owner_of_library
 from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
@@ -95,6 +96,10 @@ def _of_cuda(library: str) -> bool:
 def _library(seen: Seen, library: str) -> Answer:
     """The linker does not find a library: the extension was never made."""
     file = f"lib{library}.so"
+    if is_rocm(owner_of_library(file) or ""):
+        from fa_forensics.why.texts.rocm_build import library_not_there
+
+        return library_not_there(seen, f"/opt/rocm/lib/{file}")
     cause = (
         f"The linker found no {file} while the extension was built, so that the extension's own "
         "file was never made: that it cannot be opened afterwards only follows from this."

@@ -115,6 +115,8 @@ def operator_missing(seen: Seen) -> Answer:
     helps = [look]
     if package and has_partners(package):
         helps = [which_pair(seen, package), look]
+    if _on_windows(seen):
+        helps.remove(look)  # it reads libraries of Linux
     paired = pair_command(seen, package) if package else ()
     helps += paired
     if has_partners(package) and not paired:
@@ -128,6 +130,12 @@ def operator_missing(seen: Seen) -> Answer:
         if has_partners(package)
         else ("The first command tells whether it is there at all, and whether it fits torch.",),
     )  # fmt: skip
+
+
+def _on_windows(seen: Seen) -> bool:
+    """Whether a path of the text, or its system, is one of Windows."""
+    system = seen.versions.get("os", "") + seen.versions.get("platform", "")
+    return "flag:windows" in seen.versions or "windows" in system.lower()
 
 
 _FRAME = re.compile(r"(?P<tree>/[^\s\"]{0,300}/(?P<top>\w{1,60}))/(?P=top)/[^\s\"]{1,200}\.py$")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.python_api import partner_of, torch_of
+from fa_forensics.facts.python_api import brings_torch, ended_at, partner_of, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Answerer, Seen
@@ -16,6 +16,7 @@ from fa_forensics.why.texts.clues import (
     raw_python,
     version_of,
 )
+from fa_forensics.why.texts.jetson_text import is_jetson, without_cuda
 
 HIDDEN = "FA886"
 
@@ -187,11 +188,14 @@ def _post(want: str) -> str:
 def sees_no_gpu(seen: Seen) -> Answer:
     """A package asked torch for a GPU and got none; why, torch was not asked."""
     cpu = seen.torch is not None and "+cpu" in seen.torch
+    asked = seen.mention.detail.get("sort") == "asked"
+    if is_jetson(seen):
+        return without_cuda(seen)
     if cpu:
         cause = f"torch {seen.torch} is a build without CUDA: no package can use a GPU with it."
     else:
         cause = (
-            "torch sees no GPU, and the package needs one. Two causes fit: torch is a build "
+            f"torch sees no GPU{'' if asked else ', and the package needs one'}. Two causes fit: torch is a build "
             "without CUDA, or the driver shows this process no GPU. The first command tells them "
             "apart: None is a build without CUDA."
         )
@@ -303,10 +307,23 @@ def _sees(seen: Seen) -> str:
 def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
     """Install the release of a package that goes with the torch that is there."""
     torch = seen.torch.partition("+")[0] if seen.torch else None
-    fitting = partner_of(package, torch) if torch else None
+    if torch is None:
+        return _both(seen, package)
+    fitting = partner_of(package, torch)
     if fitting is None or version_of(seen, package) == fitting:
         return ()
     return (f'{seen.pip} install --force-reinstall --no-deps "{package}=={fitting}"',)
+
+
+def _both(seen: Seen, package: str) -> tuple[str, ...]:
+    """Install a package and the torch that goes with it, where the text names no torch."""
+    version = version_of(seen, package)
+    built = torch_of(package, version) if version else None
+    if built is not None:
+        return (f'{seen.pip} install "torch=={built}" "{package}=={str(version).split("+")[0]}"',)
+    if not brings_torch(package) or ended_at(package) is not None:
+        return ()
+    return (f"{seen.pip} install --upgrade --no-cache-dir torch {package}",)
 
 
 def pair_words(seen: Seen, package: str | None) -> str:

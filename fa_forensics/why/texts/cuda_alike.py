@@ -1,4 +1,7 @@
-"""GPUs of other makers whose torch says what CUDA says: no advice on NVIDIA's driver fits them."""
+"""GPUs of other makers whose torch says what CUDA says: no advice on NVIDIA's driver fits them.
+
+torch for ROCm is one of these: "CUDA error: ..." is what its builds of 2.11 and newer print.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +50,37 @@ def _answer(seen: Seen, row: Mapping[str, Any], sign: str) -> Answer:
     )  # fmt: skip
 
 
+#: What is about code for the GPU, and what about the device, of the errors that HIP has too.
+_CODE = ("no-kernel-image", "invalid-device-function", "image-invalid", "named-symbol-not-found",
+         "illegal-instruction")  # fmt: skip
+
+
+def on_rocm(seen: Seen) -> Answer | None:
+    """The answer of ROCm, where the text's torch is one for ROCm; None elsewhere."""
+    torch = seen.versions.get("torch") or seen.torch or ""
+    rocm = "rocm" in torch.partition("+")[2] or (
+        "+" not in torch and "gfx" in seen.versions and "gpu" not in seen.versions
+    )
+    if not rocm:
+        return None
+    if seen.mention.what in _CODE:
+        from fa_forensics.why.texts.rocm_code import no_code
+
+        return no_code(seen)
+    if seen.mention.what in ("no-device", "driver-ill"):
+        from fa_forensics.why.texts.rocm_text import no_device
+
+        return no_device(seen)
+    return None
+
+
 def nvidia_alone(answerer: Answerer) -> Answerer:
     """An answerer whose advice holds for NVIDIA's GPUs, with another answer for the others."""
 
     def answer(seen: Seen) -> Answer:
         found = _maker(seen)
-        return _answer(seen, *found) if found is not None else answerer(seen)
+        if found is not None:
+            return _answer(seen, *found)
+        return on_rocm(seen) or answerer(seen)
 
     return answer

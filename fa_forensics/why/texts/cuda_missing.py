@@ -11,10 +11,12 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.bitsandbytes_text import of_bitsandbytes
 from fa_forensics.why.texts.brought_text import (
     known_releases,
     major_of,
     there_already,
+    told_cuda,
     torches_bringing,
     wheel_of,
 )
@@ -56,6 +58,7 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         return of_torch_itself(seen, soname, owner, major)
     special = (
         of_another_maker(seen, soname, owner)
+        or of_bitsandbytes(seen, soname, owner, exact_toolkit(soname) or major)
         or without_torch(seen, soname, owner, major)
         or part_answer(seen, soname, owner)
     )
@@ -64,12 +67,16 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     if soname.endswith(".so"):
         return _unnumbered(seen, soname, owner)
     torch_cuda = seen.torch_cuda
-    own = torch_cuda.split(".")[0] if torch_cuda else None
+    told = told_cuda(seen) if torch_cuda is None else None
+    cuda = torch_cuda or (told[0] if told is not None else None)
+    own = cuda.split(".")[0] if cuda else None
     exact = exact_toolkit(soname)
-    if torch_cuda is not None and exact is not None:
-        own, major = ".".join(torch_cuda.split(".")[:2]), exact
+    if cuda is not None and exact is not None:
+        own, major = ".".join(cuda.split(".")[:2]), exact
+        if "." not in own and exact.split(".")[0] == own:
+            own = None
     if major is not None and own is not None and own != major:
-        return other_toolkit(seen, soname, owner, major, torch_cuda or "")
+        return other_toolkit(seen, soname, owner, major, cuda or "", told[1] if told else "")
     if seen.torch is not None and "+cpu" in seen.torch:
         return _cpu_torch(seen, soname, owner)
     bringing = torches_bringing(seen, soname)
@@ -112,9 +119,8 @@ def _other_torches(
         f"or none: {needing(seen)} was built for {'a newer' if newer else 'another'} torch."
     )
     direction = NEWER if newer else OLDER if own > order_key(bringing[-1]) else UNKNOWN
-    package = package_needing(seen) or seen.mention.detail.get("by") or ""
     if major is not None and major == (seen.torch_cuda or "").split(".")[0]:
-        return _of_the_toolkit(seen, soname, owner, span, package, major)
+        return _of_the_toolkit(seen, soname, owner, span, major)
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=direction, confidence="medium",
         help=(*rebuild_commands(seen), seen.inspect_command()),
@@ -122,7 +128,7 @@ def _other_torches(
 
 
 def _of_the_toolkit(
-    seen: Seen, soname: str, owner: str | None, span: str, package: str, major: str
+    seen: Seen, soname: str, owner: str | None, span: str, major: str
 ) -> Answer:
     """torch is for that CUDA and brings this library not: a toolkit has it, or another torch."""
     who = needing(seen)
@@ -131,15 +137,14 @@ def _of_the_toolkit(
         f"bring it: {who} takes it from a CUDA {major} toolkit, which is not there or not where "
         "the loader looks"
     )
-    linked = package != "bitsandbytes"  # which loads the library for torch's CUDA by itself
-    cause += f", or was built for a torch that brings it ({span})." if linked else "."
+    cause += f", or was built for a torch that brings it ({span})."
     wheel = wheel_of(seen, soname, major)
     stem = soname.split(".so")[0]
     helps = [f"find / -name {shlex.quote(stem + '.so*')} -not -path '/proc/*' 2>/dev/null"]
     helps += [f"{seen.pip} install {wheel}"] if wheel else []
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=UNKNOWN, confidence="medium",
-        help=(*helps, *(rebuild_commands(seen) if linked else ()), who_needs_it(seen)),
+        help=(*helps, *rebuild_commands(seen), who_needs_it(seen)),
         notes=(
             f"The directory of a {soname} that the first command finds, a toolkit's lib64 or a "
             "wheel's nvidia/.../lib, has to be on LD_LIBRARY_PATH when the program starts; the "
@@ -149,8 +154,13 @@ def _of_the_toolkit(
     )  # fmt: skip
 
 
-def other_toolkit(seen: Seen, soname: str, owner: str | None, wanted: str, own: str) -> Answer:
-    """The file is a build for another CUDA than torch: "12" against 11.8, "10.1" against 10.0."""
+def other_toolkit(
+    seen: Seen, soname: str, owner: str | None, wanted: str, own: str, by: str = ""
+) -> Answer:
+    """The file is a build for another CUDA than torch: "12" against 11.8, "10.1" against 10.0.
+
+    ``by`` says how torch's CUDA is known where the text does not name it.
+    """
     fitting = ".".join(own.split(".")[: 2 if "." in wanted else 1])
     newer = [int(part) for part in wanted.split(".")] > [int(part) for part in fitting.split(".")]
     who = needing(seen)
@@ -159,13 +169,17 @@ def other_toolkit(seen: Seen, soname: str, owner: str | None, wanted: str, own: 
         f"{own} build: a build for CUDA {fitting} has to replace it, or torch has to be "
         f"one for CUDA {wanted}."
     )
+    if by:
+        cause += f" That torch is one for CUDA {own} is read from this: {by}."
+    ask = (f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",)
     notes = [_EXACT if "." in wanted else _ONE_RUNTIME]
     major = int(wanted.split(".")[0])
     if newer and (floor := driver_table().floors.get(major)):
         notes.append(f"A torch for CUDA {wanted} needs the NVIDIA driver {floor} or newer.")
     return seen.answer(
         KIND, "FA602", cause, owner=owner, direction=NEWER if newer else OLDER,
-        confidence="high", help=(*rebuild_commands(seen), who_needs_it(seen)),
+        confidence="medium" if by else "high",
+        help=(*(ask if by else ()), *rebuild_commands(seen), who_needs_it(seen)),
         notes=(*notes, *rebuild_notes(seen)),
     )  # fmt: skip
 
@@ -216,7 +230,7 @@ def _major_alone(
         return perhaps_torch(seen, soname, owner, bringing)
     exact = exact_toolkit(soname)
     wanted = exact or major
-    who = needing(seen)
+    who = needing(seen) if told else "what was imported"
     of = f"a CUDA {wanted} build" if wanted else "built for CUDA"
     cause = f"{who[0].upper()}{who[1:]} is {of}: it needs {soname}, which is not found."
     if exact:
@@ -248,6 +262,8 @@ def _major_alone(
         span = interval_text(bringing, known_releases(seen))
         notes.append(f"torch {span} for CUDA bring{'s' if len(bringing) == 1 else ''} {soname}.")
     notes += _about_toolkit(seen, wanted)
+    if not told and exact:
+        notes.append(_TORCH_ITSELF.format(cuda=exact))
     if major and not exact and (floor := driver_table().floors.get(int(major))):
         notes.append(f"CUDA {major} code needs the NVIDIA driver {floor} or newer.")
     return seen.answer(
@@ -256,6 +272,13 @@ def _major_alone(
               *rebuild_commands(seen), who_needs_it(seen)),
         notes=(*notes, *rebuild_notes(seen), *there_already(seen)),
     )  # fmt: skip
+
+
+_TORCH_ITSELF = (
+    "The text does not say who asks for it. Where import torch alone fails so, torch itself is the "
+    "build for CUDA {cuda}: one of conda (cudatoolkit={cuda} has the library), or one for a system "
+    "of another time; on a Jetson NVIDIA's wheel for the JetPack that is there has to replace it."
+)
 
 
 def _about_toolkit(seen: Seen, wanted: str | None) -> list[str]:
@@ -307,6 +330,16 @@ def _inside(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
     )  # fmt: skip
 
 
+#: libtorch_cuda.so of 2.14.1+cu130 lists libnvrtc.so.13, that of 2.4.0+cu121 no libnvrtc.so.12.
+_NVRTC_LATE = (
+    "torch is a build for CUDA {major} too, and {wheel} brings {soname}, in site-packages/nvidia, "
+    "where the loader does not look by itself. Not every torch has it in the process after import "
+    "torch: 2.14.1 lists it, 2.4.0 opens it when it first compiles a kernel. So {who} was imported "
+    "before torch, or that wheel is not installed in this environment, or its directory has to be "
+    "on the loader's path."
+)
+
+
 def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
     if seen.torch and order_key(seen.torch) < order_key("1.13.0"):
         return _inside(seen, soname, owner, major)
@@ -325,6 +358,13 @@ def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answe
     commands = [import_torch_first(seen)]
     if wheel:
         commands.append(f"{seen.pip} show {wheel}")
+    if owner == "nvrtc" and wheel and not seen.mention.detail.get("torch_loads"):
+        cause = _NVRTC_LATE.format(major=major, soname=soname, wheel=wheel, who=needing(seen))
+        folder = "cu13" if major == "13" else "cuda_nvrtc"
+        commands.append(
+            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "
+            "print(list(a.__path__)[0])')/lib:$LD_LIBRARY_PATH"
+        )
     if seen.torch:
         release = seen.torch.partition("+")[0]
         commands.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')

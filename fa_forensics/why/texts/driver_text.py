@@ -205,32 +205,10 @@ def no_device(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def torch_without_cuda(seen: Seen) -> Answer:
-    """``Torch not compiled with CUDA enabled``: a CPU build of torch."""
-    if on_amd(seen):
-        return not_for_rocm(seen)
-    torch = f"torch {seen.torch}" if seen.torch else "The torch that is imported"
-    cause = (
-        f"{torch} is a build without CUDA: the driver and the GPU play no part. A later "
-        "installation often replaces a CUDA build by it."
-    )
-    release = seen.torch.split("+")[0] if seen.torch else ""
-    pinned = f'"torch=={release}"' if release else "torch"
-    return seen.answer(
-        "wrong-torch", "FA601", cause, owner="torch", direction="none", confidence="high",
-        help=(
-            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
-            f"{seen.pip} install --force-reinstall --no-cache-dir {pinned}",
-        ),
-        notes=("None in the first line is a CPU build.",),
-    )  # fmt: skip
-
-
 ANSWERERS: dict[str, Answerer] = {
     "driver-too-old": nvidia_alone(too_old),
     "unsupported-toolchain": nvidia_alone(unsupported_toolchain),
     "image-invalid": nvidia_alone(image_invalid),
     "driver-mismatch": nvidia_alone(mismatch),
     "no-device": nvidia_alone(no_device),
-    "torch-without-cuda": torch_without_cuda,
 }

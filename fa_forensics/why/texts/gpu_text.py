@@ -391,6 +391,6 @@ ANSWERERS: dict[str, Answerer] = {
     "invalid-device-function": nvidia_alone(no_kernel),
     "gpu-not-supported-by-torch": torch_lacks_gpu,
     "gpu-warned": only_warned,
-    "named-symbol-not-found": lost_function,
-    "illegal-instruction": lost_function,
+    "named-symbol-not-found": nvidia_alone(lost_function),
+    "illegal-instruction": nvidia_alone(lost_function),
 }

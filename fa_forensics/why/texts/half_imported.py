@@ -7,7 +7,8 @@ import re
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import package_in, version_of
+from fa_forensics.why.texts.caught_text import pair_command
+from fa_forensics.why.texts.clues import package_in
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]")
 
@@ -56,8 +57,7 @@ def _second_import(seen: Seen, top: str, name: str) -> Answer:
         cause += f" With {package} it is most often a release of it for another torch."
         helps.append(f"{seen.pip} show torch {package}")
         fitting = partner_of(package, torch) if torch else None
-        if fitting and version_of(seen, package) != fitting:
-            helps.append(f'{seen.pip} install --no-deps "{package}=={fitting}"')
+        helps += pair_command(seen, package)
         if fitting:
             notes.append(f"The release for torch {torch} is {package} {fitting}.")
     return seen.answer(

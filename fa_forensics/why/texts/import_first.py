@@ -12,6 +12,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.brought_text import torches_bringing
 from fa_forensics.why.texts.needing import needing, package_needing, rebuild_commands, rebuild_notes
 from fa_forensics.why.texts.rocm_text import about_rocm, cuda_build_on_rocm
 
@@ -225,7 +226,14 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
 
 def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | None) -> Answer:
     """The torch that is there is not told: it is newer, or another build of those releases."""
-    if builds is not None:
+    since = _by_its_wheels(seen)
+    if since and order_key(since) > order_key(interval.split(" ")[-1]):
+        cause = (
+            f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was built "
+            f"for one of them. The text lists NVIDIA's wheels for CUDA 12, which torch brings "
+            f"along since {since}: the torch that is there is newer."
+        )
+    elif builds is not None:
         cause = (
             f"Of torch's wheels on record only {interval} have {soname}, and of these "
             f"only the builds for {builds}: {needing(seen)} was built for one of them. The torch "
@@ -242,9 +250,17 @@ def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | 
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
-        direction=UNKNOWN if builds is not None else OLDER, confidence="medium",
+        direction=UNKNOWN if builds is not None and not since else OLDER, confidence="medium",
         help=(ask, *rebuild_commands(seen), *_look(seen)), notes=_tagged_wheels(seen),
     )  # fmt: skip
+
+
+def _by_its_wheels(seen: Seen) -> str:
+    """The first torch that brings NVIDIA's wheels for CUDA 12, where a text lists these alone."""
+    wheels = seen.place.told.wheels if seen.place.told is not None else ()
+    lines = {name[-4:] for name, _ in wheels}
+    torches = torches_bringing(seen, "libcublas.so.12") if lines == {"cu12"} else ()
+    return torches[0] if len(wheels) > 1 and torches else ""
 
 
 def _look(seen: Seen) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import jit_folder
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.cmake_text import cuda_compiler_unknown
 
 KIND, COMPILE, MIXED, NO_FILE = "wrong-torch", "FA883", "FA884", "FA887"
 
@@ -171,6 +172,8 @@ def cmake_stopped(seen: Seen) -> Answer:
         helps = (*helps, "CUDACXX=/usr/local/cuda/bin/nvcc CUDA_HOME=/usr/local/cuda "
                          f"{seen.pip} install --no-build-isolation PACKAGE")  # fmt: skip
         notes.append("CUDACXX names the nvcc that CMake takes; it goes before PATH.")
+    elif sort == "compiler":
+        return cuda_compiler_unknown(seen)
     elif sort == "torch":
         owner = "torch"
         cause = (

@@ -25,6 +25,8 @@ KIND, CODE = "missing-library", "FA202"
 
 _PYTHON_LIBRARY = re.compile(r"libpython(3\.\d{1,2})m?\.so")
 _DRIVER = ("cuda-driver", "nvml")
+#: Parts of ROCm that extensions are linked with as often as torch itself is.
+_OF_EXTENSIONS = ("hip", "hsa")
 
 
 def missing_library(seen: Seen) -> Answer:
@@ -70,14 +72,31 @@ def _driver(seen: Seen, soname: str, owner: str) -> Answer:
         "the driver's libraries were not handed in (docker run --gpus all, with the NVIDIA "
         "container toolkit). No toolkit and no wheel brings it."
     )
+    board = bool(seen.mention.detail.get("board"))
+    if board:
+        cause += (
+            " On a Jetson it is a part of JetPack (L4T), and docker run --runtime nvidia hands it "
+            "in."
+        )
     return seen.answer(
         "gpu-driver", "FA209", cause, owner=owner, direction=NONE, confidence="high",
-        help=("nvidia-smi", "ldconfig -p | grep -E 'libcuda|libnvidia-ml'"),
+        help=("cat /etc/nv_tegra_release" if board else "nvidia-smi",
+              "ldconfig -p | grep -E 'libcuda|libnvidia-ml'",
+              "docker info | grep -i runtime"),
+        notes=(
+            "docker build hands in no driver, whatever GPU the machine has: what imports that "
+            "library goes to the run, or the daemon's default-runtime is nvidia "
+            "(/etc/docker/daemon.json). The stub of the toolkit (lib64/stubs) is for linking "
+            "alone.",
+        ),
     )  # fmt: skip
 
 
 def _rocm(seen: Seen, soname: str, owner: str) -> Answer:
-    if is_torch_itself(seen):
+    named = (
+        seen.mention.file or seen.mention.detail.get("import") or needing(seen) != "the extension"
+    )
+    if is_torch_itself(seen) or (not named and owner not in _OF_EXTENSIONS):
         return torch_of_rocm(seen, soname, owner)
     cause = (
         f"{soname} belongs to {title_of(owner)}: {needing(seen)} was built for AMD GPUs. With "

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.why.builds import name_then
 from fa_forensics.why.seen import Seen, package_of
+from fa_forensics.why.texts.brought_text import told_cuda
 from fa_forensics.why.texts.clues import package_of_line
 
 #: Names of compiled modules, as packages give them.
@@ -52,12 +56,34 @@ def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:
     name = package or package_needing(seen)
     if name is None:
         return _extra(seen)
-    row = row_of(name)
+    torch = seen.torch
+    first = name_then(name, torch, seen.python_version, seen.versions)
+    version = seen.versions.get(f"pkg:{first}", seen.versions.get(f"pkg:{name}", ""))
+    row = row_of(first)
     if row is not None and row.get("by_cuda"):
         return (_of_index(seen, name),)
+    if row is not None and row.get("wheels"):
+        return _project_wheel(seen, first, version, row)
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
-    version = seen.versions.get(f"pkg:{name}", "")
-    return (rebuild_command(python, name, version, row),)
+    return (rebuild_command(python, first, version, row),)
+
+
+def _project_wheel(
+    seen: Seen, name: str, version: str, row: Mapping[str, object]
+) -> tuple[str, ...]:
+    """The build for torch's CUDA that a project gives out itself, beside the package index."""
+    own = row["wheels"]
+    wheels: Mapping[str, Any] = own if isinstance(own, Mapping) else {}
+    head = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir"
+    if "index" not in wheels:
+        return (f"{head} WHEEL",)
+    public = version.partition("+")[0]
+    wanted = f"{name}=={public}" if public else name
+    major = _cuda_major(seen)
+    if major == wheels["default"]:
+        return (f'{head} "{wanted}"',)
+    label = wheels["labels"].get(major, "LABEL")
+    return (f'{head} "{wanted}" --index-url {wheels["index"].format(label=label)}',)
 
 
 def _extra(seen: Seen) -> tuple[str, ...]:
@@ -73,6 +99,12 @@ def _extra(seen: Seen) -> tuple[str, ...]:
         f"MAX_JOBS=4 {seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall "
         f'--no-deps "{url}"',
     )
+
+
+def _cuda_major(seen: Seen) -> str:
+    """The major version of torch's CUDA, as far as the text tells or shows it."""
+    told = told_cuda(seen)
+    return (seen.torch_cuda or (told[0] if told is not None else "")).split(".")[0]
 
 
 def torch_label(seen: Seen) -> str:
@@ -102,7 +134,13 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
 
     name = package or package_needing(seen)
     row = row_of(name) if name else None
-    if name is None or row is None or not row.get("by_cuda"):
+    if name is None or row is None:
+        return ()
+    if row.get("wheels"):
+        return _of_project(seen, name, row)
+    if row.get("before"):
+        return (_RENAMED.format(old=row["before"]["distribution"], new=name, **row["before"]),)  # type: ignore[index]
+    if not row.get("by_cuda"):
         return ()
     label = torch_label(seen)
     ends = f"it ends in /{label}" if label else "it ends in /cu126, /cu130, /cpu and so on"
@@ -111,6 +149,34 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         "index has one of them alone: plain pip install gets that one again. INDEX is the address "
         f"that pytorch.org/get-started gives for torch's own CUDA; {ends}.",
     )
+
+
+_RENAMED = (
+    "Up to {first} the package with compiled operations was {old}, since then it is {new}: the "
+    "one that pip list shows is to be replaced, and the two are never to be installed together."
+)
+
+
+def _of_project(seen: Seen, name: str, row: Mapping[str, object]) -> tuple[str, ...]:
+    """Where a project has its builds for other CUDA versions, and how they are named."""
+    own = row["wheels"]
+    wheels: Mapping[str, Any] = own if isinstance(own, Mapping) else {}
+    if "index" not in wheels:
+        return (
+            f"WHEEL is the address of the one for torch's release, CUDA and Python, of those at "
+            f"{wheels['releases']}: {wheels['name']} is the name of one. The package index has "
+            f"another project that is called {name}.",
+        )
+    major = _cuda_major(seen)
+    if major == wheels["default"]:
+        return ()
+    labels = ", ".join(f"{label} for CUDA {cuda}" for cuda, label in wheels["labels"].items())
+    note = (
+        f"The package index has {name} for CUDA {wheels['default']} alone, and pip install "
+        f"--upgrade brings that one again: the others are on {wheels['of']}'s own index ({labels})"
+    )
+    known = major in wheels["labels"]
+    return (note + "." if known else f"{note}; LABEL is the one of torch's own CUDA.",)
 
 
 def who_needs_it(seen: Seen) -> str:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.amd_gpus import amd_family, amd_target
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import package_in
 from fa_forensics.why.texts.needing import needing
+from fa_forensics.why.texts.rocm_code import LIST, no_code, not_started, override_for
 
 KIND = "rocm"
-
-_GFX = re.compile(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d|8\d\d)\b")
-_LIST = "-c 'import torch; print(torch.version.hip, torch.cuda.get_arch_list())'"
 
 
 def about_rocm(seen: Seen) -> bool:
@@ -59,6 +55,12 @@ def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
         "is a build for AMD GPUs that has ROCm's libraries outside of itself, and the loader does "
         "not find that one. No NVIDIA package has it."
     )
+    if not is_torch_itself(seen):
+        cause = (
+            f"{soname} belongs to {title_of(owner)}. The text does not say what needs it: most "
+            "likely torch itself, in a build for AMD GPUs, and else an extension that was built "
+            "for them. No NVIDIA package has it."
+        )
     from_pip = "rocm_sdk" in seen.versions
     if from_pip:
         cause += (
@@ -90,6 +92,9 @@ def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
             "_rocm_sdk_core/lib and _rocm_sdk_libraries_*/lib), before Python starts.",
             "Where none does: ROCm's package with that library, of the release that torch names in "
             "its version, or a wheel of torch that brings ROCm's libraries or asks pip for them.",
+            "Wheels of torch's own index bring ROCm's libraries in torch/lib: where one of these "
+            "(a nightly, say) lacks a library that it needs, the wheel is at fault, and another "
+            "nightly or the last release is the way out.",
         ),
     )  # fmt: skip
 
@@ -138,111 +143,6 @@ def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
 def needs_rccl(seen: Seen) -> bool:
     """Whether a name of NCCL's is RCCL's, by the file that lacks it or by the text."""
     return "_hip" in (seen.mention.file or "") or about_rocm(seen)
-
-
-def target_of(seen: Seen) -> str | None:
-    """The gfx target that the text names, by itself or by the GPU's name."""
-    detail = seen.mention.detail
-    for key in ("target", "target2", "sm"):
-        if detail.get(key, "").startswith("gfx"):
-            return detail[key]
-    found = _GFX.search(seen.mention.line) or _GFX.search(seen.versions.get("gfx", ""))
-    if found is not None:
-        return found[0]
-    name = seen.versions.get("amd_gpu")
-    return amd_target(name) if name else None
-
-
-def no_code(seen: Seen) -> Answer:
-    """``HIP error: invalid device function``, ``Cannot read TensileLibrary.dat``."""
-    target, library = target_of(seen), seen.mention.detail.get("library_of")
-    which = f"this GPU ({target})" if target else "this AMD GPU's gfx target"
-    help_ = ["rocminfo | grep -m1 gfx", f"{seen.python} {_LIST}"]
-    notes = []
-    if library == "rocblas":
-        owner, package = "rocblas", None
-        own = "/torch/lib/" in seen.mention.line
-        copy = "The rocBLAS that torch brings" if own else "The rocBLAS of this system's ROCm"
-        cause = (
-            f"{copy} has no kernels (Tensile library) for {which}: that build of ROCm leaves the "
-            "target out. The file is not damaged."
-        )
-        notes.append(
-            "A torch for a newer ROCm may have it. ROCBLAS_TENSILE_LIBPATH names the directory of "
-            "another rocBLAS of the same release that has the target."
-        )
-    elif library == "hipblaslt":
-        owner, package = "hipblaslt", None
-        cause = (
-            f"hipBLASLt has no kernels for {which}. torch goes on with hipBLAS: it is a warning, "
-            "unless the program asked for hipBLASLt."
-        )
-        notes.append("TORCH_BLAS_PREFER_HIPBLASLT=0 keeps torch from trying.")
-    else:
-        owner, package = "hip", package_in(seen)
-        name = package or "the extension whose kernel was started, or torch itself,"
-        cause = (
-            f"There is no code for {which}: {name} was built for other targets. Machine code of "
-            "AMD GPUs is for one target, and there is no PTX to fall back on."
-        )
-        notes.append(
-            "The second command lists torch's own targets: where the GPU's is among them, it is "
-            "the extension that lacks it, and it has to be built again."
-        )
-        if target:
-            notes.append(
-                f"A build from source takes PYTORCH_ROCM_ARCH={target} in its environment."
-            )
-        else:
-            notes.append("A build from source takes PYTORCH_ROCM_ARCH with the target's name.")
-        file = seen.mention.file or package
-        if file:
-            help_.append(f"fa-forensics inspect {file}")
-    notes += _override(target)
-    return seen.answer(
-        KIND, "FA504", cause, owner=package or owner, direction="none",
-        confidence="high" if library else "medium", help=tuple(help_), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _override(target: str | None) -> list[str]:
-    family = amd_family(target) if target else None
-    if family is None or target == family.runs_as:
-        return []
-    return [
-        f"{target} shares its instructions with {family.runs_as}, which most builds have: "
-        f"HSA_OVERRIDE_GFX_VERSION={family.version} makes it pass for that. AMD does not support "
-        "it."
-    ]
-
-
-def unknown_target(seen: Seen) -> Answer:
-    """clang of ROCm does not know a gfx target."""
-    target = target_of(seen)
-    cause = (
-        f"The compiler of this ROCm does not know {target or 'the target that was asked for'}: its "
-        "release is older than the GPU, or has dropped it."
-    )
-    return seen.answer(
-        KIND, "FA883", cause, owner="hip", direction="none", confidence="high",
-        help=("hipcc --version", "rocminfo | grep -m1 gfx"),
-        notes=("The list of targets comes from PYTORCH_ROCM_ARCH, or from the GPUs that the build "
-               "sees.",),
-    )  # fmt: skip
-
-
-def no_toolkit(seen: Seen) -> Answer:
-    """A build for AMD GPUs that finds no ROCm to build with."""
-    cause = (
-        "A build for AMD GPUs needs ROCm's compiler, headers and device libraries, and does not "
-        "find them: torch's wheel brings the libraries that run, not those."
-    )
-    return seen.answer(
-        KIND, "FA883", cause, owner="hip", direction="none", confidence="high",
-        help=("ls -d /opt/rocm*; command -v hipcc",
-              f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"),
-        notes=("ROCM_PATH and ROCM_HOME name the directory; its release should be that of torch.",),
-    )  # fmt: skip
 
 
 def on_amd(seen: Seen) -> bool:
@@ -295,37 +195,39 @@ def fault(seen: Seen) -> Answer:
     )
     return seen.answer(
         KIND, "FA509", cause, owner="hip", direction="none", confidence="low",
-        help=("echo $HSA_OVERRIDE_GFX_VERSION; rocminfo | grep -m1 gfx", f"{seen.python} {_LIST}"),
+        help=("echo $HSA_OVERRIDE_GFX_VERSION; rocminfo | grep -m1 gfx", f"{seen.python} {LIST}"),
         notes=("AMD_SERIALIZE_KERNEL=3 makes the traceback point at the kernel that did it.",),
     )  # fmt: skip
 
 
-def _not_started(seen: Seen) -> Answer:
-    """``shared object initialization failed``: the runtime does not take the code object."""
-    torch, rocm = seen.torch or "", seen.versions.get("rocm", "")
-    own = re.search(r"\+rocm(\d{1,2}\.\d{1,2})", torch)
+def _miopen(seen: Seen) -> Answer:
+    """``MIOpen(HIP): Error ...``, ``miopenStatusUnknownError``: the library of convolutions."""
+    built = re.search(r"[Cc]ode object build failed|COMPILATION|\[Compile\]", seen.mention.line)
     cause = (
-        "The HIP runtime found GPU code and could not load it. Most often the code was compiled by "
-        "a newer ROCm than the runtime that is loaded: torch's wheels bring a HIP runtime of their "
-        "own, and an extension is compiled with the system's ROCm."
+        "MIOpen, ROCm's library of convolutions, failed. It compiles kernels where it runs and "
+        "keeps them: the message says no more. A target that this ROCm does not serve, kept "
+        "kernels of another release, and a cache that cannot be written fit."
     )
-    differ = own is not None and bool(rocm) and not rocm.startswith(own[1])
-    if own is not None and differ:
-        cause += f" Here torch brings that of ROCm {own[1]}, and the text names ROCm {rocm}."
-    package = package_in(seen)
+    if built:
+        cause = (
+            "MIOpen, ROCm's library of convolutions, failed. It compiles kernels where it runs and "
+            "keeps them: here the compiling failed, because this ROCm does not serve the GPU's gfx "
+            "target, or because its compiler and headers are of another release or not there."
+        )
+    command = (
+        (f"HSA_OVERRIDE_GFX_VERSION={override} {seen.python} YOUR_PROGRAM.py",)
+        if (override := override_for(seen))
+        else ()
+    )
     return seen.answer(
-        KIND, "FA504", cause, owner=package or "hip", direction="none",
-        confidence="medium" if differ else "low",
-        help=(
-            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
-            "cat /opt/rocm*/.info/version; hipcc --version",
-            "AMD_LOG_LEVEL=3 python YOUR_PROGRAM.py 2>&1 | grep -iE 'code object|error'",
-        ),
+        KIND, "FA899", cause, owner="miopen", direction="none", confidence="low",
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}",
+              "rm -r ~/.cache/miopen ~/.config/miopen", *command),
         notes=(
-            "Two ways out: a torch for the ROCm that is installed, or the extension compiled with "
-            "the ROCm that torch was built with.",
-            "Code for another gfx target says so in other words as a rule "
-            "(hipErrorInvalidDeviceFunction, hipErrorNoBinaryForGpu).",
+            "The third command removes what MIOpen keeps: it makes it again. MIOPEN_USER_DB_PATH "
+            "and MIOPEN_CUSTOM_CACHE_DIR name directories that can be written.",
+            "MIOPEN_LOG_LEVEL=5 and the lines above this one, with [Compile] or [BuildHip], say "
+            "what failed.",
         ),
     )  # fmt: skip
 
@@ -333,14 +235,16 @@ def _not_started(seen: Seen) -> Answer:
 def hip_error(seen: Seen) -> Answer:
     """HIP's errors: those that are about code, and those that say nothing of it."""
     if seen.mention.detail.get("sort") == "not-started":
-        return _not_started(seen)
+        return not_started(seen)
     if seen.mention.detail.get("sort") == "code":
         return no_code(seen)
+    if "miopen" in seen.mention.line.lower():
+        return _miopen(seen)
     return seen.answer(
         KIND, "FA899",
         "The HIP runtime (ROCm) reports an error of its own; the text does not say more.",
         owner="hip", direction="none", confidence="low",
-        help=("rocminfo | grep -m1 gfx", f"{seen.python} {_LIST}"),
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}"),
         notes=(
             "The error may come from an earlier call: AMD_SERIALIZE_KERNEL=3 makes the traceback "
             "point at the right one.",
@@ -349,9 +253,7 @@ def hip_error(seen: Seen) -> Answer:
 
 
 ANSWERERS: dict[str, Answerer] = {
-    "rocm-unknown-target": unknown_target,
     "rocm-no-device": no_device,
-    "rocm-no-toolkit": no_toolkit,
     "rocm-fault": fault,
     "hip-error": hip_error,
 }

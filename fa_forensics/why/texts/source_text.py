@@ -43,6 +43,10 @@ def torch_name_missing(seen: Seen) -> Answer:
     name, space = whole.split("::")[-1], seen.mention.detail.get("space", "")
     if name == "DeprecatedTypeProperties":
         return _old_type(seen)
+    if ("HIP" in name and "getCurrent" in name) or "MasqueradingAsCUDA" in name:
+        from fa_forensics.why.texts.rocm_build import hip_name_gone
+
+        return hip_name_gone(seen, name)
     gone = _gone(name)
     if gone is not None:
         return _given_up(seen, name, *gone)

@@ -27,10 +27,15 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
             f"{soname} is a library of the system that {needing(seen)} needs and that is not "
             "installed; small container images often lack it."
         )
-        notes = ("In a conda environment the package of the same library from conda-forge does.",)
+        notes = (
+            "apt-get is for Debian and Ubuntu; packages of Fedora, RHEL and SUSE carry the names "
+            "of their libraries, so that dnf and zypper find them by that. In a conda environment "
+            "the package of the same library from conda-forge does.",
+        )
         return seen.answer(
-            KIND, CODE, cause, owner=owner, direction=NONE, confidence="high", notes=notes,
-            help=(f"apt-get install {package}", needed_libraries(files_of(seen), "'not found'")),
+            KIND, CODE, cause, owner=owner or "system", direction=NONE, confidence="high",
+            notes=notes, help=(*_install(seen, soname, package),
+                               needed_libraries(files_of(seen), "'not found'")),
         )  # fmt: skip
     sibling = _sibling_package(soname)
     if sibling is not None or HASHED.match(soname):
@@ -55,6 +60,21 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         help=(f"find / -name {shlex.quote(soname.split('.so')[0] + '.so*')} 2>/dev/null",
               *rebuild_commands(seen), needed_libraries(files_of(seen), "'not found'")),
     )  # fmt: skip
+
+
+#: Distributions whose packages are RPMs, as texts name them.
+_OF_RPM = re.compile(r"\b(?:centos|rhel|red hat|fedora|rocky|alma|oracle linux|amazon linux|suse)")
+
+
+def _install(seen: Seen, soname: str, package: str) -> tuple[str, str]:
+    """The commands for two families of distributions, that of the text first.
+
+    An RPM provides ``libnuma.so.1()(64bit)`` for each library in it, and dnf installs by that.
+    """
+    mark = "" if seen.versions.get("machine", "x86_64") in ("i386", "i686") else "()(64bit)"
+    debian, rpm = f"apt-get install {package}", f"dnf install '{soname}{mark}'"
+    system = f"{seen.versions.get('os', '')} {seen.mention.line}".lower()
+    return (rpm, debian) if _OF_RPM.search(system) else (debian, rpm)
 
 
 def _sibling_package(soname: str) -> str | None:

@@ -35,7 +35,10 @@ def is_torch_itself(seen: Seen) -> bool:
     detail = seen.mention.detail
     if _TORCH_INIT.search(detail.get("frame", "")) or detail.get("import") in ("torch", "torch._C"):
         return True
-    return "/torch/lib/" in (seen.mention.file or "")
+    if "/torch/lib/" in (seen.mention.file or ""):
+        return True
+    named = seen.mention.file or detail.get("import") or detail.get("by")
+    return bool(detail.get("torch_fails")) and not named
 
 
 def _wanted(soname: str) -> str | None:
