@@ -46,6 +46,35 @@ def amd_target(name: str) -> str | None:
     return _names().get(_key(name))
 
 
+class Wheels(NamedTuple):
+    """torch's own ROCm wheels: the first minor release that has code for a target, by target."""
+
+    since: dict[str, str]
+
+    def first(self, target: str) -> str | None:
+        """The first minor release ("2.7") whose wheels have the target; None where none has."""
+        return self.since.get(target)
+
+    def has(self, target: str, release: str) -> bool:
+        """Whether the wheels of a release ("2.6.0") have the target."""
+        since = self.first(target)
+        return since is not None and _numbers(release) >= _numbers(since)
+
+
+@lru_cache(maxsize=1)
+def torch_wheels() -> Wheels:
+    """What torch's own ROCm wheels for Linux hold code for: ``data/torch_hip.json``."""
+    rows = read_table("torch_hip.json")["wheels"]
+    return Wheels({target: row["since"] for row in rows for target in row["targets"]})
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", release)[:2])
+
+
 def _key(name: str) -> str:
-    lower = re.sub(r"\b(?:amd|radeon|graphics|instinct|gpu|rx|pro)\b", "", name.lower())
-    return re.sub(r"[\s_-]+", "", lower)
+    lower = re.sub(
+        r"\b(?:amd|radeon|graphics|instinct|gpu|rx|pro|tm|ryzen [3579])\b", "", name.lower()
+    )
+    lower = re.sub(r"\brx(?=\d)", "", lower)
+    return re.sub(r"[\s_()-]+", "", lower)

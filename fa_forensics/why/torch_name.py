@@ -49,7 +49,8 @@ def torch_answer(
     if tables.ages is not None and owner not in _NO_TABLE:
         history = look_up(name, symbol.demangled, tables.ages, _machine(owner, place, tables.ages))
         name = name or history.symbol
-    question = Question(name, symbol.demangled, owner, near, history)
+    package, since = _package_since(needed_by)
+    question = Question(name, symbol.demangled, owner, near, history, package, since)
     judgement = (
         _by_twin(question, provider, place, tables) if owner in _NO_TABLE else None
     ) or _judge(symbol, question, provider, place)
@@ -78,6 +79,16 @@ def torch_answer(
         notes=(*judgement.notes, *remarks),
         releases_looked_up=history is not None,
     )
+
+
+def _package_since(needed_by: Sequence[str]) -> tuple[str, str]:
+    """(the failing file's package, the first torch that it exists for); ("", "") for most."""
+    from fa_forensics.facts.python_api import exists_since
+    from fa_forensics.why.seen import directory_of
+
+    package = directory_of(needed_by[0]) if needed_by else None
+    since = exists_since(package) if package else None
+    return (package, since) if package and since else ("", "")
 
 
 def _by_library(owner: str, history: History | None, place: Place, tables: Tables) -> str:
@@ -249,9 +260,18 @@ def _of_told_release(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Which torch is loaded, and the text's own, which has the name as later ones have not."""
     commands = [which_torch(place)]
-    if present.published and history.alive[-1] != history.known[-1]:
+    if present.published and (history.alive[-1] != history.known[-1] or history.gap):
         commands.append(install(place, f"torch=={present.release}"))
-    return (*commands, inspect_command(place, needed_by)), numbered_as_torch(needed_by)
+    notes = numbered_as_torch(needed_by)
+    if not history.long_there and not notes:
+        notes = (_FOR_THE_LOADED,)
+    return (*commands, inspect_command(place, needed_by)), notes
+
+
+#: Said where the text names another torch than the one that is loaded.
+_FOR_THE_LOADED = (
+    "A build of the extension for the torch that the first command prints is the other way out."
+)
 
 
 def _help(
@@ -267,7 +287,7 @@ def _help(
     if judgement.kind == "import-order" and place.told is not None:
         return not_linked(place, needed_by), ()
     if place.told is not None and (present is None or judgement.kind == "rocm"):
-        return commands_by_history(place, history, needed_by, judgement.direction)
+        return commands_by_history(place, history, needed_by, judgement.direction, question.since)
     if present is None:
         # The file's other names are not known: with another release than its own it has the
         # same trouble, so that no release is named where none is there to be near to.

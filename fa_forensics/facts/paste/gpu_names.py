@@ -4,6 +4,49 @@ from __future__ import annotations
 
 import re
 
+#: AMD's cards and their graphics parts: with or without RX, and processors by their own names.
+AMD: tuple[tuple[str, str, str], ...] = (
+    *(
+        (
+            sign,
+            r"(?<!\w)((?:AMD )?(?:Radeon )?RX[ -]?\d{3,4}[ -]?(?:XTX|XT|GRE)?(?: ?[MS](?: XT)?)?)"
+            r"(?![\w-]|\.\d)",
+            "amd_gpu",
+        )
+        for sign in ("rx ", "rx-", "rx4", "rx5", "rx6", "rx7", "rx9")
+    ),
+    *(
+        (
+            sign,
+            r"(?<![\w.])(?<!Ryzen \d )"
+            r"((?:5[567]00|6[4-9][05]0|7[6-9]00|90[67]0)[ -]?(?:XTX?|GRE))(?!\w)",
+            "amd_gpu",
+        )
+        for sign in ("0xt", "0 xt", "0-xt", "0 gre", "0gre")
+    ),
+    ("radeon", r"\bRadeon\W{0,4}(?:TM\W{0,2})?(?:Pro |PRO )?(\d{3,4}[MS]|VII|W\d{4})\b", "amd_gpu"),
+    ("vega", r"(?<!\w)(Vega ?(?:56|64|Frontier Edition))(?!\w)", "amd_gpu"),
+    *(
+        (sign, r"(?<![\w.-])((?:6[16]0|680|7[468]0|8[2689]0)M|80[456]0S)(?!\w)", "amd_gpu")
+        for sign in ("0m", "0s")
+    ),
+    *(
+        (sign, rf"(?<!\w)({sign}[APX]?)(?!\w)", "amd_gpu")
+        for sign in ("mi25", "mi50", "mi60", "mi100", "mi210", "mi250", "mi300", "mi325", "mi350",
+                     "mi355")
+    ),
+    ("w6800", r"(?<!\w)(W6800)(?!\w)", "amd_gpu"),
+    ("w79", r"(?<!\w)(W7900)(?!\w)", "amd_gpu"),
+    ("w78", r"(?<!\w)(W7800)(?!\w)", "amd_gpu"),
+    ("r9700", r"(?<!\w)(R9700)(?!\w)", "amd_gpu"),
+    ("strix", r"\b(Strix[ -](?:Halo|Point))\b", "amd_gpu"),
+    ("ryzen ai max", r"\b(Ryzen(?:\(TM\)| TM)? AI MAX\+?(?: PRO)? 3[89][05])(?!\d)", "amd_gpu"),
+    *(
+        (sign, rf"(?<![\w.])((?:Ryzen [579] (?:PRO )?)?{sign})(?!\w)", "amd_gpu")
+        for sign in ("7840u", "7840hs", "8840u", "8840hs", "8845hs")
+    ),
+)  # fmt: skip
+
 #: (small-letter sign, pattern, key), all for sentences. Short names stand in capitals, with
 #: nothing of a path or a variable around them: "T4", "four T4", "2x L4", "GB10".
 SENTENCES: tuple[tuple[str, str, str], ...] = (
@@ -35,6 +78,7 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
         r"(?<!\w)(Iris(?:\(R\))? ?(?:Xe|Plus|Pro)(?: (?:MAX|graphics))?)(?!\w)",
         "other_gpu",
     ),
+    *AMD,
     ("rocm_sdk", r"(?<!\w)(_?rocm_sdk_\w{3,40})", "rocm_sdk"),
     ("rocm[", r"(?<!\w)(rocm\[(?:libraries|devel)[\w,-]{0,40}\])", "rocm_sdk"),
     ("rocm-sdk", r"(?<!\w)(rocm-sdk[\w-]{0,40})", "rocm_sdk"),

@@ -12,7 +12,7 @@ from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The texts of ROCm's run time."""
-    return (*_of_code(), *_of_device(), *_of_rest())
+    return (*_of_code(), *_of_device(), *_of_builds(), *_of_rest())
 
 
 def _of_code() -> tuple[Recogniser, ...]:
@@ -104,8 +104,58 @@ def _of_device() -> tuple[Recogniser, ...]:
     )  # fmt: skip
 
 
-def _of_rest() -> tuple[Recogniser, ...]:
+def _not_there(line: Line, match: re.Match[str]) -> Mention | None:
+    """A file of ROCm that a build has written down: CMake names it on a line of its own."""
+    path = match["library"] or match["library2"]
+    if path is None:
+        text = " ".join((line.body[match.end() :], *(below.body for below in line.below(4))))
+        found = re.search(rf"\"(/[^\s\"]{{1,200}}/{_LIBRARIES}\.so[.\d]{{0,14}})\"", text)
+        if found is None or "does not exist" not in text:
+            return None
+        path = found[1]
+    return line.mention("rocm-library-not-there", match.start(), library=path)
+
+
+#: The libraries of ROCm that builds link with.
+_LIBRARIES = (
+    r"lib(?:amdhip64|hip[a-z]{2,12}|roc[a-z]{3,12}\d{0,2}|MIOpen|rccl|hsa-runtime64|amd_comgr)"
+)
+
+
+def _of_builds() -> tuple[Recogniser, ...]:
     return (
+        by_pattern(
+            ("no known rule to make it", "no rule to make target", "references the file"),
+            rf"'(?P<library>/[^\s']{{1,200}}/{_LIBRARIES}\.so[.\d]{{0,14}})'[^\n]{{0,400}}?"
+            r"missing and no known rule to make it"
+            rf"|No rule to make target ['\"`](?P<library2>/[^\s'\"`]{{1,200}}/{_LIBRARIES}\.so"
+            r"[.\d]{0,14})['\"`]"
+            r"|The imported target \"[\w:.-]{1,60}\" references the file",
+            _not_there,
+        ),
+        plain(
+            "rocm-no-runtime",
+            ("libamdhip64.so",),
+            r"(?:cannot locate|unable to find|cannot find|could not find) ['\"`]?libamdhip64\.so",
+        ),
+        plain(
+            "rocm-torch-headers",
+            ("/hip/",),
+            r"(?:fatal error: ?['\"`]?(?P<header>(?:c10|ATen|torch)/[\w/]{0,40}hip/[\w/]{1,60}\.h)"
+            r"['\"`]?:? (?:file not found|No such file))",
+        ),
+        plain(
+            "rocm-flash-refused",
+            (
+                "only supports amd mi",
+                "only support amd mi",
+                "only supports mi",
+                "gpu archs of",
+                "archs are not supported",
+            ),
+            r"Flash\s?Attention[^\n]{0,20} only supports? (?:AMD )?MI\d{2,3}[^\n]{0,60}"
+            r"|One of GPU archs of [^\n]{2,200} is invalid or not supported by Flash-Attention",
+        ),
         plain(
             "rocm-no-toolkit",
             (
@@ -114,10 +164,24 @@ def _of_rest() -> tuple[Recogniser, ...]:
                 "rocm_home",
                 "hipcc: not found",
                 "hipcc: command not found",
+                "hip runtime",
+                "not find hip",
+                "hipconfig.cmake",
+                "hip-config.cmake",
+                "opt/rocm/bin/hip",
+                "/hip",
             ),
             r"cannot find ROCm device library|hip/hip_runtime(?:_api)?\.h['\"]?:? (?:file not found"
-            r"|No such file)|hipcc: (?:command )?not found|ROCM_HOME[^\n]{0,40} is not set",
+            r"|No such file)|hipcc: (?:command )?not found|ROCM_HOME[^\n]{0,40} is not set"
+            r"|cannot find HIP runtime|Could NOT find HIP\b[^\n]{0,120}|hip-config\.cmake"
+            r"|(?:hip|roc)\w{2,12}/(?:hip|roc)\w{2,12}\.h['\"]?:? (?:file not found|No such file)"
+            r"|No such file or directory: '[^'\n]{0,200}/(?:hipcc|hipconfig)'",
         ),
+    )
+
+
+def _of_rest() -> tuple[Recogniser, ...]:
+    return (
         plain(
             "rocm-fault",
             ("memory access fault by gpu",),

@@ -149,8 +149,10 @@ _REPORTS: tuple[Row, ...] = (
     ),
     (
         "cxx11_abi",
-        r"(?:USE_CXX11_ABI|compiled_with_cxx11_abi(?:\(\))?|CXX11_ABI)\)?[\s:=>]{1,8}(True"
-        r"|False|[01])\b",
+        # What torch says of itself; -D of a build, and its own options, are the file's.
+        r"(?:(?<![\w-])(?:_GLIBCXX_USE_)?CXX11_ABI|_C\._GLIBCXX_USE_CXX11_ABI"
+        r"|CXX_FLAGS=[^\n]{0,300}?-D_GLIBCXX_USE_CXX11_ABI"
+        r"|compiled_with_cxx11_abi(?:\(\))?)\)?[\s:=>]{1,8}(True|False|[01])\b",
         "cxx11_abi",
         REPORT,
         _truth,
@@ -234,6 +236,18 @@ _IMAGES: tuple[Row, ...] = (
         BANNER,
     ),
     ("--use-cxx11-abi", r"(--use-cxx11-abi)", "flag:cxx11-abi", BANNER),
+    (
+        "_force_cxx11_abi",
+        r"\b([A-Z][A-Z0-9_]{1,40}_FORCE_CXX11_ABI=(?:1|TRUE|True))",
+        "flag:cxx11-abi",
+        BANNER,
+    ),
+    (
+        "-d_glibcxx_use_cxx11_abi",
+        r"^(?![^\n]{0,1000}CXX_FLAGS=)[^\n]{0,2000}?-D_GLIBCXX_USE_CXX11_ABI=([01])",
+        "flag:abi",
+        BANNER,
+    ),
     ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "cxx11_abi", BANNER, lambda _abi: "True"),
     (
         "nvcr.io/nvidia/pytorch",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.owner import is_rocm, owner_of_library
 from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
@@ -96,35 +95,53 @@ def _of_cuda(library: str) -> bool:
 def _library(seen: Seen, library: str) -> Answer:
     """The linker does not find a library: the extension was never made."""
     file = f"lib{library}.so"
-    if is_rocm(owner_of_library(file) or ""):
-        from fa_forensics.why.texts.rocm_build import library_not_there
-
-        return library_not_there(seen, f"/opt/rocm/lib/{file}")
-    cause = (
-        f"The linker found no {file} while the extension was built, so that the extension's own "
-        "file was never made: that it cannot be opened afterwards only follows from this."
-    )
-    notes = list(_ranks_note())
+    cause = f"The linker found no {file} while the extension was built, so that it was never made."
+    notes: list[str] = []
+    if file_named(seen):
+        cause += " That the extension's own file cannot be opened afterwards only follows from it."
+        notes += _ranks_note()
     helps = [f"find / -name '{file}*' -not -path '/proc/*' 2>/dev/null"]
-    if library in _CUDA_NAMES:
-        where = "the NVIDIA driver" if library == "cuda" else "the CUDA toolkit"
-        notes.append(
-            f"{file} (without a number) comes with the development files of {where}; the pip "
-            "wheels bring the numbered library alone. Where the toolkit is there, CUDA_HOME must "
-            "name it."
-        )
     if library == "cuda":
         helps.insert(0, "ldconfig -p | grep libcuda")
-        notes = notes[-1:]
+        notes += _DRIVERS
+    elif library in _CUDA_NAMES:
         notes.append(
-            "Triton links its launcher with -lcuda where it runs. The toolkit has a stand-in to "
-            "link with in lib64/stubs: LIBRARY_PATH=$CUDA_HOME/lib64/stubs tells the linker alone; "
-            "LD_LIBRARY_PATH must not name that directory."
+            f"{file} (without a number) comes with the development files of the CUDA toolkit; the "
+            "pip wheels bring the numbered library alone. Where the toolkit is there, CUDA_HOME "
+            "must name it."
+        )
+    if library != "cuda" and re.search(r"conda[\w-]{0,30}/bin/|compiler_compat", seen.mention.line):
+        package = "cuda-cudart-dev" if library == "cudart" else f"lib{library}-dev"
+        of_cuda = (
+            f" There the package {package} brings it, in the release of that environment's CUDA."
+            if library in _CUDA_NAMES
+            else ""
+        )
+        notes.append(
+            f"The linker is conda's, which looks in its own environment first.{of_cuda} "
+            "LIBRARY_PATH with the directory of the file lets it look there."
         )
     return seen.answer(
         "missing-library", COMPILE, cause, owner=file, direction="none", confidence="high",
         help=(*helps, *_again(seen)), notes=tuple(notes),
     )  # fmt: skip
+
+
+#: What to link with in place of the driver's own library.
+_DRIVERS = (
+    "libcuda is the NVIDIA driver's own library, which comes with the driver as libcuda.so.1; the "
+    "plain name, which the linker wants, is not everywhere beside it, and no pip wheel has it. "
+    "Under WSL both are in /usr/lib/wsl/lib: LIBRARY_PATH with that directory lets the linker look "
+    "there.",
+    "Triton links its launcher with -lcuda where it runs. The toolkit has a stand-in to link with "
+    "in lib64/stubs: LIBRARY_PATH=$CUDA_HOME/lib64/stubs tells the linker alone; LD_LIBRARY_PATH "
+    "must not name that directory.",
+)
+
+
+def file_named(seen: Seen) -> bool:
+    """Whether a file that a JIT build should have made is told of too."""
+    return bool(seen.mention.file) or any(m.what == "missing-own-file" for m in seen.paste.mentions)
 
 
 def _no_ninja(seen: Seen) -> Answer:

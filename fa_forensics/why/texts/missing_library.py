@@ -46,6 +46,10 @@ def missing_library(seen: Seen) -> Answer:
         return _driver(seen, soname, owner)
     if owner is not None and is_rocm(owner):
         return _rocm(seen, soname, owner)
+    if soname.startswith("libnvrtc-builtins.so"):
+        from fa_forensics.why.texts.library_text import nvrtc_builtins
+
+        return nvrtc_builtins(seen)
     python = _PYTHON_LIBRARY.match(soname)
     if python is not None:
         return _python(seen, soname, python[1])

@@ -1,0 +1,124 @@
+"""``why`` on AMD GPUs: names of cards, targets of torch's wheels, and builds that stop.
+
+What each answer must say follows from the sources of ``data/amd_gpus.json`` and
+``data/torch_hip.json``.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+from fa_forensics.facts.amd_gpus import amd_families, amd_target, torch_wheels
+from fa_forensics.facts.paste import read_paste
+
+
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        ("my card is a 6700xt", "gfx1031"),
+        ("RX6600 under Arch", "gfx1032"),
+        ("Radeon RX 7600", "gfx1102"),
+        ("with a 7900 GRE", "gfx1100"),
+        ("AMD Radeon(TM) 780M Graphics", "gfx1103"),
+        ("a laptop with an 890M", "gfx1150"),
+        ("Strix Halo box", "gfx1151"),
+        ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "gfx1151"),
+        ("on MI355X", "gfx950"),
+        ("Radeon Vega 64", "gfx900"),
+        ("9070 XT", "gfx1201"),
+        ("AI PRO R9700", "gfx1201"),
+    ],
+)
+def test_cards_are_read_as_people_write_them(words: str, target: str) -> None:
+    name = read_paste(words).versions["amd_gpu"]
+    assert amd_target(name) == target
+
+
+@pytest.mark.parametrize("words", ["Ryzen 7 5800XT", "RTX 2080 Ti", "a 7950X with 64 GB", "1060S"])
+def test_other_parts_are_no_cards_of_amd(words: str) -> None:
+    assert "amd_gpu" not in read_paste(words).versions
+
+
+_NONE = "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"
+
+
+def test_a_card_that_torchs_wheels_lack_passes_for_its_family() -> None:
+    answer = first(f"{_NONE}\n\ni have a 6700xt")
+    assert answer.owner == "torch" and "gfx1031" in answer.cause
+    assert "HSA_OVERRIDE_GFX_VERSION=10.3.0" in "\n".join(answer.help)
+    assert torch_wheels().first("gfx1031") is None
+    assert "AMD does not support it" in said(answer) and "nvidia" not in said(answer).lower()
+    alone = first(_NONE)
+    assert all(family.version in said(alone) for family in amd_families())
+
+
+def test_a_target_that_newer_wheels_have() -> None:
+    text = "RuntimeError: HIP error: invalid device function\n\nRX 7600, torch {}"
+    assert torch_wheels().first("gfx1102") == "2.7"
+    old = first(text.format("2.5.1+rocm6.2"))
+    assert old.owner == "torch" and "gfx1102 from 2.7 on" in said(old)
+    new = first(text.format("2.8.0+rocm6.4"))
+    assert new.owner != "torch" and "it is the extension that lacks it" in said(new)
+
+
+def test_an_override_that_the_text_sets() -> None:
+    other = first(f"{_NONE}\n\nRX 7600, HSA_OVERRIDE_GFX_VERSION=10.3.0")
+    assert "for gfx1102 it is 11.0.0" in said(other)
+    none = first(f"{_NONE}\n\nStrix Halo, HSA_OVERRIDE_GFX_VERSION=11.0.0")
+    assert "take it off" in said(none)
+
+
+def test_words_of_cuda_on_a_torch_for_rocm_are_rocms() -> None:
+    """torch 2.11 for ROCm has CUDA's names, in its messages too."""
+    text = "CUDA error: no kernel image is available for execution on the device"
+    answer = first(f"{text}\n\ntorch 2.12.0+rocm7.2, gfx1036")
+    assert answer.kind == "rocm" and "gfx1036" in answer.cause
+    image = first("CUDA error: device kernel image is invalid\n\ntorch 2.12.0+rocm7.2")
+    assert image.kind == "rocm" and "driver" not in image.cause
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ninja: error: '/opt/rocm/lib/libamdhip64.so', needed by '/w/_C.so', missing and no "
+        "known rule to make it",
+        "make[2]: *** No rule to make target '/opt/rocm/lib/libamdhip64.so', needed by 'x'.  Stop.",
+        'CMake Error at a.cmake:9:\n  The imported target "hip::amdhip64" references the file\n\n'
+        '     "/opt/rocm/lib/libamdhip64.so.6.2.60200"\n\n  but this file does not exist.',
+        "/usr/bin/ld: cannot find -lamdhip64: No such file or directory",
+    ],
+)
+def test_a_file_of_rocm_that_a_build_wants(text: str) -> None:
+    answer = first(text)
+    assert answer.owner == "hip" and "libamdhip64.so" in answer.cause
+    assert "ROCM_PATH" in "\n".join(answer.help) and "ln -s" not in said(answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "owner"),
+    [
+        ("clang: error: cannot find HIP runtime; provide its path via '--rocm-path'", "hip"),
+        ("-- Could NOT find HIP: Found unsuitable version \"0.0.0\" (found /opt/rocm)", "hip"),
+        ("fatal error: hipblas/hipblas.h: No such file or directory", "hip"),
+        ("fatal error: 'c10/hip/HIPStream.h' file not found", "torch"),
+        ("cannot locate libamdhip64.so after attempted paths ['/opt/rocm/lib']", "hip"),
+        ("RuntimeError: One of GPU archs of ['gfx1103'] is invalid or not supported by "
+         "Flash-Attention", "flash-attn"),
+        ("RuntimeError: FlashAttention only support AMD MI200 GPUs or newer", "flash-attn"),
+        ("RuntimeError: miopenStatusUnknownError", "miopen"),
+        ("ImportError: libhsa-runtime64.so.1: undefined symbol: hsaKmtWaitOnEvent_Ext", "hsa"),
+        ("ImportError: libhipsparselt.so.0: cannot open shared object file: No such file or "
+         "directory", "hipsparselt"),
+    ],
+)  # fmt: skip
+def test_who_owns_what_a_build_or_a_start_for_amd_misses(text: str, owner: str) -> None:
+    answer = first(text)
+    assert answer.owner == owner and answer.help
+
+
+def test_sources_with_names_of_hip_are_for_an_older_torch() -> None:
+    answer = first("error: no member named 'getCurrentHIPStreamMasqueradingAsCUDA' in namespace "
+                   "'at::hip'")  # fmt: skip
+    assert "2.11" in answer.cause and "getCurrentCUDAStream" in answer.cause
+    assert answer.direction == "file-older"
