@@ -68,10 +68,11 @@ _CMAKE_BUILD = (
 def in_source_tree(file: str) -> bool:
     """Whether a module lies in the directory that it was built in, and not where pip installs."""
     whole = file.startswith(("/", "~/")) and "..." not in file
-    return whole and "-packages/" not in file and not _NO_PIP.search(file) and _is_module(file)
+    return whole and "-packages/" not in file and not _NO_PIP.search(file) and is_module(file)
 
 
-def _is_module(file: str) -> bool:
+def is_module(file: str) -> bool:
+    """Whether a file is a module of Python's, by the tag in its name."""
     return _MODULE.search(file.rsplit("/", 1)[-1]) is not None
 
 
@@ -79,7 +80,7 @@ def is_plain_library(file: str) -> bool:
     """Whether a file is a C++ library that no import finds: it is loaded by its path."""
     name = file.rsplit("/", 1)[-1]
     installed = "-packages/" in file or "..." in file
-    return name.startswith("lib") and not installed and not _is_module(file)
+    return name.startswith("lib") and not installed and not is_module(file)
 
 
 def clean_build(python: str, file: str) -> str:

@@ -58,15 +58,42 @@ def _served(place: Place, tables: Tables) -> tuple[str, ...]:
 
 
 def _asked_for(answer: Answer, paste: Paste) -> list[str]:
-    """The option of a build that asked for the flavour which the torch there has not."""
-    if answer.direction != FLAVOUR or "flag:cxx11-abi" not in paste.versions:
+    """What the text's build was given, or its compiler is, that made the file's flavour."""
+    if answer.direction != FLAVOUR:
         return []
-    if not mentions_cxx11(answer.symbol or "", answer.demangled or ""):
-        return []
-    return [
-        "The build was given --use-cxx11-abi, and the file is cxx11 for that: build it again "
-        "without the option, from an empty build directory, for a pre-cxx11 torch."
-    ]
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    option, flag = paste.versions.get("flag:cxx11-abi"), paste.versions.get("flag:abi")
+    if option and new:
+        return [
+            f"The build was given {option}, and the file is cxx11 for that: build it again "
+            "without the option, from an empty build directory, for a pre-cxx11 torch."
+        ]
+    if flag == ("1" if new else "0"):
+        return [
+            f"The build in the text sets -D_GLIBCXX_USE_CXX11_ABI={flag}, and that is the file's "
+            "flavour: taken out of the flags, or set as torch has it, and built from an empty "
+            "directory, the two agree."
+        ]
+    if flag:
+        return [
+            f"The text has -D_GLIBCXX_USE_CXX11_ABI={flag}, and the file is of the other flavour "
+            "all the same: the flag did not reach the file that was compiled, or objects of an "
+            "earlier build stayed. The command lines of the build (make VERBOSE=1, ninja -v) show "
+            "it."
+        ]
+    if not new and _OLD_COMPILERS.search(paste.versions.get("os", "")):
+        return [
+            "The compilers for CentOS 7 and RHEL 7, devtoolset's too, make the pre-cxx11 flavour "
+            "alone, whatever the flag says: what is to fit a cxx11 torch is compiled in a newer "
+            "system's image, or with conda's compilers (gxx_linux-64)."
+        ]
+    return []
+
+
+#: Systems whose compilers know one std::string (Ceph's developer guide, C++17 and libstdc++ ABI).
+_OLD_COMPILERS = re.compile(
+    r"(?:CentOS|Red ?Hat|RHEL|Scientific)[^\n]{0,40}?\b7(?:\.\d|\b)", re.IGNORECASE
+)
 
 
 def _one_torch(first: Answer, others: tuple[Answer, ...]) -> tuple[Answer, ...]:

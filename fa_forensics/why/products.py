@@ -52,3 +52,16 @@ def _flavour(symbol: SymbolText, owner: str) -> tuple[str, ...]:
         f"{other} flavour has it under another spelling. Then the file has to be compiled with "
         f"-D_GLIBCXX_USE_CXX11_ABI={0 if new else 1}.",
     )
+
+
+def compiled_as_torch(demangled: str, owner: str) -> tuple[str, ...]:
+    """For a linker's message: that torch's flag made the name's flavour, where it can have."""
+    if not is_product(owner) or not mentions_old_string(demangled):
+        return ()
+    title = title_of(owner)
+    return (
+        "The name has a std::string in the pre-cxx11 flavour: a pre-cxx11 libtorch sets "
+        "-D_GLIBCXX_USE_CXX11_ABI=0 for whatever is compiled with it (TORCH_CXX_FLAGS), and a "
+        f"system's {title} is cxx11. A cxx11 libtorch goes with it (its cxx11-abi download, or "
+        f"2.7.0 and later), or a {title} that is built with that flag.",
+    )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
-from fa_forensics.why.builds import cmake_build, is_plain_library
+from fa_forensics.why.builds import cmake_build, is_module
 from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
 
@@ -134,7 +134,8 @@ def stale_jit(answer: Answer, folder: str) -> Answer:
 
 def _own_build_first(answer: Answer, seen: Seen, file: str) -> Answer:
     """A file in the build directory of a source tree, which goes before an installed package."""
-    if is_plain_library(file) or "flag:by-path" in seen.versions:
+    library = file.rsplit("/", 1)[-1].startswith("lib") and not is_module(file)
+    if library or "flag:by-path" in seen.versions:
         return _loaded_by_path(answer, seen, file)
     folder = file.rpartition("/")[0]
     note = (

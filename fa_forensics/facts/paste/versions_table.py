@@ -335,63 +335,6 @@ _SENTENCES: tuple[Row, ...] = (
     ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
     ("ubuntu", r"\b(Ubuntu[ -]?\d\d\.\d\d)", "os", PROSE),
     ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
-    (
-        "rtx",
-        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX ?(?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
-        r"|Ada))?)\b",
-        "gpu",
-        PROSE,
-    ),
-    ("tesla", r"\b(Tesla [A-Z]\d{1,3})\b", "gpu", PROSE),
-    (
-        "gtx",
-        r"\b((?:NVIDIA )?(?:GeForce )?GTX ?\d{3,4}(?: ?(?:Ti|SUPER))?)\b",
-        "gpu",
-        PROSE,
-    ),
-    (
-        "jetpack",
-        r"\bJetPack(?: SDK)?(?: version)?[ :=-]{0,3}v?(\d(?:\.\d)?)(?!\d)",
-        "jetpack",
-        PROSE,
-    ),
-    (
-        "jetson",
-        r"\b(Jetson (?:(?:AGX |Orin |Xavier )?(?:Orin|Xavier|Thor|Nano|NX|TX[12]))"
-        r"(?: (?:NX|Nano))?)",
-        "gpu",
-        PROSE,
-    ),
-    *(
-        (
-            sign,
-            rf"(?<![A-Za-z0-9_./-])({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
-            "gpu",
-            PROSE,
-        )
-        for sign in (
-            "a100",
-            "a800",
-            "h100",
-            "h800",
-            "h20",
-            "h200",
-            "b200",
-            "b300",
-            "v100",
-            "l40s",
-            "a6000",
-            "a5000",
-            "a4000",
-            "a10g",
-        )
-    ),
-    (
-        "nvidia ",
-        r"\b(NVIDIA (?:A|H|B|L|T|V|GB|GH)\d{1,3}[A-Z]?(?:[ -](?:SXM\d?|PCIe)[\w-]{0,12})?)",
-        "gpu",
-        PROSE,
-    ),
 )
 
 

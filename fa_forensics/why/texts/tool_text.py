@@ -113,7 +113,10 @@ def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
         f"It is the linker that misses it: {title_of(answer.owner or '')}{words} is not on the "
         "link line, or an older copy of it comes first there."
     )
-    return replace(answer, notes=(note, *answer.notes))
+    from fa_forensics.why.products import compiled_as_torch
+
+    flavours = compiled_as_torch(answer.demangled or "", answer.owner or "")
+    return replace(answer, notes=(*flavours, note, *answer.notes))
 
 
 def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
