@@ -35,6 +35,13 @@ def cuda_name_gone(owner: str, name: str) -> Gone | None:
     return None
 
 
+def first_torch_with(cuda: str) -> str | None:
+    """The first torch release for a CUDA version ("10.1") or a newer one; None for newer ones."""
+    rows: Mapping[str, str] = _table()["torch"]
+    wanted = tuple(int(part) for part in cuda.split(".")[:2])
+    return next((t for c, t in rows.items() if tuple(map(int, c.split("."))) >= wanted), None)
+
+
 def is_emitted(name: str) -> bool:
     """Whether nvcc writes a name into all that it compiles, so that it tells which nvcc it was."""
     return name in _table()["emitted"]

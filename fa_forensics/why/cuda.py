@@ -29,7 +29,7 @@ from fa_forensics.why.cuda_age import (
     of_another_time,
     of_another_time_commands,
 )
-from fa_forensics.why.cuda_cure import PINNED, newer_wheel, same_wheel, torches_with
+from fa_forensics.why.cuda_cure import PINNED, newer_wheel, same_wheel, torches_with, wheel_command
 from fa_forensics.why.cuda_origin import (
     EITHER,
     NO_TOOLKIT,
@@ -56,6 +56,7 @@ from fa_forensics.why.other import another_major, provided
 from fa_forensics.why.place import Place, other_soname
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.wheels import (
+    NEWEST,
     TOLD,
     CudaHistory,
     Wheel,
@@ -101,7 +102,9 @@ def cuda_answer(
         elif judgement.direction == NEWER and not loaded and (wheel is None or place.told):
             judgement = with_origin(judgement, history, needed_by, wheel is None)
     foreign = foreign_row(needed_by)
-    torches = torches_with(history, tables, place) if _of_torch(provider, judgement, foreign) else ()
+    torches = (
+        torches_with(history, tables, place) if _of_torch(provider, judgement, foreign) else ()
+    )
     inner = provider is None and name.startswith("_Z")
     linking = provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared
     if foreign is not None and history is not None and history.having:
@@ -244,13 +247,14 @@ def _not_linked(
     if version is not None:
         cause = (
             f"{since}, and the file asks for it in that library: the copy that is loaded is older "
-            "than all of these, most often one of a CUDA toolkit on LD_LIBRARY_PATH."
+            "than all of these, most often one of a CUDA toolkit on LD_LIBRARY_PATH, or one that "
+            "another package loaded before."
             f"{came_with(owner, name)}"
         )
         return Judgement(KIND, CODE, NEWER, cause, (NO_TOOLKIT,), "medium")
     flag = re.sub(r"^lib(.+?)\.so.*", r"-l\1", history.soname)
-    if place.linker is None or place.told is not None:
-        return older_or_unlinked(since, title, history, flag, place, came_with(owner, name))
+    if place.linker is None or place.told is not None or place.present is None:
+        return older_or_unlinked(since, title, history, flag, place, name, came_with(owner, name))
     cause = (
         f"{since}, so no version of these is too old: {title} is not loaded. The file does not "
         f"list it among the libraries it needs (it was linked without {flag}) and counted on "
@@ -315,10 +319,16 @@ def _another_copy(
     else:
         cause += (
             ": where it is missing, another copy of the library was loaded first, most often one "
-            "of a CUDA toolkit on LD_LIBRARY_PATH."
+            "of a CUDA toolkit on LD_LIBRARY_PATH"
+            f"{', or an older one of these wheels is installed' if _any_version(wheel) else ''}."
         )
     older = bool(outside) or place.told is not None
     return Judgement(KIND, CODE, NEWER if older else NONE, cause, (NO_TOOLKIT,))
+
+
+def _any_version(wheel: Wheel) -> bool:
+    """Whether torch names no version of a wheel, so that an older one may be there."""
+    return wheel.how.startswith(NEWEST)
 
 
 def _in_sites(path: str, place: Place) -> bool:
@@ -352,8 +362,8 @@ def _help(
     if judgement.code == "FA210" or EITHER in judgement.notes:
         return (needed_libraries(needed_by), look)
     if wheel is not None and history.has(wheel):
-        return (without_path(place), *same_wheel(place, wheel), look)
-    commands = list(_wheel_command(place, history, wheel))
+        return (without_path(place), *same_wheel(place, wheel, history), look)
+    commands = list(wheel_command(place, history, wheel))
     again = newer_wheel(place, history, wheel, judgement.direction)
     if wheel is None and "nvJitLink" in history.soname:
         commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse"), *again]
@@ -371,23 +381,6 @@ def _help(
     if wheel is None or place.told is not None:
         commands.append(list_wheels(place, short_name(history)))
     return (*dict.fromkeys((*commands, *again)), look)
-
-
-def _wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tuple[str, ...]:
-    """Put one wheel right: the version that torch asks for, or a newer nvJitLink.
-
-    nvJitLink serves older callers of its major version too; the other libraries are what
-    torch was tested with, and change with it.
-    """
-    if wheel is None or (place.requested is not None and wheel.how != TOLD):
-        return ()
-    pinned = None if wheel.pinned is None else Wheel(wheel.distribution, wheel.pinned, "")
-    if pinned is not None and pinned.version != wheel.version and history.has(pinned):
-        return (install(place, f"{wheel.distribution}=={pinned.version}"),)
-    having = history.of(wheel.distribution)
-    if "nvjitlink" in wheel.distribution and having:
-        return (install(place, f"{wheel.distribution}>={having[0].version}"),)
-    return ()
 
 
 def _at(own: tuple[int, int, int, bool], releases: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ PLAIN_NAME = (
 
 
 def came_with(owner: str, name: str) -> str:
-    """" It came with CUDA 11.4.", "" where that is not known."""
+    """A sentence on since when a name is there, with a blank before it; "" for unknown names."""
     since = cuda_name_since(owner, name)
     return f" It came with {counted_by(owner)} {since}." if since else ""
 

@@ -10,8 +10,7 @@ from fa_forensics.why.commands import install
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
-from fa_forensics.why.wheels import TOLD, CudaHistory, Wheel, cuda_major
-
+from fa_forensics.why.wheels import NEWEST, TOLD, CudaHistory, Wheel, cuda_major
 
 #: Said where a wheel is to be installed of which torch asks for one version.
 PINNED = (
@@ -56,10 +55,30 @@ def _line(history: CudaHistory, place: Place) -> str:
     return next((name for name in lines if name.endswith(suffix)), lines[-1])
 
 
-def same_wheel(place: Place, wheel: Wheel) -> tuple[str, ...]:
+def wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tuple[str, ...]:
+    """Put one wheel right: the version that torch asks for, or a newer nvJitLink.
+
+    nvJitLink serves older callers of its major version too; the other libraries are what
+    torch was tested with, and change with it.
+    """
+    if wheel is None or (place.requested is not None and wheel.how != TOLD):
+        return ()
+    pinned = None if wheel.pinned is None else Wheel(wheel.distribution, wheel.pinned, "")
+    if pinned is not None and pinned.version != wheel.version and history.has(pinned):
+        return (install(place, f"{wheel.distribution}=={pinned.version}"),)
+    having = history.of(wheel.distribution)
+    if "nvjitlink" in wheel.distribution and having:
+        return (install(place, f"{wheel.distribution}>={having[0].version}"),)
+    return ()
+
+
+def same_wheel(place: Place, wheel: Wheel, history: CudaHistory) -> tuple[str, ...]:
     """Put back the wheel that torch brings, where another one can have replaced its files."""
     if place.present is None or not place.present.published or wheel.how == TOLD:
         return ()
+    if wheel.how.startswith(NEWEST):
+        first = history.of(wheel.distribution)[0].version
+        return (install(place, f"{wheel.distribution}>={first}"),)
     wanted = f"{wheel.distribution}=={wheel.version}"
     return (f'{pip_of(place)} install --force-reinstall --no-deps "{wanted}"',)
 

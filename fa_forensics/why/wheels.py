@@ -17,6 +17,8 @@ from fa_forensics.why.tables import Tables
 
 #: How a wheel is known that the text itself names.
 TOLD = "as the text says"
+#: Begins how a wheel is known of which torch names no version.
+NEWEST = "the newest one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,10 @@ def wheel_here(history: CudaHistory, place: Place, tables: Tables) -> Wheel | No
     if place.requested is not None:
         if brought is None:
             return None
-        return Wheel(brought.distribution, brought.version, f"brought by {place.here}")
+        how = f"brought by {place.here}"
+        if brought.distribution not in place.requested.build.requires:
+            how = f"{NEWEST} ({place.here} names no version of it)"
+        return Wheel(brought.distribution, brought.version, how)
     if place.environment is None:
         return None
     installed = _installed(place.environment.site_dirs)

@@ -46,6 +46,8 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
     detail["direct"] = "yes" if detail["import"] and fails_itself(line) else ""
     detail["frame"] = _own_frame(line)
     detail["present"] = shown_elsewhere(line, library)
+    if any("ninja: no work to do" in above.body for above in line.above(6)):
+        detail["stale"] = "yes"
     detail["other_number"] = shown_number(line, library)
     detail["torch_loads"] = loaded_by_torch(line)
     detail["torch_fails"] = torch_is_imported(line)

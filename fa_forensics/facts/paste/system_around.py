@@ -156,7 +156,8 @@ _WITHOUT_TORCH = ("onnxruntime", "paddle", "cupy", "jax", "tensorflow", "mxnet")
 
 #: "CUDNN: 7.3.1.28", "cudnn=6.0.21": a version that somebody wrote down, not cmake's headers.
 _CUDNN_TOLD = re.compile(
-    r"(?<!found )\bcudnn(?:\s?version)?\s?[:=]{1,2}\s?v?(?P<version>[4-9]\.\d{1,2}(?:\.\d{1,4}){0,2})"
+    r"(?<!found )\bcudnn(?:\s?version)?\s?[:=]{1,2}\s?v?"
+    r"(?P<version>[4-9]\.\d{1,2}(?:\.\d{1,4}){0,2})"
 )
 
 
@@ -204,7 +205,8 @@ _TORCH_ALONE = re.compile(
     r"\binstall(?:ing|ed|ation of)\s{1,3}(?:py)?torch\b(?!\w|[\s-]{0,2}[a-z]{3,})"
     r"|\b(?:running|run|runs|doing|calling|execut(?:e|ing)|when i|when|on|while|try to|trying to|"
     r"cannot|can't|could not|unable to|fail(?:s|ed)? to|error in)\s{1,3}[`'\"]{0,3}"
-    r"import(?:ing)?\s(?:py)?torch\b(?![._\w]|[`'\"]{0,3}\s{0,2}(?:;|,|and\b|then\b|as\b))"
+    r"import(?:ing)?\s(?:py)?torch\b(?![._\w]|[`'\"]{0,3}\s{0,2}"
+    r"(?:;|,(?!\s(?:this|the|it|i|an?|there|got|but|we|my)\b)|and\b|then\b|as\b))"
     r"|\bpython\d?(?:\.\d{1,2})?\s-c\s['\"]import torch(?:['\"]|;\s?print)",
     re.IGNORECASE,
 )

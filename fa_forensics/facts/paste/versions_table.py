@@ -68,7 +68,7 @@ def _capability(found: str) -> str:
 
 #: What separates a name from its version: "torch: 2.3", "torch == 2.3", "torch .... 2.3".
 _SEP = (
-    r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|is|v(?:ersion)?)?"
+    r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|-(?=\s)|is|v(?:ersion)?)?"
     r"\s{0,40}['\"`*(]{0,3}\s?v?"
 )
 

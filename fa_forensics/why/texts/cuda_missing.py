@@ -23,7 +23,6 @@ from fa_forensics.why.texts.brought_text import (
 from fa_forensics.why.texts.needing import (
     import_torch_first,
     needing,
-    package_needing,
     rebuild_commands,
     rebuild_notes,
     who_needs_it,
@@ -127,9 +126,7 @@ def _other_torches(
     )  # fmt: skip
 
 
-def _of_the_toolkit(
-    seen: Seen, soname: str, owner: str | None, span: str, major: str
-) -> Answer:
+def _of_the_toolkit(seen: Seen, soname: str, owner: str | None, span: str, major: str) -> Answer:
     """torch is for that CUDA and brings this library not: a toolkit has it, or another torch."""
     who = needing(seen)
     cause = (
@@ -257,6 +254,8 @@ def _major_alone(
             " torch loads it itself where it brings it along: either torch was not imported first, "
             "or this torch is another than the file was built for."
         )
+    if detail.get("stale"):
+        cause += _STALE
     notes = [_EXACT if exact else _ONE_RUNTIME] if major else []
     if bringing:
         span = interval_text(bringing, known_releases(seen))
@@ -274,6 +273,11 @@ def _major_alone(
     )  # fmt: skip
 
 
+_STALE = (
+    " ninja had nothing to do: the file is an earlier build, which was made with another CUDA and "
+    "is taken as it is. Its build directory (in ~/.cache/torch_extensions, or the one that the "
+    "program gives) is to be removed, and it is built again at the next start."
+)
 _TORCH_ITSELF = (
     "The text does not say who asks for it. Where import torch alone fails so, torch itself is the "
     "build for CUDA {cuda}: one of conda (cudatoolkit={cuda} has the library), or one for a system "

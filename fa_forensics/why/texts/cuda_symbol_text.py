@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.cuda_names import counted_by, cuda_name_since, is_emitted
+from fa_forensics.facts.cuda_names import counted_by, cuda_name_since, first_torch_with, is_emitted
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library, title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.cuda_origin import EITHER
+from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.needing import package_needing, rebuild_commands
@@ -31,7 +32,7 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
     """An answer on a CUDA library's name, with what the text says of conda and of the compiler."""
     if answer.provider is not None or answer.owner is None:
         return answer
-    if answer.code == "FA210" and EITHER in answer.notes:
+    if EITHER in answer.notes:
         return _by_its_age(answer, seen)
     if answer.code != "FA204":
         return answer
@@ -52,8 +53,29 @@ def _by_its_age(answer: Answer, seen: Seen) -> Answer:
     if owner == "cudnn":
         there = seen.mention.detail.get("cudnn", "")
     numbers = re.match(r"\d{1,2}(?:\.\d{1,3}){0,2}", there)
-    if since is None or numbers is None or _numbers(numbers[0]) >= _numbers(since):
+    if since is None:
         return answer
+    if numbers is None or _numbers(numbers[0]) >= _numbers(since):
+        return _by_torch_age(answer, seen, since)
+    told = f"the text has {counted_by(owner)} {numbers[0]}, whose library has no such name"
+    return _made_by_newer(answer, seen, since, told)
+
+
+def _by_torch_age(answer: Answer, seen: Seen, since: str) -> Answer:
+    """The text's torch is older than all torches for the CUDA that has the name."""
+    first = first_torch_with(since) if answer.owner != "cudnn" else None
+    if first is None or not seen.torch or order_key(seen.torch) >= order_key(first):
+        return answer
+    told = (
+        f"torch {seen.torch} was given out for older CUDA alone (torch for CUDA {since} came with "
+        f"{first}), whose library it has in the process"
+    )
+    return _made_by_newer(answer, seen, since, told)
+
+
+def _made_by_newer(answer: Answer, seen: Seen, since: str, told: str) -> Answer:
+    """The file was compiled with a newer CUDA than the one whose library is loaded."""
+    name, owner = answer.symbol or "", answer.owner or ""
     counted, title = counted_by(owner), title_of(owner)
     made = (
         f"nvcc writes this name into all that it compiles since {counted} {since}: the file was "
@@ -62,9 +84,9 @@ def _by_its_age(answer: Answer, seen: Seen) -> Answer:
         else f"The name came with {counted} {since}: the file was built with that or a newer one"
     )
     cause = (
-        f"{made}, and the text has {counted} {numbers[0]}, whose library has no such name. The two "
-        f"have to be of one release: the file is to be compiled again with the {counted} that "
-        f"torch was built with, or torch has to be one for {counted} {since} or newer."
+        f"{made}, and {told}. The two have to be of one release: the file is to be compiled again "
+        f"with the {counted} that torch was built with, or torch has to be one for {counted} "
+        f"{since} or newer."
     )
     python = seen.python
     ask = f"{python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
@@ -122,11 +144,8 @@ def _compiled_again(answer: Answer, seen: Seen) -> Answer:
     name = str(row["list"]) if row is not None else package_needing(seen)
     if name is None:
         return answer
-    commands = (
-        (f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --no-binary {name} {name}",)
-        if row is not None
-        else rebuild_commands(seen)
-    )
+    head = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir"
+    commands = (f"{head} --no-binary {name} {name}",) if row is not None else rebuild_commands(seen)
     title = title_of(answer.owner or "")
     look = f"{seen.pip} list | grep -iE '{name}'; ls -l /usr/local/cuda*/include/cudnn*.h"
     return replace(
@@ -160,10 +179,18 @@ def _wheel_taken(answer: Answer, seen: Seen) -> Answer:
 def _without_torch(answer: Answer, seen: Seen) -> Answer:
     """The file that fails is of a package that does not link torch: that is what to import."""
     by = seen.mention.detail.get("by", "")
-    if not by or row_without_torch("", by) is None:
+    module = by if by and row_without_torch("", by) is not None else ""
+    found = _PACKAGE.search(seen.mention.file or "")
+    if not module and found is not None and found["name"] not in ("torch", "nvidia"):
+        module = f"torch, {found['name']}"
+    if not module:
         return answer
-    return replace(answer, help=tuple(c.replace("import torch'", f"import {by}'")
+    return replace(answer, help=tuple(c.replace("import torch'", f"import {module}'")
                                       for c in answer.help))  # fmt: skip
+
+
+#: The package that a file is installed with.
+_PACKAGE = re.compile(r"-packages/(?P<name>[A-Za-z_]\w{1,60})/")
 
 
 def _of_conda(answer: Answer, seen: Seen) -> Answer:

@@ -138,8 +138,9 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         return ()
     if row.get("wheels"):
         return _of_project(seen, name, row)
-    if row.get("before"):
-        return (_RENAMED.format(old=row["before"]["distribution"], new=name, **row["before"]),)  # type: ignore[index]
+    before = row.get("before")
+    if isinstance(before, Mapping):
+        return (_RENAMED.format(old=before["distribution"], new=name, first=before["first"]),)
     if not row.get("by_cuda"):
         return ()
     label = torch_label(seen)

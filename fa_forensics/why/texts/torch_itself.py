@@ -57,6 +57,8 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
     cause = (
         f"It is torch itself that needs {soname} and does not find it: no extension plays a part."
     )
+    if seen.mention.detail.get("board") and wheels:
+        return _on_board(seen, soname, owner)
     jetson = bool(seen.mention.detail.get("board") and not wheels and own)
     if jetson:
         cause += _of_board(seen, wanted or own)
@@ -208,6 +210,8 @@ def perhaps_torch(seen: Seen, soname: str, owner: str | None, bringing: tuple[st
     """A library that torch itself needs, and nothing in the text says who misses it."""
     if seen.mention.detail.get("conda"):
         return conda_torch(seen, soname, owner)
+    if seen.mention.detail.get("board"):
+        return _on_board(seen, soname, owner)
     if seen.torch and order_key(seen.torch) < order_key(bringing[0]):
         return _before_wheels(seen, soname, owner, bringing)
     cause = (
@@ -225,6 +229,27 @@ def perhaps_torch(seen: Seen, soname: str, owner: str | None, bringing: tuple[st
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium", help=tuple(helps),
         notes=(*there_already(seen), _span(seen, soname, bringing)),
+    )  # fmt: skip
+
+
+def _on_board(seen: Seen, soname: str, owner: str | None) -> Answer:
+    """A Jetson, whose JetPack release brings CUDA and cuDNN, and no wheel."""
+    cause = (
+        f"On a Jetson {soname} is a part of JetPack, and NVIDIA's torch for it takes it from "
+        "there: CUDA is not installed on the board (a system of another make, or JetPack's runtime "
+        "packages are missing), the wheel is for another JetPack than the board has, or, in a "
+        "container, the library was not handed in."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
+        help=("cat /etc/nv_tegra_release; dpkg -l | grep -iE 'nvidia-jetpack|cuda|cudnn'",
+              f"ldconfig -p | grep {shlex.quote(soname.split('.so')[0])}; ls -d /usr/local/cuda*",
+              "apt-get install nvidia-jetpack", f"{seen.pip} list | grep -iE '^torch'"),
+        notes=(
+            "On a Jetson the wheel must be one for its JetPack release; in a container there, "
+            "docker run --runtime nvidia hands the system's libraries in.",
+            "Where the library lies below /usr/local/cuda and ldconfig does not list it, its "
+            "directory is to be on LD_LIBRARY_PATH.", *there_already(seen)),
     )  # fmt: skip
 
 
