@@ -85,8 +85,8 @@ def test_the_name_of_an_error_code_is_no_symbol(bare: str, code: str) -> None:
 
 
 def test_a_window_that_ends_is_typed_with_its_end(bare: str) -> None:
-    """grow_pod(void*, ...) is exported by torch 1.11 to 2.3; Python 3.8 has wheels up to 2.4."""
-    file = "/x/site-packages/q/cuda_ext.cpython-38-x86_64-linux-gnu.so"
+    """grow_pod(void*, ...) is exported by torch 1.11 to 2.3; Python 3.7 has wheels up to 1.13."""
+    file = "/x/site-packages/q/cuda_ext.cpython-37m-x86_64-linux-gnu.so"
     symbol = "_ZN3c1015SmallVectorBaseIjE8grow_podEPvmm"
     answer = first_here(f"ImportError: {file}: undefined symbol: {symbol}", bare)
     assert '"torch>=1.11.0,<2.4.0"' in typed(answer)

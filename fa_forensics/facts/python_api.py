@@ -116,6 +116,12 @@ def ended_at(package: str) -> tuple[str, str] | None:
     return None if row is None else (row["last"], row["torch"])
 
 
+def exists_since(package: str) -> str | None:
+    """The first release of torch that a package exists for; None where that is not on record."""
+    since: str | None = read_table("torch_pairs.json")["since"].get(package)
+    return since
+
+
 def has_partners(package: str | None) -> bool:
     """Whether each release of a package is built for one release of torch."""
     return package in _pairs() or package in _same_minor()

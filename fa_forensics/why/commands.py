@@ -268,10 +268,8 @@ def torch_commands(
     if flavour and place.told is not None and not place.told.flavour:
         commands.append(which_torch(place, flavour=True))
     built = rebuild(place, needed_by, direction)
-    if built is not None:
-        commands.append(built[0])
-    elif flavour and (again := again_from_source(place, needed_by)) is not None:
-        commands.append(again)
+    again = again_from_source(place, needed_by) if built is None else built[0]
+    commands += [again] if again else []
     release = None
     own_build = place.told is not None and place.present and not place.present.published
     if not own_build and _another_release_helps(history, place.present, flavour):
@@ -288,10 +286,6 @@ def torch_commands(
             commands.append(reinstall_torch(place, place.present.release if place.present else ""))
         if built is None:
             remarks = (*remarks, THIS_FLAVOUR)
-    again = None
-    if built is None and release is not None and not flavour:
-        again = again_from_source(place, needed_by)
-        commands += [again] if again else []
     if built is not None and release is not None:
         remarks = (
             f"One of the two commands is enough: the first {built[1]}; the second changes torch, "
@@ -310,9 +304,10 @@ def torch_commands(
         remarks = (
             "Installing another torch changes it for all other packages too; a build of the "
             f"extension for {place.present.text} is the other way out.",
-            *((_IN_ITS_SOURCE,) if again else ()),
             *remarks,
         )
+    if built is None and again and not flavour:
+        remarks = (*remarks, _IN_ITS_SOURCE)
     if built is None and flavour:
         remarks = (*remarks, _FLAVOUR_HERE)
     return (*commands, inspect_command(place, needed_by)), remarks

@@ -147,10 +147,14 @@ class History:
         after = [r for r in self.gap if release and order_key(r) > order_key(release)]
         if not after or order_key(release) > order_key(self.gap[0]):
             return f" A torch that lacks it is {self.interval(lacking)}."
-        which = f"most likely one of {self.interval(after)}, " if tuple(after) != lacking else ""
+        if tuple(after) == lacking:
+            return (
+                f" A torch that lacks it is one of {self.interval(after)}, newer than {release}, "
+                "and the file is older."
+            )
         return (
-            f" A torch that lacks it is {self.interval(lacking)}: {which}newer than {release}, "
-            "and the file is older."
+            f" A torch that lacks it is {self.interval(lacking)}: most likely one of "
+            f"{self.interval(after)}, newer than {release}, and the file is older."
         )
 
     def place(self, present: Present) -> str:

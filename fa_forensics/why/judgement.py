@@ -29,13 +29,19 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A torch-owned name, what stands near it here, and its history (None: could not look)."""
+    """A torch-owned name, what stands near it here, and its history (None: could not look).
+
+    ``since`` is the first release of torch that the failing file's ``package`` exists for, ""
+    where that is not on record.
+    """
 
     name: str
     demangled: str
     owner: str
     near: tuple[Near, ...]
     history: History | None
+    package: str = ""
+    since: str = ""
 
 
 def who_exports(history: History, releases: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from fa_forensics.facts.owner import STABLE
 from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer
+from fa_forensics.why.builds import rebuild
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -108,6 +109,7 @@ def of_apple(answer: Answer, symbol: SymbolText, seen: Seen) -> Answer:
             "for a build between releases, or declares an inner function of torch itself."
         )
         return replace(answer, cause=cause, confidence="medium", direction=UNKNOWN)
+    commands = (torch[0], *_ways_out(releases, known, seen), *torch[1:])
     span = interval_text(releases, known)
     having = f"{span} exports" if len(releases) == 1 else f"{span} export"
     cause = (
@@ -130,8 +132,26 @@ def of_apple(answer: Answer, symbol: SymbolText, seen: Seen) -> Answer:
         cause += ": the torch that is loaded is another one."
     return replace(
         answer, cause=cause, direction=direction, confidence="medium", exported_by=releases,
-        interval=span, overloads=(), help=torch, notes=(),
+        interval=span, overloads=(), help=commands, notes=(),
     )  # fmt: skip
+
+
+def _ways_out(releases: tuple[str, ...], known: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
+    """The torch that has the name, where newer ones have not, and another build of the file."""
+    served = {r for r in releases if _serves(r, seen)}
+    last = next((r for r in reversed(releases) if r in served), None)
+    commands: tuple[str, ...] = ()
+    if last is not None and releases[-1] != known[-1]:
+        commands = (f'{seen.pip} install "torch=={last}"',)
+    built = rebuild(seen.place, (seen.mention.file or "",), OLDER)
+    return commands if built is None else (*commands, built[0])
+
+
+def _serves(release: str, seen: Seen) -> bool:
+    """Whether a release has wheels for the text's Python, which those for Linux tell."""
+    python = seen.python_version
+    build = seen.tables.atlas.build(release) if seen.tables.atlas is not None else None
+    return build is None or python is None or ".".join(python.split(".")[:2]) in build.pythons
 
 
 def only_on_a_mac(answer: Answer, seen: Seen) -> Answer:

@@ -138,6 +138,12 @@ def dotted_module(path: str) -> str:
     return module if whole or (folders and all(name.isidentifier() for name in names)) else ""
 
 
+def directory_of(path: str) -> str | None:
+    """The package of a file by what is known, else by its directory below ``site-packages``."""
+    found = re.search(r"/(?:site|dist)-packages/([\w-]{1,60})/", path)
+    return package_of(path) or (found[1].replace("_", "-") if found else None)
+
+
 def package_of(path: str) -> str | None:
     """The distribution of a file, by what is known of packages; None where that is not known.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -72,6 +74,25 @@ def changes(old: str, new: str) -> tuple[str, ...]:
     if ("const" in before[1].split()) != ("const" in after[1].split()):
         clauses.append("the method became const" if "const" in after[1] else "it lost its const")
     return tuple(dict.fromkeys(clauses))
+
+
+def unlike_parameters(old: str, new: str) -> int:
+    """How many parameters of two signatures have no like in the other.
+
+    ``Scalar`` and ``Scalar const&`` are alike, and so are the names of one template by its age.
+    """
+    before, after = parameters(fold_flavour(old)), parameters(fold_flavour(new))
+    if before is None or after is None:
+        return 0
+    olds, news = Counter(map(_bare, before[0])), Counter(map(_bare, after[0]))
+    return ((olds - news) + (news - olds)).total()
+
+
+def _bare(text: str) -> str:
+    """A parameter's type without const and reference, by the newest names of its templates."""
+    for row in _tables()["renames"]:
+        text = text.replace(row["old"], row["new"])
+    return re.sub(r"(?: const)?[&\s]*$", "", text)
 
 
 def _renamed(text: str, wanted: Sequence[str]) -> tuple[str, list[str]]:

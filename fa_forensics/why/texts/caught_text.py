@@ -194,10 +194,10 @@ def sees_no_gpu(seen: Seen) -> Answer:
     if cpu:
         cause = f"torch {seen.torch} is a build without CUDA: no package can use a GPU with it."
     else:
-        cause = (
-            f"torch sees no GPU{'' if asked else ', and the package needs one'}. Two causes fit: torch is a build "
-            "without CUDA, or the driver shows this process no GPU. The first command tells them "
-            "apart: None is a build without CUDA."
+        cause = "torch sees no GPU." if asked else "torch sees no GPU, and the package needs one."
+        cause += (
+            " Two causes fit: torch is a build without CUDA, or the driver shows this process no "
+            "GPU. The first command tells them apart: None is a build without CUDA."
         )
     return seen.answer(
         "wrong-torch", "FA601" if cpu else "FA821", cause, owner="torch", direction="none",
