@@ -63,5 +63,5 @@ def compiled_as_torch(demangled: str, owner: str) -> tuple[str, ...]:
         "The name has a std::string in the pre-cxx11 flavour: a pre-cxx11 libtorch sets "
         "-D_GLIBCXX_USE_CXX11_ABI=0 for whatever is compiled with it (TORCH_CXX_FLAGS), and a "
         f"system's {title} is cxx11. A cxx11 libtorch goes with it (its cxx11-abi download, or "
-        f"2.7.0 and later), or a {title} that is built with that flag.",
+        f"2.7.0 and later), or a build of {title} with that flag.",
     )
