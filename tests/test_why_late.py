@@ -32,7 +32,9 @@ def test_a_torch_before_the_record_is_not_judged_by_it(bare: str) -> None:
         "PyTorch version: 0.4.0",
         bare,
     )
-    assert answer.direction == "unknown" and answer.confidence == "low"
+    assert answer.kind == "import-order" and answer.direction == "unknown"
+    assert "import torch first" in answer.cause and answer.confidence != "high"
+    assert not any('"torch==' in command for command in answer.help)
 
 
 def test_a_target_of_one_gpu_alone_has_a_release_of_its_own(bare: str) -> None:

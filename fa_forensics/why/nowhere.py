@@ -59,6 +59,14 @@ def unknown_name(question: Question, place: Place) -> Judgement:
             "the TH, THC or Caffe2 part that torch gave up: the file was built for an older torch."
         )
         return Judgement("symbol-drift", "FA201", OLDER, cause)
+    elif _TORCHS_OWN.match(question.demangled) and _of_old_days(place):
+        cause = (
+            f"No torch from {history.known[0]} to {history.known[-1]} exports it, and it is a name "
+            "of torch's own: most likely one of torch 0.4 or older, on which the file or a part of "
+            "it was compiled. It has to be compiled again on the torch that runs, from an empty "
+            "build directory; an older torch that is left beside it has to go."
+        )
+        return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
     else:
         cause = (
             f"No torch from {history.known[0]} to {history.known[-1]} exports it: the file was "
@@ -67,6 +75,22 @@ def unknown_name(question: Question, place: Place) -> Judgement:
         )
     notes = () if history is not None else flavour_note(question, place.present)
     return Judgement("symbol-drift", "FA201", UNKNOWN, cause, notes, "medium")
+
+
+#: A class of ATen, c10 or torch's C++ interface, as a function's or a variable's scope.
+_TORCHS_OWN = re.compile(
+    r"(?:at|c10|torch::autograd|torch::jit)::[A-Z]\w+::|(?:typeinfo|vtable) for (?:at|c10)::[A-Z]"
+)
+#: Pythons that torch 0.4 has wheels for.
+_OLD_PYTHONS = ("2.7", "3.5", "3.6", "3.7")
+
+
+def _of_old_days(place: Place) -> bool:
+    """Whether people had torch 0.4 at the time: by the torch that is told, or by its Python."""
+    if place.present is not None:
+        return order_key(place.present.version) < order_key("1.5.0")
+    python = place.told.python if place.told is not None else None
+    return bool(python) and ".".join(str(python).split(".")[:2]) in _OLD_PYTHONS
 
 
 def never_exported(question: Question, place: Place | None, history: History) -> Judgement:

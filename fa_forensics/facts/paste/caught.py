@@ -204,7 +204,21 @@ def _of_gpus() -> tuple[Recogniser, ...]:
             r"|No NVIDIA GPU found|cannot find any torch accelerator"
             r"|No GPU found\. A GPU is needed for quantization|GPU is required to quantize",
         ),
+        by_pattern(
+            ("cuda.is_available()",),
+            r"torch\.cuda\.is_available\(\)[)`'\"]{0,3}\s{0,3}(?P<said>(?:always |still )?"
+            r"(?:returns?|returned|is|are|prints?|gives?|shows?|says?|=>?|->|:|-)?\s{0,3}[`'\"]?"
+            r"False|$)",
+            _asked,
+        ),
     )  # fmt: skip
+
+
+def _asked(line: Line, match: re.Match[str]) -> Mention | None:
+    """``torch.cuda.is_available()`` with its answer behind it or on the next line."""
+    if not match["said"] and not any(b.body.strip() == "False" for b in line.below(1)):
+        return None
+    return line.mention("torch-sees-no-gpu", match.start(), detail={"sort": "asked"})
 
 
 def _of_classes() -> tuple[Recogniser, ...]:

@@ -120,6 +120,17 @@ def _of_cmake() -> tuple[Recogniser, ...]:
             r"|Caffe2: CUDA cannot be found|cannot find the CUDA libraries|Failed to find nvcc",
             sort="toolkit",
         ),
+        by_pattern(
+            ("cuda compiler identification is unknown", "able to compile a simple test program",
+             "cmake_cuda_compiler not set", "failed to detect a default cuda architecture",
+             "cuda compiler identification source file", "cmake_cuda_compiler-notfound",
+             "cuda_architectures is empty", "cmake_cuda_architectures must be"),
+            r"CUDA compiler identification is unknown|able to compile a simple test program"
+            r"|CMAKE_CUDA_COMPILER(?:-NOTFOUND| not set)|(?P<archs>CUDA_ARCHITECTURES is empty"
+            r"|CMAKE_CUDA_ARCHITECTURES must be|Failed to detect a default CUDA architecture)"
+            r"|CUDA compiler identification source file",
+            _unknown_compiler,
+        ),
         plain(
             "cmake-stopped",
             ("provided by \"torch\"", "torchconfig.cmake", "torch-config.cmake"),
@@ -141,6 +152,20 @@ def _of_cmake() -> tuple[Recogniser, ...]:
             sort="new",
         ),
     )  # fmt: skip
+
+
+def _unknown_compiler(line: Line, match: re.Match[str]) -> Mention | None:
+    """CMake tries nvcc before anything is built; why that failed stands below, if at all."""
+    near = (line, *line.below(12), *line.above(4))
+    if "simple test" in match[0] and not any("CUDA compiler" in one.body for one in near):
+        return None  # of a C++ compiler
+    detail = {"sort": "compiler", "warning": "yes", "archs": match["archs"] or ""}
+    for one in near:
+        path = re.search(r"[^\s\"'=:(]{0,200}[\\/]nvcc(?:\.exe)?(?![\w.])|NOTFOUND", one.body)
+        if path is not None:
+            detail["nvcc"] = path[0]
+            break
+    return line.mention("cmake-stopped", match.start(), detail=detail)
 
 
 def _none_for_a_toolkit(line: Line, match: re.Match[str]) -> Mention | None:

@@ -115,7 +115,7 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return _is_explained(mention, all_of_them)
     if what == "run-time" and mention.detail.get("sort") != "disk":
         return any(_tier(m) == 0 for m in all_of_them if m is not mention)
-    if what in _LAST or mention.detail.get("sort") == "object":
+    if what in _LAST or mention.detail.get("sort") in ("object", "asked"):
         return bool(others - LISTINGS - _LAST - {"missing-attribute"})
     if what in ("jit-build-failed", "out-of-memory-build") and _says_little(mention):
         if any(m.what in _BUILDING and not _says_little(m) for m in all_of_them):
@@ -139,9 +139,7 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         space = mention.detail.get("operator", "").split("::")[0]
         return bool(space) and any(f"/{space}/" in f"{m.file}" for m in loading)
     if what == "cuda-setup-failed":
-        if any("bitsandbytes" in f"{m.line} {m.detail.get('by')}" and m.library for m in loading):
-            return True
-        return any("libbitsandbytes_cpu.so" in f"{m.file}" and m.symbol for m in loading)
+        return _set_up_after(loading)
     if what == "xformers-banner":
         return any("xformers" in (m.file or "") for m in loading)
     if what == "jit-build-failed" and mention.detail.get("flag"):
@@ -156,8 +154,6 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return any(m.detail.get("sort") == "not-named" for m in all_of_them)
     if what == "torchcodec-banner":
         return bool(loading)
-    if what == "torch-sees-no-gpu" and mention.detail.get("sort") == "asked":
-        return bool(others - LISTINGS)
     if what == "could-not-load-library" and not mention.library:
         return any(m.what == what and m.library for m in all_of_them)
     if what == "missing-library" and _FFMPEG.match(mention.library or ""):
@@ -166,6 +162,16 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return any(m.symbol for m in (*loading, *_bare(all_of_them)))
     if what == "cuda-home-missing":
         return any(m.what in _LOADING for m in all_of_them)
+    return False
+
+
+def _set_up_after(loading: Sequence[Mention]) -> bool:
+    """Whether bitsandbytes misses a library, so that its words on its set-up only follow."""
+    for one in loading:
+        if one.library and "bitsandbytes" in f"{one.line} {one.detail.get('by')}":
+            return True
+        if one.symbol and "libbitsandbytes_cpu.so" in f"{one.file}":
+            return True
     return False
 
 

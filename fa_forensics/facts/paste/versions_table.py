@@ -335,6 +335,12 @@ _SENTENCES: tuple[Row, ...] = (
     ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
     ("ubuntu", r"\b(Ubuntu[ -]?\d\d\.\d\d)", "os", PROSE),
     ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
+    (
+        "jetpack",
+        r"\bJetPack(?: SDK)?(?: version)?[ :=-]{0,3}v?(\d(?:\.\d)?)(?!\d)",
+        "jetpack",
+        PROSE,
+    ),
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.owner import is_rocm, owner_of_library
 from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
@@ -95,6 +96,10 @@ def _of_cuda(library: str) -> bool:
 def _library(seen: Seen, library: str) -> Answer:
     """The linker does not find a library: the extension was never made."""
     file = f"lib{library}.so"
+    if is_rocm(owner_of_library(file) or ""):
+        from fa_forensics.why.texts.rocm_build import library_not_there
+
+        return library_not_there(seen, f"/opt/rocm/lib/{file}")
     cause = f"The linker found no {file} while the extension was built, so that it was never made."
     notes: list[str] = []
     if file_named(seen):
@@ -270,8 +275,24 @@ def wheel_not_supported(seen: Seen) -> Answer:
             f"{seen.pip} debug --verbose",
             f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'",
         ),
-        notes=("The first command lists the tags that this pip accepts, the best first.",),
+        notes=(
+            *_ways_round(tags["python"] if tags else ""),
+            "The first command lists the tags that this pip accepts, the best first.",
+        ),
     )  # fmt: skip
+
+
+def _ways_round(tag: str) -> tuple[str, ...]:
+    """Another file, or another Python for this one."""
+    found = re.fullmatch(r"cp(\d)(\d{1,2})", tag)
+    if found is None:
+        return ()
+    of = f"{found[1]}.{found[2]}"
+    return (
+        "Two ways: the file of the same release whose name has the tags of this Python and system, "
+        "with the same torch and CUDA in it; or, on a system that the name is for, an environment "
+        f"with Python {of} (conda create -n NAME python={of}, or uv venv --python {of}).",
+    )
 
 
 def _host(seen: Seen) -> TagHost | None:

@@ -59,8 +59,8 @@ def _back(seen: Seen, gone: str, come: str) -> tuple[tuple[str, ...], list[str]]
     if build is None or "dev" in gone:
         return (), [
             f"torch {gone} is a build of its own (a container's, NVIDIA's for Jetson, a nightly, "
-            "one from source), and no index has it for long: start again from the image or the wheel "
-            "that it came from, and install the package there with --no-deps."
+            "one from source), and no index has it for long: start again from the image or the "
+            "wheel that it came from, and install the package there with --no-deps."
         ]
     notes = [f"INDEX is the address that pytorch.org/get-started gives; it ends in /{local}."]
     if "+" not in come:
