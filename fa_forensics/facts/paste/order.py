@@ -146,10 +146,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         flag = mention.detail["flag"]
         if any(m.what == "linker-refuses" and m.detail.get("flag") == flag for m in all_of_them):
             return True
-    if what == "linker-undefined" and any(
-        m.detail.get("sort") == "mac" and not m.detail.get("warning") for m in all_of_them
-    ):
-        return True  # Apple's ld left the library out
+    if what == "linker-undefined" and any(_left_out_on_a_mac(m) for m in all_of_them):
+        return True
     if what == "linker-undefined" and "reference to symbol" in mention.line:
         return any(m.detail.get("sort") == "not-named" for m in all_of_them)
     if what == "torchcodec-banner":
@@ -173,6 +171,11 @@ def _set_up_after(loading: Sequence[Mention]) -> bool:
         if one.symbol and "libbitsandbytes_cpu.so" in f"{one.file}":
             return True
     return False
+
+
+def _left_out_on_a_mac(mention: Mention) -> bool:
+    """Whether Apple's ld says that it leaves a library out."""
+    return mention.detail.get("sort") == "mac" and not mention.detail.get("warning")
 
 
 def _says_again(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
