@@ -118,6 +118,16 @@ def again_from_source(place: Place, needed_by: Sequence[str]) -> str | None:
     return clean_build(place.python or "python", needed_by[0])
 
 
+def is_wheel_alone(needed_by: Sequence[str]) -> bool:
+    """Whether a file is of a package that nobody compiles: its project gives out wheels."""
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    name = package_of(needed_by[0]) if needed_by else None
+    row = row_of(name) if name else None
+    return row is not None and not row["source_build"]
+
+
 def _replacement(
     place: Place, name: str, version: str, python: str | None, torch: str, direction: str
 ) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from fa_forensics.facts.owner import STABLE, owner_of
 from fa_forensics.why.builds import (
     again_from_source,
     has_official_wheels,
+    is_wheel_alone,
     numbered_as_torch,
     pip_of,
     python_of,
@@ -118,7 +119,7 @@ def commands_by_history(
         and history.releases
         and history.releases != history.known
     )
-    if built is None and direction in ("file-older", "unknown", "file-newer") and lacked:
+    if built is None and not flavour and lacked and not is_wheel_alone(needed_by):
         again = again_from_source(place, needed_by)
         remarks = (*remarks, _COMPILED_HERE, *((_IN_ITS_SOURCE,) if again else ()))
         commands += [again] if again else []
@@ -269,7 +270,7 @@ def torch_commands(
         commands.append(which_torch(place, flavour=True))
     built = rebuild(place, needed_by, direction)
     again = again_from_source(place, needed_by) if built is None else built[0]
-    commands += [again] if again else []
+    commands += [again] if again and (built is not None or flavour) else []
     release = None
     own_build = place.told is not None and place.present and not place.present.published
     if not own_build and _another_release_helps(history, place.present, flavour):
@@ -307,7 +308,7 @@ def torch_commands(
             *remarks,
         )
     if built is None and again and not flavour:
-        remarks = (*remarks, _IN_ITS_SOURCE)
+        commands, remarks = [*commands, again], (*remarks, _IN_ITS_SOURCE)
     if built is None and flavour:
         remarks = (*remarks, _FLAVOUR_HERE)
     return (*commands, inspect_command(place, needed_by)), remarks
