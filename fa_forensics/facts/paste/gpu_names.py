@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+#: The numbers of GeForce cards that people write alone.
+_NUMBERS = r"(?:[2-5]0[5-9]0|10[5-8]0|16[56]0)"
+
 #: AMD's cards and their graphics parts: with or without RX, and processors by their own names.
 AMD: tuple[tuple[str, str, str], ...] = (
     *(
@@ -13,7 +16,7 @@ AMD: tuple[tuple[str, str, str], ...] = (
             r"(?![\w-]|\.\d)",
             "amd_gpu",
         )
-        for sign in ("rx ", "rx-", "rx4", "rx5", "rx6", "rx7", "rx9")
+        for sign in ("rx ", "rx-", "rx5", "rx6", "rx7", "rx9")
     ),
     *(
         (
@@ -22,28 +25,89 @@ AMD: tuple[tuple[str, str, str], ...] = (
             r"((?:5[567]00|6[4-9][05]0|7[6-9]00|90[67]0)[ -]?(?:XTX?|GRE))(?!\w)",
             "amd_gpu",
         )
-        for sign in ("0xt", "0 xt", "0-xt", "0 gre", "0gre")
+        for sign in ("0xt", "0 xt", "0 gre")
     ),
-    ("radeon", r"\bRadeon\W{0,4}(?:TM\W{0,2})?(?:Pro |PRO )?(\d{3,4}[MS]|VII|W\d{4})\b", "amd_gpu"),
+    (
+        "radeon",
+        r"\bRadeon\W{0,4}(?:TM\W{0,2})?(?:AI )?(?:Pro |PRO )?(\d{3,4}[MS]|VII|[WR]\d{4})\b",
+        "amd_gpu",
+    ),
     ("vega", r"(?<!\w)(Vega ?(?:56|64|Frontier Edition))(?!\w)", "amd_gpu"),
     *(
         (sign, r"(?<![\w.-])((?:6[16]0|680|7[468]0|8[2689]0)M|80[456]0S)(?!\w)", "amd_gpu")
-        for sign in ("0m", "0s")
+        for sign in ("680m", "780m", "890m", "060s")
     ),
     *(
-        (sign, rf"(?<!\w)({sign}[APX]?)(?!\w)", "amd_gpu")
-        for sign in ("mi25", "mi50", "mi60", "mi100", "mi210", "mi250", "mi300", "mi325", "mi350",
-                     "mi355")
+        (sign, r"(?<!\w)(MI(?:25|50|60|100|210|250|300|325|350|355)[APX]?)(?!\w)", "amd_gpu")
+        for sign in ("mi2", "mi3", "mi50", "mi60", "mi100")
     ),
-    ("w6800", r"(?<!\w)(W6800)(?!\w)", "amd_gpu"),
-    ("w79", r"(?<!\w)(W7900)(?!\w)", "amd_gpu"),
-    ("w78", r"(?<!\w)(W7800)(?!\w)", "amd_gpu"),
     ("r9700", r"(?<!\w)(R9700)(?!\w)", "amd_gpu"),
     ("strix", r"\b(Strix[ -](?:Halo|Point))\b", "amd_gpu"),
     ("ryzen ai max", r"\b(Ryzen(?:\(TM\)| TM)? AI MAX\+?(?: PRO)? 3[89][05])(?!\d)", "amd_gpu"),
     *(
-        (sign, rf"(?<![\w.])((?:Ryzen [579] (?:PRO )?)?{sign})(?!\w)", "amd_gpu")
-        for sign in ("7840u", "7840hs", "8840u", "8840hs", "8845hs")
+        (sign, r"(?<![\w.])((?:Ryzen [579] (?:PRO )?)?(?:7840U|7840HS|8840U|8840HS|8845HS))(?!\w)",
+         "amd_gpu")
+        for sign in ("7840", "884")
+    ),
+)  # fmt: skip
+
+#: NVIDIA's: the families by their words, and data-centre parts by their letters and numbers.
+NVIDIA: tuple[tuple[str, str, str], ...] = (
+    (
+        "rtx",
+        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX ?(?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
+        r"|Ada))?)\b",
+        "gpu",
+    ),
+    (
+        "titan",
+        r"(?<!\w)((?:NVIDIA |GeForce )*(?:GTX )?TITAN(?: (?:Xp|X|V|RTX|Black|Z)"
+        r"(?: \(?Pascal\)?)?)?)(?![\w-])",
+        "gpu",
+    ),
+    ("dgx spark", r"(?<!\w)(DGX Spark)(?!\w)", "gpu"),
+    ("tesla", r"\b(Tesla [A-Z]\d{1,3})\b", "gpu"),
+    (
+        "gtx",
+        r"\b((?:NVIDIA )?(?:GeForce )?GTX ?\d{3,4}M?(?: ?(?:Ti|SUPER))?)\b",
+        "gpu",
+    ),
+    ("quadro", r"\b(Quadro (?:RTX \d{4}|[KMPTG][VP]?\d{3,4}M?))\b", "gpu"),
+    *(  # bare numbers, behind a word or before one that makes them a card
+        (
+            sign,
+            r"(?<![\w.$])(?:(?<=\ba )|(?<=\ban )|(?<=\bmy )|(?<=\bon )|(?<=\btwo )|(?<=\bthe )"
+            r"|(?<=\dx )|(?<=with )|(?<=have )|(?<=using )|(?<=NVIDIA )|(?<=GeForce )"
+            rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop)))"
+            rf"({_NUMBERS}(?: ?(?:Ti|SUPER)\b)?)(?=s?(?!\w|[.:-]\d))",
+            "gpu",
+        )
+        for sign in ("050", "060", "070", "080", "090", "1660")
+    ),
+    (
+        "jetson",
+        r"\b(Jetson (?:(?:AGX |Orin |Xavier )?(?:Orin|Xavier|Thor|Nano|NX|TX[12]))"
+        r"(?: (?:NX|Nano))?)",
+        "gpu",
+    ),
+    ("orin", r"(?<![\w/-])(?<!Jetson )((?:AGX )?Orin(?: (?:NX|Nano))?)(?![\w-])", "gpu"),
+    ("xavier", r"(?<![\w/-])(?<!Jetson )((?:AGX )?Xavier(?: NX)?)(?![\w-])", "gpu"),
+    ("thor", r"(?<!\w)(NVIDIA Thor|AGX Thor)(?!\w)", "gpu"),
+    *(
+        (
+            sign,
+            rf"(?<![A-Za-z0-9_./-])({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
+            "gpu",
+        )
+        for sign in (
+            "a100", "a800", "h100", "h800", "h20", "h200", "b200", "b300", "gb300", "v100", "l40s",
+            "l20", "a6000", "a5000", "a4000", "a10g", "gh200",
+        )
+    ),
+    (
+        "nvidia ",
+        r"\b(NVIDIA (?:A|H|B|L|T|V|GB|GH)\d{1,3}[A-Z]?(?:[ -](?:SXM\d?|PCIe)[\w-]{0,12})?)",
+        "gpu",
     ),
 )  # fmt: skip
 
@@ -53,9 +117,11 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     *(
         (sign, rf"(?<![\w./=\[-])(?<!\w\()((?-i:{name}))(?![\w/=\[(-]|\.\w|\s?=)", "gpu")
         for sign, name in (
-            (" t4", "T4"),
-            ("(t4", "T4"),
-            (" l4", "L4|L40"),
+            ("t4", "T4"),
+            ("l4", "L4|L40"),
+            ("m40", "M40"),
+            ("m60", "M60"),
+            ("k40", "K40"),
             ("p100", "P100"),
             ("p40", "P40"),
             ("k80", "K80"),
@@ -78,7 +144,14 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
         r"(?<!\w)(Iris(?:\(R\))? ?(?:Xe|Plus|Pro)(?: (?:MAX|graphics))?)(?!\w)",
         "other_gpu",
     ),
+    *NVIDIA,
     *AMD,
+    (
+        "nvidia-smi",
+        r"nvidia-smi`?\W{1,6}(?:shows |says |reports |prints )?CUDA(?: Version)?\W{1,4}"
+        r"(\d{1,2}\.\d)",
+        "driver_cuda",
+    ),
     ("rocm_sdk", r"(?<!\w)(_?rocm_sdk_\w{3,40})", "rocm_sdk"),
     ("rocm[", r"(?<!\w)(rocm\[(?:libraries|devel)[\w,-]{0,40}\])", "rocm_sdk"),
     ("rocm-sdk", r"(?<!\w)(rocm-sdk[\w-]{0,40})", "rocm_sdk"),

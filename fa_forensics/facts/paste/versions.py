@@ -97,6 +97,8 @@ def _in_prose(
         asked = _ASKED.search(words, max(0, match.start() - 40), match.start())
         if rule.key == "torch" and asked:
             continue
+        if rule.key == "cuda" and _of_driver(words, match):
+            continue
         if text and not _REQUIRED.match(words, match.end()):
             whole = rule.key != "torch" or text.count(".") > 1
             sort = PROSE if whole else LOOSE
@@ -137,6 +139,18 @@ _ASKED = re.compile(
 )
 #: "TPU has started up successfully with version pytorch-1.9" is the software of the TPU.
 _OF_TPU = re.compile(r"\bTPU\b.{0,60}\bversion ['\"`]?\Z")
+#: What stands before the CUDA version that a driver runs up to: no toolkit is of it.
+_OF_DRIVER = re.compile(
+    r"(?:(?P<banner>driver version\W{0,4}[\d.]{3,12}\W{1,40})|nvidia-smi[^.;\n]{0,24})\Z",
+    re.IGNORECASE,
+)
+
+
+def _of_driver(words: str, match: re.Match[str]) -> bool:
+    found = _OF_DRIVER.search(words[max(0, match.start() - 60) : match.start()])
+    return found is not None and (not found["banner"] or "version" in match[0].lower())
+
+
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
 
 
@@ -246,7 +260,8 @@ def _packages(
 ) -> None:
     pattern = re.compile(
         r"(?<![\w/.-])(?P<name>[a-z0-9_-]{2,40}?)"
-        rf"(?:\s?==\s?|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)|\s+(?:(?:version|is)\s){{0,2}}v?)"
+        rf"(?:\s?==\s?|\s?[:=]\s{{1,3}}v?(?=\d)|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)"
+        rf"|\s+(?:(?:version|is)\s){{0,2}}v?)"
         rf"(?P<version>{VERSION})",
         re.IGNORECASE,
     )
@@ -304,7 +319,7 @@ def _listing(line: Line, match: re.Match[str]) -> int:
 _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "pythonpath",
         "torch_extensions_dir", "max_jobs", "flash_attention_force_build",
         "flash_attention_skip_cuda_build", "hsa_override_gfx_version", "conda_prefix",
-        "nvidia_driver_capabilities")  # fmt: skip
+        "nvidia_driver_capabilities", "torch_cuda_arch_list")  # fmt: skip
 
 
 def _environment(

@@ -57,12 +57,13 @@ def named_gpu(text: str) -> Gpu | None:
     """The GPU of a name or a capability as logs write it; None for what is not known."""
     words = _INDEX.sub("", text).strip()
     for candidate in (words, words.split(",")[0], words.split("(")[0], words.split(";")[0]):
-        try:
-            found = parse_gpu(candidate) if candidate.strip() else ()
-        except UsageError:
-            continue
-        if len(found) == 1:
-            return found[0]
+        found = _parsed(candidate)
+        if found is not None:
+            return found
+    for made in _SHORT_FOR:
+        found = _parsed(f"{made} {words}")
+        if found is not None:
+            return found
     number = _NUMBER.search(words)
     if number is not None:
         try:
@@ -70,6 +71,18 @@ def named_gpu(text: str) -> Gpu | None:
         except UsageError:
             return None
     return None
+
+
+#: What people leave out before a number or a name: "two 3090s", "Orin NX", "NVIDIA Thor".
+_SHORT_FOR = ("RTX", "GTX", "Jetson")
+
+
+def _parsed(name: str) -> Gpu | None:
+    try:
+        found = parse_gpu(name) if name.strip() else ()
+    except UsageError:
+        return None
+    return found[0] if len(found) == 1 else None
 
 
 def called(gpu: Gpu) -> str:
@@ -206,7 +219,9 @@ def pip_name(seen: Seen, name: str | None) -> str | None:
     row = row_of(name)
     if row is not None:
         return str(row["distribution"])
-    told = f"pkg:{normalized(name)}" in seen.versions
+    from fa_forensics.facts.paste.named_packages import PACKAGES
+
+    told = f"pkg:{normalized(name)}" in seen.versions or normalized(name) in PACKAGES
     return name.replace("_", "-") if told or normalized(name) == "torch" else None
 
 
