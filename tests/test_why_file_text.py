@@ -206,3 +206,73 @@ def test_python_2_names_the_whole_path_where_the_package_is_missing() -> None:
     answer = first("ImportError: No module named torch.utils.cpp_extension")
     assert (answer.code, answer.owner) == ("FA880", "torch")
     assert "not installed" in answer.cause
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/o/env/lib/python3.9/site-packages/torch/lib/../../../../libmkl_core.so",
+         "conda install -p /o/env --force-reinstall mkl"),
+        ("/h/miniconda3/envs/e/lib/libcufft.so.10", "grep -lF lib/libcufft.so.10"),
+        ("/h/R/4.0/site-library/torch/deps/liblantern.so", "install_torch(reinstall = TRUE)"),
+        ("/h/lib/python3.9/site-packages/spam/core.so",
+         "/h/lib/python3.9/site-packages/*.dist-info/RECORD"),
+        ("/h/lib/python3.9/site-packages/torch/lib/libc10.so", "--force-reinstall"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_put_back_by_whoever_installed_it(path: str, command: str) -> None:
+    for words in ("invalid ELF header", "file too short"):
+        answer = first(f"OSError: {path}: {words}")
+        assert any(command in text for text in answer.help), answer.help
+    assert "df -h" in answer.help[0]
+
+
+def test_a_path_that_is_said_twice_is_one() -> None:
+    path = "/h/R/4.0/site-library/torch/deps/liblantern.so"
+    answer = first(f"{path} - {path}: file too short")
+    assert path in answer.help[0] and f"{path} - " not in answer.help[0]
+
+
+def test_a_source_package_is_reinstalled_with_torch_in_sight() -> None:
+    answer = first("OSError: /x/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: "
+                   "file too short")  # fmt: skip
+    install = next(text for text in answer.help if "install" in text)
+    assert "--no-build-isolation" in install
+
+
+@pytest.mark.parametrize(
+    "library",
+    ["/h/miniconda3/envs/e/bin/../lib/libstdc++.so.6",
+     "/h/miniconda3/envs/e/lib/python3.9/site-packages/x/../../.././libstdc++.so.6"],
+)  # fmt: skip
+def test_condas_own_older_libstdcxx_is_replaced_in_that_environment(library: str) -> None:
+    answer = first(f"ImportError: {library}: version `GLIBCXX_3.4.32' not found (required by "
+                   "/h/.cache/torch_extensions/py39_cu117/a/a.so)")  # fmt: skip
+    assert any("conda install -p /h/miniconda3/envs/e " in text for text in answer.help)
+    assert not any("LD_LIBRARY_PATH=" in text for text in answer.help)  # its RPATH goes before
+    assert "compiled on this machine" in said(answer)
+
+
+def test_conda_is_not_offered_where_it_has_nothing() -> None:
+    answer = first(
+        "[root@board-riscv64 x]# python a.py",
+        "ImportError: /lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found "
+        "(required by /u/lib/python3.11/site-packages/torch/lib/libtorch_python.so)",
+    )
+    assert not any("conda " in text for text in answer.help)
+    assert "riscv64" in said(answer)
+
+
+def test_a_refused_wheel_has_two_ways_round() -> None:
+    answer = first("ERROR: spam-1.0-cp310-cp310-linux_x86_64.whl is not a supported wheel on this "
+                   "platform.")  # fmt: skip
+    assert "python=3.10" in said(answer)
+
+
+def test_an_older_processor_is_told_in_shells_words_too() -> None:
+    for line in (
+        "zsh: illegal hardware instruction  python x.py",
+        "Illegal instruction (core dumped) at import torch",
+    ):
+        assert first(line).code == "FA101"
+    assert first("CUDA error: an illegal instruction was encountered").code != "FA101"

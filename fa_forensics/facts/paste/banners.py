@@ -259,8 +259,8 @@ def _of_crashes() -> tuple[Recogniser, ...]:
             _crash("abort"),
         ),
         by_pattern(
-            ("illegal instruction",),
-            r"(?<!an )Illegal instruction(?:\s?\(core dumped\))?$",
+            ("illegal instruction", "illegal hardware instruction"),
+            r"(?<!an )\bIllegal (?:hardware )?instruction\b(?! was)(?:\s?\(core dumped\))?",
             _crash("cpu-level"),
         ),
     )  # fmt: skip

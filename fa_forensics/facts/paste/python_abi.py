@@ -118,6 +118,22 @@ def _top_of(body: str, left_out: tuple[str, ...] = _THROUGH) -> str:
     return "" if top in left_out else top
 
 
+def tag_shown(line: Line, module: str) -> dict[str, str]:
+    """The file of a missing module, as the text around shows it, and whether Python is 3.13t."""
+    source, last = line.source, module.rsplit(".", 1)[-1]
+    start, end = max(0, line.start - 3_000), line.start + 3_000
+    at = source.text.find(f"{last}.cpython-", start, end)
+    if at < 0:
+        return {}
+    found = re.compile(r"[\w-]{1,80}\.cpython-\w{2,8}(?:-[\w-]{1,40})?\.so").match(source.text, at)
+    near = source.lower[start:end]
+    free = re.search(r"python ?(3\.1\d)(?:\.\d{1,2})?t\b|free-?threaded", near)
+    if found is None:
+        return {}
+    told = {"shown": found[0], "free_threaded": "yes" if free else ""}
+    return {**told, "free_python": free[1] or ""} if free else told
+
+
 def _of_pybind() -> tuple[Recogniser, ...]:
     return (
         by_pattern(

@@ -96,6 +96,7 @@ def _no_module(line: Line, match: re.Match[str]) -> Mention:
     }
     if "." in module:
         detail["tree"] = _source_tree(line, module.split(".")[0])
+    detail.update(python_abi.tag_shown(line, module))
     package = re.search(r"['\"];\s'?([\w.]{1,200})'? is not a package", line.body[match.start() :])
     if package or "is not a package" in line.lower:
         detail["not_a_package"] = "yes"

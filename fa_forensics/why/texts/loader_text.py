@@ -161,7 +161,7 @@ def executable_stack(seen: Seen) -> Answer:
     if "Permission denied" in line:
         reason = "a security module (SELinux) or a hardened kernel refuses that"
     elif "Invalid argument" in line:
-        reason = "glibc 2.41 and later refuse that in dlopen"
+        reason = "glibc 2.41 and later refuse that in dlopen (and WSL 1, with any glibc)"
     cause = (
         f"{name} asks for an executable stack (a flag in its headers), and {reason}. The file's "
         "permissions play no part: chmod changes nothing."
@@ -176,6 +176,8 @@ def executable_stack(seen: Seen) -> Answer:
             "RWE in the first command's line is the flag; the second clears it (patchelf 0.18 or "
             "newer), which is safe for code that compilers made. A newer release of the package "
             "may be built without it.",
+            "From glibc 2.42 on, GLIBC_TUNABLES=glibc.rtld.execstack=2 before the command allows "
+            "it for one process.",
         ),
     )  # fmt: skip
 
@@ -225,6 +227,8 @@ def _page_size(seen: Seen, path: str) -> Answer:
             "jemalloc: --with-lg-page=16), which then loads everywhere, or the machine started "
             "with a kernel of 4 KB pages. A container uses its host's kernel, so another image "
             "changes nothing.",
+            "A newer release of the package may be linked so: 0x10000 in the last column of the "
+            "second command, in place of 0x1000, shows it.",
         ),
     )  # fmt: skip
 
@@ -353,7 +357,13 @@ def processor_level(seen: Seen) -> Answer:
         MACHINE, "FA101", cause, owner=owner_of(seen, path), direction="none",
         confidence="high" if "ISA" in seen.mention.line else "medium",
         help=("grep -m1 -o -w -e avx -e avx2 -e avx512f /proc/cpuinfo; lscpu",),
-        notes=("A virtual machine may hide what the processor has.",),
+        notes=(
+            "A virtual machine may hide what the processor has: the processor type host (Proxmox, "
+            "KVM) hands it on. On a Mac with Apple Silicon, a Python for Intel under Rosetta lacks "
+            "AVX; one for arm64 is the way out.",
+            "Another release of the package may ask for less; a build from source on this machine "
+            "asks for what it has.",
+        ),
     )  # fmt: skip
 
 

@@ -29,8 +29,8 @@ def wrong_machine(seen: Seen) -> Answer:
         cause = _on_a_mac(name, have, need)
     elif bits:
         cause = (
-            f"{name} is a {bits[1]}-bit file, and this Python is not: a wheel or a copy for another "
-            "platform."
+            f"{name} is a {bits[1]}-bit file, and this Python is not: a wheel or a copy for "
+            "another platform."
         )
     elif not mac and not re.search(r"\.(?:so|dylib)\b", path):
         cause = (

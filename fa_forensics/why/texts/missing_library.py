@@ -36,6 +36,12 @@ def missing_library(seen: Seen) -> Answer:
     owner = owner_of_library(soname)
     if not soname:
         return _nameless(seen)
+    if "musl" in soname or seen.mention.detail.get("libc") == "musl":
+        from fa_forensics.why.texts.musl_text import between_c_libraries
+
+        answer = between_c_libraries(seen, soname)
+        if answer is not None:
+            return answer
     if owner is not None and is_torch(owner):
         return torch_library(seen, path, soname)
     if "/torch/lib/" in path and HASHED.match(soname):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.report_why import Answer
@@ -18,15 +17,12 @@ from fa_forensics.why.texts.clues import (
     raw_python,
     version_of,
 )
+from fa_forensics.why.texts.other_tag import files_here, other_tag
 
-ABSENT, OTHER_PYTHON = "FA880", "FA401"
+ABSENT = "FA880"
 
-#: The tag in an extension's file name: PEP 3149.
-_TAG = re.compile(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
 #: Names that packages give to compiled modules: ``_C``, ``_ext``, ``quant_cuda``, ``exl_ext``.
 _COMPILED = re.compile(r"^_[A-Za-z]+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$")
-#: Files of one directory that are looked at.
-_MOST = 5_000
 
 
 def no_module(seen: Seen) -> Answer:
@@ -56,7 +52,7 @@ def no_module(seen: Seen) -> Answer:
     if seen.mention.detail.get("swallowed"):
         return _caught(seen, module)
     extra = extra_folder(module)
-    if extra is None and module == "flash_attn_3_cuda" and not _files(seen, module):
+    if extra is None and module == "flash_attn_3_cuda" and not files_here(seen, module):
         extra = "hopper"
     if extra is not None:
         from fa_forensics.why.texts.hopper_text import separate_extension
@@ -105,9 +101,11 @@ def missing_module(seen: Seen, module: str) -> Answer:
         return _not_installed(seen, module, package, row)
     if package is None:
         package = top.replace("_", "-") if "." in module else package_in(seen)
-    files = _files(seen, module)
-    if files:
-        return _other_tag(seen, module, package, row, files)
+    files = files_here(seen, module)
+    if files or seen.mention.detail.get("shown"):
+        tagged = other_tag(seen, module, package, rebuilds(seen, package, row), files)
+        if tagged is not None:
+            return tagged
     return _absent(seen, module, package, row)
 
 
@@ -291,51 +289,6 @@ def _caught(seen: Seen, module: str) -> Answer:
         ),
         notes=("The first command shows the error that was caught.",),
     )  # fmt: skip
-
-
-def _other_tag(
-    seen: Seen,
-    module: str,
-    package: str | None,
-    row: Mapping[str, object] | None,
-    files: Sequence[str],
-) -> Answer:
-    """Here is the module, under a name that this Python does not look for."""
-    shown = os.path.basename(files[0])
-    cause = (
-        f"{files[0]} is here, but Python {seen.python_version} does not look for a file of that "
-        f"name: the tag in {shown} is another Python's."
-    )
-    return seen.answer(
-        "python-abi", OTHER_PYTHON, cause, owner=package, direction="none", confidence="high",
-        help=(
-            *rebuilds(seen, package, row),
-            f"fa-forensics inspect {_quoted(files[0])}",
-        ),
-        notes=("Renaming the file does not help: it was compiled for that other Python.",),
-    )  # fmt: skip
-
-
-def _files(seen: Seen, module: str) -> list[str]:
-    """Files of this environment that hold the module under another Python's tag."""
-    environment = None if seen.elsewhere else seen.place.environment
-    if environment is None:
-        return []
-    *folders, last = module.split(".")
-    own = f"cpython-{environment.version_short.replace('.', '')}{environment.abiflags}"
-    found = []
-    for site in environment.site_dirs:
-        directory = os.path.join(site, *folders)
-        try:
-            names = sorted(os.listdir(directory))[:_MOST]
-        except OSError:
-            continue
-        for name in names:
-            tagged = _TAG.match(name)
-            other = tagged is not None and not tagged["tag"].startswith((own, "abi3"))
-            if tagged is not None and tagged["module"] == last and other:
-                found.append(os.path.join(directory, name))
-    return found
 
 
 def rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:

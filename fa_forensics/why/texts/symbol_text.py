@@ -32,9 +32,16 @@ _CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
 
 def undefined_symbol(seen: Seen) -> Answer:
     """A symbol that the loader did not find."""
+    if seen.mention.detail.get("libc") == "musl":
+        from fa_forensics.why.texts.musl_text import relocation_on_musl
+
+        on_musl = relocation_on_musl(seen)
+        if on_musl is not None:
+            return on_musl
     answer = symbol_of_text(seen)
     file = (seen.mention.file or "").rsplit("/", 1)[-1]
-    if answer.owner == OWN and answer.code == "FA205" and _CPU_LIBRARY.search(file):
+    cpu = _CPU_LIBRARY.search(file)
+    if answer.owner == OWN and answer.code == "FA205" and cpu and cpu["package"] != "torch":
         return ctypes_attribute(seen)
     asking = owner_of_library(file)
     if asking == "cudnn" and answer.owner in (OWN, "cudnn") and not answer.exported_by:

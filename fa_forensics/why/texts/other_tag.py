@@ -1,0 +1,95 @@
+"""Answers about a compiled module that is there, under the tag of another Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+
+OTHER_PYTHON = "FA401"
+
+#: The tag in an extension's file name: PEP 3149.
+_TAG = re.compile(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
+#: CPython's own part of it: cpython-313t.
+_CPYTHON = re.compile(r"cpython-(?P<major>[23])(?P<minor>\d{1,2})(?P<flags>[a-z]*)")
+#: Files of one directory that are looked at.
+_MOST = 5_000
+_RENAMED = "Renaming the file does not help: it was compiled for that other Python."
+
+
+def other_tag(
+    seen: Seen, module: str, package: str | None, again: tuple[str, ...], files: Sequence[str]
+) -> Answer | None:
+    """The module under a name that this Python does not look for; None where none is told."""
+    if not files:
+        return _shown(seen, package, again)
+    shown = os.path.basename(files[0])
+    cause = (
+        f"{files[0]} is here, but Python {seen.python_version} does not look for a file of that "
+        f"name: the tag in {shown} is another Python's."
+    )
+    return seen.answer(
+        "python-abi", OTHER_PYTHON, cause, owner=package, direction="none", confidence="high",
+        help=(*again, f"fa-forensics inspect {shlex.quote(files[0])}"),
+        notes=(_RENAMED,),
+    )  # fmt: skip
+
+
+def _shown(seen: Seen, package: str | None, again: tuple[str, ...]) -> Answer | None:
+    """A file that the text itself shows, and a Python that its tag is not for."""
+    name = seen.mention.detail.get("shown", "")
+    found = _CPYTHON.search(name)
+    told = seen.mention.detail.get("free_python") or seen.python_version or ""
+    python = re.match(r"(\d)\.(\d{1,2})", told)
+    free = seen.mention.detail.get("free_threaded") == "yes"
+    if found is None or (python is None and not free):
+        return None
+    of = f"{found['major']}.{found['minor']}"
+    same = python is None or python[0] == of
+    if same and free == ("t" in found["flags"]):
+        return None
+    flags = "t, the free-threaded build" if "t" in found["flags"] else ""
+    runs = (python[0] if python else of) + (" without the GIL (free-threaded)" if free else "")
+    cause = (
+        f"{name} is there, but its tag says that it was compiled for Python {of}{flags}, and "
+        f"Python {runs} does not look for a file of that name."
+    )
+    return seen.answer(
+        "python-abi", OTHER_PYTHON, cause, owner=package, direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c 'import sys, sysconfig; print(sys.version, "
+            "sysconfig.get_config_var(\"EXT_SUFFIX\"))'",
+            *again,
+        ),
+        notes=(
+            _RENAMED,
+            "The first command prints the ending that this Python looks for. The wheel for this "
+            f"Python, or a build with it, is one way out; Python {of} for the program the other.",
+        ),
+    )  # fmt: skip
+
+
+def files_here(seen: Seen, module: str) -> list[str]:
+    """Files of this environment that hold the module under another Python's tag."""
+    environment = None if seen.elsewhere else seen.place.environment
+    if environment is None:
+        return []
+    *folders, last = module.split(".")
+    own = f"cpython-{environment.version_short.replace('.', '')}{environment.abiflags}"
+    found = []
+    for site in environment.site_dirs:
+        directory = os.path.join(site, *folders)
+        try:
+            names = sorted(os.listdir(directory))[:_MOST]
+        except OSError:
+            continue
+        for name in names:
+            tagged = _TAG.match(name)
+            other = tagged is not None and not tagged["tag"].startswith((own, "abi3"))
+            if tagged is not None and tagged["module"] == last and other:
+                found.append(os.path.join(directory, name))
+    return found
