@@ -95,24 +95,22 @@ def cuda_answer(
     shared: tuple[Wheel, ...] = ()
     if provider is None and history is not None and judgement.code == CODE:
         shared = one_file_for_two(history, place)
+        older = judgement.direction == NEWER and PLAIN_NAME not in judgement.notes
         if shared:
             judgement = shared_file(history, shared)
-        elif PLAIN_NAME in judgement.notes:
-            pass  # no wheel has that library
-        elif judgement.direction == NEWER and not loaded and (wheel is None or place.told):
+        elif older and not loaded and (wheel is None or place.told):
             judgement = with_origin(judgement, history, needed_by, wheel is None)
     foreign = foreign_row(needed_by)
-    torches = (
-        torches_with(history, tables, place) if _of_torch(provider, judgement, foreign) else ()
-    )
+    helped = _of_torch(provider, judgement, foreign)
+    torches = torches_with(history, tables, place) if helped else ()
     inner = provider is None and name.startswith("_Z")
     linking = provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared
     if foreign is not None and history is not None and history.having:
         judgement = of_another_package(judgement, foreign, history)
     notes = _notes(judgement, owner, inner, linking)
     notes += _bringing(torches, tables, place)
-    version = symbol.version or ""
-    helps = _help(judgement, place, history, wheel, loaded, torches, needed_by, version)
+    asked = symbol.version or ""
+    helps = _help(judgement, place, history, wheel, loaded, torches, needed_by, asked)
     if not shared and any(" install " in text and ">=" in text for text in helps):
         notes.append(PINNED)
     if shared and history is not None:
@@ -127,16 +125,18 @@ def cuda_answer(
         cause=judgement.cause,
         direction=judgement.direction,
         confidence=judgement.confidence,
-        exported_by=tuple(
-            dict.fromkeys(
-                f"{row.distribution} {row.version}" for h in histories for row in h.having
-            )
-        ),
+        exported_by=_having(histories),
         interval=interval_since(owner, name, interval_words(histories)),
         help=helps,
         notes=tuple(notes),
         releases_looked_up=table is not None,
     )
+
+
+def _having(histories: Sequence[CudaHistory]) -> tuple[str, ...]:
+    """The wheels' versions that have the name."""
+    rows = (row for history in histories for row in history.having)
+    return tuple(dict.fromkeys(f"{row.distribution} {row.version}" for row in rows))
 
 
 def _bringing(torches: Sequence[str], tables: Tables, place: Place) -> list[str]:

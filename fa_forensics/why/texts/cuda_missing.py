@@ -262,7 +262,7 @@ def _major_alone(
         notes.append(f"torch {span} for CUDA bring{'s' if len(bringing) == 1 else ''} {soname}.")
     notes += _about_toolkit(seen, wanted)
     if not told and exact:
-        notes.append(_TORCH_ITSELF.format(cuda=exact))
+        notes.append(_torch_itself(exact))
     if major and not exact and (floor := driver_table().floors.get(int(major))):
         notes.append(f"CUDA {major} code needs the NVIDIA driver {floor} or newer.")
     return seen.answer(
@@ -278,11 +278,16 @@ _STALE = (
     "is taken as it is. Its build directory (in ~/.cache/torch_extensions, or the one that the "
     "program gives) is to be removed, and it is built again at the next start."
 )
-_TORCH_ITSELF = (
-    "The text does not say who asks for it. Where import torch alone fails so, torch itself is the "
-    "build for CUDA {cuda}: one of conda (cudatoolkit={cuda} has the library), or one for a system "
-    "of another time; on a Jetson NVIDIA's wheel for the JetPack that is there has to replace it."
-)
+
+
+def _torch_itself(cuda: str) -> str:
+    """What is said of a library of one CUDA alone where nobody is named who asks for it."""
+    return (
+        "The text does not say who asks for it. Where import torch alone fails so, torch itself is "
+        f"the build for CUDA {cuda}: one of conda (cudatoolkit={cuda} has the library), or one for "
+        "a system of another time; on a Jetson NVIDIA's wheel for the JetPack that is there has to "
+        "replace it."
+    )
 
 
 def _about_toolkit(seen: Seen, wanted: str | None) -> list[str]:
@@ -334,14 +339,15 @@ def _inside(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
     )  # fmt: skip
 
 
-#: libtorch_cuda.so of 2.14.1+cu130 lists libnvrtc.so.13, that of 2.4.0+cu121 no libnvrtc.so.12.
-_NVRTC_LATE = (
-    "torch is a build for CUDA {major} too, and {wheel} brings {soname}, in site-packages/nvidia, "
-    "where the loader does not look by itself. Not every torch has it in the process after import "
-    "torch: 2.14.1 lists it, 2.4.0 opens it when it first compiles a kernel. So {who} was imported "
-    "before torch, or that wheel is not installed in this environment, or its directory has to be "
-    "on the loader's path."
-)
+def _nvrtc_late(seen: Seen, soname: str, wheel: str, major: str) -> str:
+    """NVRTC: libtorch_cuda.so of 2.14.1+cu130 lists libnvrtc.so.13, that of 2.4.0+cu121 none."""
+    return (
+        f"torch is a build for CUDA {major} too, and {wheel} brings {soname}, in "
+        "site-packages/nvidia, where the loader does not look by itself. Not every torch has it in "
+        "the process after import torch: 2.14.1 lists it, 2.4.0 opens it when it first compiles a "
+        f"kernel. So {needing(seen)} was imported before torch, or that wheel is not installed in "
+        "this environment, or its directory has to be on the loader's path."
+    )
 
 
 def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
@@ -363,7 +369,7 @@ def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answe
     if wheel:
         commands.append(f"{seen.pip} show {wheel}")
     if owner == "nvrtc" and wheel and not seen.mention.detail.get("torch_loads"):
-        cause = _NVRTC_LATE.format(major=major, soname=soname, wheel=wheel, who=needing(seen))
+        cause = _nvrtc_late(seen, soname, wheel, major)
         folder = "cu13" if major == "13" else "cuda_nvrtc"
         commands.append(
             f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "

@@ -144,8 +144,10 @@ def _compiled_again(answer: Answer, seen: Seen) -> Answer:
     name = str(row["list"]) if row is not None else package_needing(seen)
     if name is None:
         return answer
-    head = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir"
-    commands = (f"{head} --no-binary {name} {name}",) if row is not None else rebuild_commands(seen)
+    again = (
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --no-binary {name} {name}"
+    )
+    commands = (again,) if row is not None else rebuild_commands(seen)
     title = title_of(answer.owner or "")
     look = f"{seen.pip} list | grep -iE '{name}'; ls -l /usr/local/cuda*/include/cudnn*.h"
     return replace(
@@ -185,10 +187,11 @@ def _without_torch(answer: Answer, seen: Seen) -> Answer:
         module = f"torch, {found['name']}"
     if not module:
         return answer
-    return replace(answer, help=tuple(c.replace("import torch'", f"import {module}'")
-                                      for c in answer.help))  # fmt: skip
+    end = f"import {module}'"
+    return replace(answer, help=tuple(_IMPORT_TORCH.sub(end, text) for text in answer.help))
 
 
+_IMPORT_TORCH = re.compile(r"\bimport\storch'$")
 #: The package that a file is installed with.
 _PACKAGE = re.compile(r"-packages/(?P<name>[A-Za-z_]\w{1,60})/")
 

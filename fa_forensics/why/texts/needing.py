@@ -82,8 +82,11 @@ def _project_wheel(
     major = _cuda_major(seen)
     if major == wheels["default"]:
         return (f'{head} "{wanted}"',)
-    label = wheels["labels"].get(major, "LABEL")
-    return (f'{head} "{wanted}" --index-url {wheels["index"].format(label=label)}',)
+    index = wheels["index"].format(label=wheels["labels"].get(major, "LABEL"))
+    return (
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir "
+        f'"{wanted}" --index-url {index}',
+    )
 
 
 def _extra(seen: Seen) -> tuple[str, ...]:
@@ -140,7 +143,7 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         return _of_project(seen, name, row)
     before = row.get("before")
     if isinstance(before, Mapping):
-        return (_RENAMED.format(old=before["distribution"], new=name, first=before["first"]),)
+        return (_renamed(before["distribution"], name, before["first"]),)
     if not row.get("by_cuda"):
         return ()
     label = torch_label(seen)
@@ -152,10 +155,13 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
     )
 
 
-_RENAMED = (
-    "Up to {first} the package with compiled operations was {old}, since then it is {new}: the "
-    "one that pip list shows is to be replaced, and the two are never to be installed together."
-)
+def _renamed(old: str, new: str, first: str) -> str:
+    """That a package has had two names."""
+    return (
+        f"Up to {first} the package with compiled operations was {old}, since then it is {new}: "
+        "the one that pip list shows is to be replaced, and the two are never to be installed "
+        "together."
+    )
 
 
 def _of_project(seen: Seen, name: str, row: Mapping[str, object]) -> tuple[str, ...]:
