@@ -31,14 +31,16 @@ def cuda_compiler_unknown(seen: Seen) -> Answer:
     if detail.get("archs"):
         cause += " That CMake knows no architectures only follows from it."
     home = f"/usr/local/cuda-{seen.torch_cuda}" if seen.torch_cuda else "/usr/local/cuda"
-    again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+    what = package_in(seen) or "PACKAGE"
+    again = f"{seen.pip} install --no-build-isolation {what}"
     helps = [which_toolkit(seen)]
     if on_windows(seen):
         helps += ["where cl", again]
     else:
         helps += [
             "echo '__global__ void k() {}' > /tmp/trial.cu && nvcc -c /tmp/trial.cu -o /dev/null",
-            f"CUDACXX={home}/bin/nvcc CUDA_HOME={home} {again}",
+            f"CUDACXX={home}/bin/nvcc CUDA_HOME={home} {seen.pip} install "
+            f"--no-build-isolation {what}",
         ]
     return seen.answer(
         "wrong-torch", "FA883", cause, owner="nvcc", direction="none", confidence="medium",

@@ -10,7 +10,6 @@ from fa_forensics.why.texts.clues import jobs_of, package_in
 from fa_forensics.why.texts.toolkit_commands import on_windows, which_toolkit
 
 KIND, CODE = "wrong-torch", "FA884"
-_TOOLS = "packaging ninja psutil wheel setuptools"
 
 
 def another_torch_built(seen: Seen, toolkit: str | None, torch: str | None) -> Answer | None:
@@ -41,7 +40,7 @@ def another_torch_built(seen: Seen, toolkit: str | None, torch: str | None) -> A
         confidence="high" if by else "medium",
         help=(
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
-            f"{pip} install {_TOOLS}",
+            f"{pip} install packaging ninja psutil wheel setuptools",
             f"{pip} install --no-build-isolation {_what(seen)}",
             which_toolkit(seen),
         ),
@@ -64,7 +63,9 @@ def _what(seen: Seen) -> str:
     source = seen.mention.detail.get("source")
     if source:
         return source
-    if seen.mention.detail.get("editable") or re.search(r"build_editable|building editable", words):
+    if seen.mention.detail.get("editable") or re.search(
+        r"\bbuild_editable\b|\bbuilding editable\b", words
+    ):
         return "-e ."
     return package_in(seen) or seen.mention.detail.get("package") or "PACKAGE"
 
@@ -86,7 +87,7 @@ def torch_not_reached(seen: Seen) -> Answer:
         KIND, CODE, cause, owner=package, direction="none",
         confidence="medium" if seen.mention.detail.get("guess") else "high",
         help=(
-            f"{pip} install {'' if told else 'torch '}{_TOOLS}",
+            f"{pip} install {'' if told else 'torch '}packaging ninja psutil wheel setuptools",
             f"{_variables(seen, package)}{pip} install --no-build-isolation {_what(seen)}",
         ),
         notes=_notes(seen, tool, name),
@@ -113,10 +114,9 @@ def _notes(seen: Seen, tool: str, name: str) -> tuple[str, ...]:
     if tool == "uv":
         notes = [
             "torch must be installed first, in the same environment.",
-            "In a project (uv sync, uv add) pyproject.toml says it: under [tool.uv], "
-            f'no-build-isolation-package = ["{name}"], or in newer uv, under '
-            f'[tool.uv.extra-build-dependencies], {name} = [{{ requirement = "torch", '
-            "match-runtime = true }].",
+            "In a project (uv sync, uv add) pyproject.toml says it, in its table tool.uv: "
+            f'no-build-isolation-package = ["{name}"], or in newer uv extra-build-dependencies '
+            f"with torch for {name}, with match-runtime = true.",
         ]
     elif tool == "poetry":
         notes.append("poetry has no such option for one package: pip in its environment (poetry "

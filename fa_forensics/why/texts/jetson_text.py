@@ -68,8 +68,9 @@ def without_cuda(seen: Seen) -> Answer:
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
             "cat /etc/nv_tegra_release; python3 --version; ls -d /usr/local/cuda*",
             f"{seen.pip} uninstall -y torch torchvision",
-            f"{seen.pip} install "
-            + ("./torch-VERSION-linux_aarch64.whl" if own else "torch --index-url INDEX"),
+            f"{seen.pip} install ./torch-VERSION-linux_aarch64.whl"
+            if own
+            else f"{seen.pip} install torch --index-url INDEX",
         ),
         notes=(
             "The file of the last command is NVIDIA's, from its page PyTorch for Jetson: the one "

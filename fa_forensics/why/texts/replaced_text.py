@@ -28,10 +28,14 @@ def torch_replaced(seen: Seen) -> Answer:
     )
     back, notes = _back(seen, gone, come)
     pin, pip = f"torch=={gone}", _pip(seen)
-    rest = "-r requirements.txt" if not package else pip_name(seen, package) or package
     helps = [*back, *_companion(seen, package, gone)]
     if back:
-        helps += [f"echo {pin} > constraints.txt", f"{pip} install -c constraints.txt {rest}"]
+        helps.append(f"echo {pin} > constraints.txt")
+        helps.append(
+            f"{pip} install -c constraints.txt {pip_name(seen, package) or package}"
+            if package
+            else f"{pip} install -c constraints.txt -r requirements.txt"
+        )
     notes.append(
         "With a constraints file pip keeps that torch, and says so where a package asks for "
         "another; such a package is taken in its release for that torch, or installed with "
