@@ -79,8 +79,8 @@ def is_module(file: str) -> bool:
 def is_plain_library(file: str) -> bool:
     """Whether a file is a C++ library that no import finds: it is loaded by its path."""
     name = file.rsplit("/", 1)[-1]
-    installed = "-packages/" in file or "..." in file
-    return name.startswith("lib") and not installed and not is_module(file)
+    built = "-packages/" not in file and re.search(r"/(?:cmake-)?build[\w-]*/", file) is not None
+    return name.startswith("lib") and built and not is_module(file)
 
 
 def clean_build(python: str, file: str) -> str:
@@ -113,7 +113,7 @@ def again_from_source(place: Place, needed_by: Sequence[str]) -> str | None:
     row = row_of(name) if name else None
     if row is not None and not row["source_build"]:
         return None
-    if "/" not in needed_by[0] and is_plain_library(needed_by[0]):
+    if "/" not in needed_by[0] and not is_module(needed_by[0]):
         return None  # nothing shows whether pip installed it
     return clean_build(place.python or "python", needed_by[0])
 
@@ -137,11 +137,17 @@ def _replacement(
 
     ready = _official(place, name, version, python) or _partner(place, name) or _both(place, name)
     row = row_of(name)
-    if ready is not None or _only_newer(place, name, row, direction):
+    if ready is not None or _only_newer(place, name, row, direction) or _not_on_the_index(row):
         return ready
     bearable = jobs(read_build_machine()) if place.told is None else None
     command = rebuild_command(place.python or "python", name, version, row, bearable)
     return _of_its_time(command, place, row, python), rebuild_does(name, row, torch)
+
+
+def _not_on_the_index(row: Mapping[str, object] | None) -> bool:
+    """Whether a package's wheels are at its project alone: the index has another of that name."""
+    wheels = row.get("wheels") if row is not None else None
+    return isinstance(wheels, Mapping) and "releases" in wheels
 
 
 def _of_its_time(

@@ -269,6 +269,9 @@ def torch_commands(
     if flavour and place.told is not None and not place.told.flavour:
         commands.append(which_torch(place, flavour=True))
     built = rebuild(place, needed_by, direction)
+    if built is not None and flavour and _another_build(place, history):
+        # That release of torch has the file's flavour: the package need not be a newer one.
+        built = None if " --upgrade " in built[0] else built
     again = again_from_source(place, needed_by) if built is None else built[0]
     commands += [again] if again and (built is not None or flavour) else []
     release = None

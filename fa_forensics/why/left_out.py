@@ -21,7 +21,9 @@ _CUDA_TYPE = re.compile(
     r"\b(?:CUstream_st|cudaStream_t|cudaArray|CUfunc_st|GpuDevice|float[234]\b)"
 )
 #: The directory of a package: below site-packages, or the one of the file itself.
-_SITE = re.compile(r"-packages/(?P<folder>[A-Za-z_][\w-]{1,60})/")
+_SITE = re.compile(
+    r"-packages/(?:(?P<egg>[A-Za-z]\w{1,60})-[^/]{1,90}\.egg|(?P<folder>[A-Za-z_][\w-]{1,60}))/"
+)
 
 CUDA, ARCH, INSTANCE, DOUBLED = "cuda", "arch", "instance", "doubled"
 
@@ -37,8 +39,8 @@ def owner_words(needed_by: Sequence[str], demangled: str = "") -> str:
     file = needed_by[0] if needed_by else ""
     name = package_of(file) if file else None
     found = _SITE.search(file)
-    if name is None and found is not None and not found["folder"].endswith("-"):
-        name = found["folder"]
+    if name is None and found is not None:
+        name = found["egg"] or found["folder"]
     scope = demangled.split("::")[0]
     if name is None and scope in package_names():
         name = scope
@@ -133,7 +135,12 @@ def _doubled(demangled: str) -> tuple[str, tuple[str, ...]]:
     )
 
 
-def text_words(versions: Mapping[str, str]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+_ROCM_TREE = re.compile(r"/rocm/", re.IGNORECASE)
+
+
+def text_words(
+    versions: Mapping[str, str], file: str
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """(a sentence, notes, commands) by what else the text says of the build; all empty for none."""
     if "flag:no-nvcc" in versions:
         return (
@@ -146,7 +153,8 @@ def text_words(versions: Mapping[str, str]) -> tuple[str, tuple[str, ...], tuple
             ),
             ("nvcc --version; g++ --version | head -1",),
         )
-    if "rocm" in versions or "gfx" in versions or "+rocm" in versions.get("torch", ""):
+    rocm = "rocm" in versions or "gfx" in versions or "+rocm" in versions.get("torch", "")
+    if rocm or _ROCM_TREE.search(file):
         return (
             "The build is one for ROCm: there .cu files are compiled only where the build lists "
             "them for ROCm and hipifies them. The file that defines this name is left out, while "

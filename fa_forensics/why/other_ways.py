@@ -14,6 +14,7 @@ from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.own_torch import partner_from_source
 from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.builds import clean_build
 from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.place import Place
 
@@ -27,7 +28,7 @@ _FROM_INDEX = re.compile(
 )
 #: Notes on commands that are taken out.
 _ON_COMMANDS = re.compile(
-    r"(?:One of the two|Another build of|Installing another|Every torch since|The command (?:i|c|t)"
+    r"(?:One of the two|Another build of|Installing another|Every torch since|The command [cgit]"
     r"|Where pip|The package index has that)"
 )
 _TORCH_NOTE = re.compile(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
@@ -57,7 +58,7 @@ def other_ways(
         return _for_own_torch(answer, paste, place, name, own)
     if name and ended_at(name) is not None:
         return _of_one_pair(answer, name, served)
-    if "flag:editable" in paste.versions and not any("no-build-isol" in c for c in answer.help):
+    if "flag:editable" in paste.versions and not any("--no-binary" in c for c in answer.help):
         return _build_again(answer)
     return answer
 
@@ -128,6 +129,9 @@ def _for_own_torch(
     )
     if built is not None:
         commands.insert(1 if commands and "print(torch" in commands[0] else 0, built[0])
+    elif answer.kind == "cxx11-abi" and not any("no-build-isol" in text for text in commands):
+        file = next((m.file for m in paste.mentions if m.file), None)
+        commands[-1:-1] = [clean_build("python", file)] if file else []
     cause = answer.cause
     old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
     rocm = "+rocm" in paste.versions.get("torch", "")
@@ -170,5 +174,6 @@ def _build_again(answer: Answer) -> Answer:
         "removed, the command compiles it for the torch that is installed (without "
         "--no-build-isolation pip compiles with the newest torch)."
     )
+    commands = [text for text in commands if not text.startswith("rm -rf build")]
     commands.insert(min(1, len(commands)), f"rm -rf build && {again}")
     return replace(answer, help=tuple(commands), notes=(note, *notes))

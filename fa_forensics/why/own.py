@@ -56,7 +56,9 @@ def judge_own(
         return Judgement("cxx11-abi", "FA301", FLAVOUR, cause), ()
     known = known_sibling(name, symbol.demangled)
     if known is not None and any(os.path.basename(path) == known[1] for path in needed_by):
-        return _left_out_of(known[1]), ()
+        from fa_forensics.why.builds import clean_build
+
+        return _left_out_of(known[1]), (clean_build(place.python or "python", needed_by[0]),)
     if known is not None and not _two_flavours(symbol):
         return _in_known_sibling(known, place, needed_by)
     if _two_flavours(symbol):

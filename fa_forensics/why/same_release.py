@@ -11,14 +11,14 @@ from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import normalized
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
-from fa_forensics.why.builds import rebuild_named
+from fa_forensics.why.builds import name_then, rebuild_named
 from fa_forensics.why.commands import (
     BOTH_OF_ONE,
     THIS_FLAVOUR,
     reinstall_torch,
     with_its_torch,
 )
-from fa_forensics.why.judgement import FLAVOUR
+from fa_forensics.why.judgement import FLAVOUR, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     if answer.kind not in _DRIFT:
         return answer
     if name is None and not any(m.file for m in paste.mentions):
-        name = _only_package(paste.versions)
+        name = _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
         if name is not None:
             answer = _with_build(answer, place, name)
     if name is None:
@@ -50,7 +50,42 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     row = row_of(name)
     if row is None or not row["source_build"]:
         return answer
-    return _pinned(answer, name, version[0] if version else "", row)
+    answer = _pinned(answer, name, version[0] if version else "", row)
+    return _of_its_time(answer, paste, place, name) if row.get("before") else answer
+
+
+def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
+    """A build by the name that the package had then, and the project's wheel where it has one.
+
+    The text's versions, its Python and torch tell the time, or the last torch with the name.
+    """
+    python = place.told.python if place.told is not None else None
+    torch = place.present.release if place.present is not None else None
+    if torch is None and answer.direction in (OLDER, UNKNOWN) and answer.exported_by:
+        torch = answer.exported_by[-1]
+    wanted = name_then(name, torch, python, paste.versions)
+    release = _PLAIN.fullmatch(paste.versions.get(f"pkg:{wanted}", ""))
+    spelt = f"{wanted}=={release[0]}" if release else wanted
+    called = re.compile(rf"--no-binary {re.escape(name)} {re.escape(name)}$")
+    helps = [called.sub(f"--no-binary {wanted} {spelt}", text) for text in answer.help]
+    index = str((row_of(name) or {}).get("find_links", ""))
+    label = _label(paste, place)
+    if index and label and place.present is not None:
+        minor = ".".join(place.present.release.split(".")[:2])
+        link = index.format(label=label, minor=minor)
+        compiled = re.compile(rf"--no-binary {re.escape(wanted)} (?={re.escape(wanted)})")
+        helps = [f"{compiled.sub('', t)} -f {link}" if compiled.search(t) else t for t in helps]
+    return replace(answer, help=tuple(helps))
+
+
+def _label(paste: Paste, place: Place) -> str:
+    """The text's build of torch as indexes name it: cu111, cpu; "" where it does not say."""
+    local = place.present.version.partition("+")[2] if place.present is not None else ""
+    told = "+" in paste.versions.get("torch", "")
+    if told and re.fullmatch(r"cpu|cu\d{2,3}", local):
+        return local
+    cuda = paste.versions.get("torch_cuda", "")
+    return f"cu{cuda.replace('.', '')}" if re.fullmatch(r"\d{1,2}\.\d", cuda) else ""
 
 
 def _only_package(versions: Mapping[str, str]) -> str | None:
@@ -99,7 +134,7 @@ def _pinned(answer: Answer, name: str, version: str, row: Mapping[str, object]) 
         helps = [called.sub(spelt, text) for text in helps]
     if pin and row.get("tag"):
         tag = str(row["tag"]).format(version=pin)
-        source = re.compile(rf"{re.escape(str(row['requirement']))}$")
+        source = re.compile(rf"{re.escape(str(row['requirement']))}(?:@[\w.]{{1,40}})?$")
         helps = [source.sub(f"{row['requirement']}@{tag}", text) for text in helps]
     return replace(answer, help=tuple(helps))
 

@@ -61,11 +61,12 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
         return answer
     from fa_forensics.why.left_out import text_words
 
-    words, notes, commands = text_words(seen.versions)
+    words, notes, commands = text_words(seen.versions, seen.mention.file or "")
     if not words or not answer.help:
         return answer
+    kept = (text for text in answer.notes if commands or not text.startswith("CUDA_HOME"))
     return replace(
-        answer, cause=f"{answer.cause} {words}", notes=(*notes, *answer.notes),
+        answer, cause=f"{answer.cause} {words}", notes=(*notes, *kept),
         help=(*answer.help[:-1], *commands, answer.help[-1]),
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from fa_forensics.facts.owner import OWN, PYTHON, is_torch, libraries_of, owner_
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.system_releases import CXXABI, GLIBCXX, family_of, gcc_of, number
 from fa_forensics.report_why import Answer
+from fa_forensics.why.commands import THIS_FLAVOUR
 from fa_forensics.why.judgement import FLAVOUR, NEWER, NONE, UNKNOWN
 from fa_forensics.why.own import device_link
 from fa_forensics.why.seen import Answerer, Seen
@@ -57,8 +58,9 @@ def _linked_in_two_flavours(seen: Seen, answer: Answer) -> Answer:
         f"torch.utils.cpp_extension), or to take the {own} download of libtorch."
     )
     look = "grep -rn GLIBCXX_USE_CXX11_ABI CMakeLists.txt Makefile setup.py"
-    commands = [text for text in answer.help if "install" not in text]
-    return replace(answer, notes=(note, *answer.notes), help=(look, *commands))
+    commands = [text for text in answer.help if "install" not in text and "cmake" not in text]
+    kept = (text for text in answer.notes if text != THIS_FLAVOUR)
+    return replace(answer, notes=(note, *kept), help=(look, *commands))
 
 
 def _in_every_torch(seen: Seen, answer: Answer) -> bool:
