@@ -168,3 +168,40 @@ def test_packages_with_a_floor_have_one_on_record() -> None:
                 tuple(map(int, torch.split("."))) >= tuple(map(int, floor.split(".")))
                 for torch in pairs.values()
             )
+
+
+EMPTY = "_ZN2at5emptyEN3c108ArrayRefIlEERKNS0_13TensorOptionsENS0_8optionalINS0_12MemoryFormatEEE"
+
+
+@pytest.mark.parametrize(
+    ("python", "versions", "typed"),
+    [
+        ("37m", "torch 1.8.0+cu111, mmcv-full 1.2.4",
+         "mmcv-full==1.2.4 -f https://download.openmmlab.com/mmcv/dist/cu111/torch1.8.0/index.html"),
+        ("37m", "", "--no-binary mmcv-full mmcv-full"),  # its torch is 1.6 or 1.7
+        ("39", "torch 2.1.0+cu121, mmcv 2.1.0",
+         "mmcv==2.1.0 -f https://download.openmmlab.com/mmcv/dist/cu121/torch2.1.0/index.html"),
+    ],
+)  # fmt: skip
+def test_mmcv_by_the_name_of_its_time_and_from_its_own_page(
+    python: str, versions: str, typed: str
+) -> None:
+    file = f".../mmcv/_ext.cpython-{python}-x86_64-linux-gnu.so"
+    answer = first(missing(file, EMPTY), versions)
+    built = [text for text in answer.help if "mmcv" in text and "install" in text]
+    assert len(built) == 1 and built[0].endswith(typed)
+
+
+def test_mmcv_is_known_by_the_traceback_where_no_file_is_named() -> None:
+    frame = '  File "/usr/lib/python3.6/site-packages/mmcv/ops/bbox.py", line 3, in <module>'
+    answer = first(frame, f"ImportError: undefined symbol: {EMPTY}")
+    assert any(text.endswith("--no-binary mmcv-full mmcv-full") for text in answer.help)
+
+
+def test_torchs_own_library_is_not_mended_by_an_extension() -> None:
+    """libtorch.so.1 itself lacks a name of torch 1.0: two torches are mixed."""
+    file = f"{SITE.format(7)}/torch/lib/libtorch.so.1"
+    answer = first(missing(file, "_ZTIN2at10TensorImplE"), "PyTorch Version: 1.0")
+    assert answer.kind == "wrong-torch" and "mixed" in answer.cause
+    assert "A build of the extension" not in said(answer)
+    assert "rm -rf build" not in said(answer)

@@ -230,7 +230,7 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
 #: How notes on another build of an extension begin.
 _OF_EXTENSIONS = (
     "Installing another torch changes", "One of the two commands", "Another build of",
-    "A file that was compiled",
+    "A file that was compiled", "A build of the extension", "The command that begins with",
 )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
+    ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),
     (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
     ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
     ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),
