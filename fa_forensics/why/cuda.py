@@ -10,7 +10,7 @@ from dataclasses import replace
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import LibraryRelease
 from fa_forensics.facts.cuda_names import cuda_name_gone
-from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer
 from fa_forensics.resolve.process import LoadedObject
@@ -43,6 +43,7 @@ from fa_forensics.why.cuda_origin import (
     of_another_package,
     older_or_unlinked,
     one_file_for_two,
+    outside_wheels,
     separate_commands,
     shared_file,
     short_name,
@@ -364,7 +365,11 @@ def _help(
     if wheel is not None and history.has(wheel):
         return (without_path(place), *same_wheel(place, wheel, history), look)
     commands = list(wheel_command(place, history, wheel))
-    again = newer_wheel(place, history, wheel, judgement.direction)
+    outside = bool(needed_by) and outside_wheels(needed_by[0])
+    itself = outside and owner_of_library(needed_by[0].rsplit("/", 1)[-1]) == owner_of_library(
+        history.soname
+    )  # the old copy shows where it is: no wheel replaces that
+    again = () if itself else newer_wheel(place, history, wheel, judgement.direction)
     if wheel is None and "nvJitLink" in history.soname:
         commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse"), *again]
         return (*commands, look)

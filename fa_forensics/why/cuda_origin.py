@@ -95,6 +95,11 @@ def with_origin(
         cause += (
             f" The message is of {name} itself: that copy was loaded where a newer one was meant."
         )
+        if outside_wheels(file):
+            cause += (
+                f" It lies in {file.rpartition('/')[0]}, which goes before the wheels' own "
+                "directories and has to leave LD_LIBRARY_PATH."
+            )
     elif _SYSTEM.match(file) and "-packages/" not in file:
         cause += (
             f" {name} is a toolkit's or the system's, and counts on the {history.soname} of its "
@@ -115,6 +120,11 @@ def with_origin(
             "same file: where several of them are installed, the last one counts."
         )
     return replace(judgement, cause=cause, notes=tuple(notes))
+
+
+def outside_wheels(file: str) -> bool:
+    """Whether a library's whole path is that of a toolkit or the system, and of no wheel."""
+    return _SYSTEM.match(file) is not None and "-packages/" not in file
 
 
 def inner_of(symbol: SymbolText, needed_by: Sequence[str]) -> bool:

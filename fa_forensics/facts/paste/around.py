@@ -22,7 +22,10 @@ _PASSED_THROUGH = ("torch/_ops.py", "torch/_compile.py", "ctypes/__init__.py")
 #: The last line of another traceback.
 _ENDED = re.compile(r"(?:[A-Za-z_][\w.]{0,80})?(?:Error|Exception|StopIteration)(?::|$)")
 #: ``python -c 'import torch; import x_cuda'``
-_COMMAND = re.compile(r"(?:-c\s+['\"]|;\s*)(?:import|from)\s+([A-Za-z_][\w.]{0,200})")
+_COMMAND = re.compile(
+    r"(?:-c\s+['\"]|;\s*)(?:import|from)\s+"
+    r"([A-Za-z_][\w.]{0,200}(?:\s?,\s?[A-Za-z_][\w.]{0,60}){0,6})"
+)
 _LOADED = re.compile(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
 
 
@@ -65,7 +68,7 @@ def _importing(line: Line) -> str:
         if match is None:
             said = _COMMAND.findall(body) if "python" in body else []
             if said:
-                return str(said[-1])
+                return str(said[-1]).rpartition(",")[2].strip()
             continue
         if match["module"]:
             return match["module"]
