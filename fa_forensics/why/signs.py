@@ -25,6 +25,18 @@ _NOT_FFMPEG = (
 )
 
 
+def _beside_libtorch(answer: Answer, seen: Seen) -> Answer:
+    """A C++ libtorch in the text of a module that Python loads: that has torch's own libraries."""
+    flavour = "cxx11, " if "libtorch_abi" in seen.versions else ""
+    note = (
+        f"The text has libtorch {seen.versions['libtorch']} ({flavour}PyTorch's download for C++), "
+        "and Python loads the libraries of the torch that is installed for it, whatever a module "
+        "was linked with. A module for Python is built on that torch: CMAKE_PREFIX_PATH is what "
+        "torch.utils.cmake_prefix_path prints."
+    )
+    return replace(answer, notes=(note, *answer.notes))
+
+
 def with_signs(answer: Answer, seen: Seen) -> Answer:
     """An answer with what the failing file's path shows of its origin."""
     file = seen.mention.file or ""
@@ -33,6 +45,8 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         answer = _without_inspect(answer, seen)
     if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
         return _inside_torch(answer, seen, file)
+    if "libtorch" in seen.versions and is_torch(answer.owner or ""):
+        answer = _beside_libtorch(answer, seen)
     if answer.owner is not None and is_cuda(answer.owner) and is_torch_file(file):
         note = (
             f"The file that lacks it, {file.rsplit('/', 1)[-1]}, is torch itself: the extension "
@@ -245,6 +259,14 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         "torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a C++ "
         "libtorch or an older install in the same directory."
     )
+    if "/" in file and not re.search(r"-packages/|/torch/lib/|\.\.\.", file):
+        look = "LD_DEBUG=libs ./YOUR_PROGRAM 2>&1 | grep -E 'lib(torch|c10)'"
+        return replace(
+            answer, kind="wrong-torch", code="FA607", cause=cause, confidence="medium",
+            help=(look, "echo $LD_LIBRARY_PATH; ldconfig -p | grep -E 'lib(torch|c10)'",
+                  *answer.help[-1:]),
+            notes=(_ONE_LIBTORCH,),
+        )  # fmt: skip
     return replace(
         answer,
         kind="wrong-torch",
@@ -261,6 +283,12 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     )
 
 
+#: The cure of a C++ libtorch that is not loaded as a whole.
+_ONE_LIBTORCH = (
+    "The first command shows from which directory each library of libtorch is loaded: they have to "
+    "come from one. What was unpacked over an older download goes as a whole, and the program is "
+    "linked and run with the same one."
+)
 #: The cure of two torches in one directory.
 _ONE_TORCH = (
     "Where the first command fails too, the files in torch's own directory are mixed: uninstall "

@@ -72,6 +72,7 @@ def read_versions(
                 offer(rule.key, rule.sort, line.number, text)
                 break  # of one rule the first counts
     _one_gpu(best, source, places)
+    _of_libtorch(best, places)
     _printed(source, offer)
     _nvidia_wheels(source, places, offer)
     _packages(source, places, offer)
@@ -84,6 +85,22 @@ def read_versions(
         {key: text for key, (_, _, text) in sorted(best.items())},
         {key: number for key, (_, number, _) in sorted(best.items())},
     )
+
+
+#: Words of a text in which Python loads the torch.
+_OF_PYTHON = (".cpython-", ".abi3.so", "-packages/", "importerror", "import torch")
+
+
+def _of_libtorch(
+    best: dict[str, tuple[int, int, str]], places: Callable[[str], Sequence[int]]
+) -> None:
+    """The C++ download is the torch of a program of one's own; Python loads another one."""
+    if any(places(word) for word in _OF_PYTHON):
+        return
+    for key, of_torch in (("libtorch", "torch"), ("libtorch_abi", "cxx11_abi")):
+        told = best.pop(key, None)
+        if told is not None and (of_torch not in best or told[:2] < best[of_torch][:2]):
+            best[of_torch] = told
 
 
 def _in_prose(

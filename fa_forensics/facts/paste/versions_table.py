@@ -232,7 +232,7 @@ _IMAGES: tuple[Row, ...] = (
     (
         "libtorch",
         rf"libtorch(?:-[a-z0-9]{{3,8}}){{0,6}}[-_ ]?v?(?=\d\.\d)({VERSION})",
-        "torch",
+        "libtorch",
         BANNER,
     ),
     ("--use-cxx11-abi", r"(--use-cxx11-abi)", "flag:cxx11-abi", BANNER),
@@ -248,7 +248,7 @@ _IMAGES: tuple[Row, ...] = (
         "flag:abi",
         BANNER,
     ),
-    ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "cxx11_abi", BANNER, lambda _abi: "True"),
+    ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", BANNER, lambda _abi: "True"),
     (
         "nvcr.io/nvidia/pytorch",
         r"nvcr\.io/nvidia/pytorch(?::|[^\n\d]{1,40})(\d\d\.\d\d)(?![\d.])",
