@@ -168,10 +168,12 @@ def _skipped(line: Line, match: re.Match[str]) -> Mention | None:
     wanted = re.compile(r"when searching for (-l[\w.+-]{1,100})").search(line.body, match.end())
     if wanted is None:
         return None
-    rest = (line.body[wanted.end() :], *(below.body for below in line.below(12)))
+    found_no_other = f"find {wanted[1]}" in line.body[wanted.end() :]
     file = path_after(line.body, match.end())
     torchs = re.search(r"libtorch|libc10", file or "") is not None
-    if not torchs and not any(f"find {wanted[1]}" in text for text in rest):
+    if not (torchs or found_no_other) and not any(
+        f"find {wanted[1]}" in below.body for below in line.below(12)
+    ):
         return None  # it found another one: a warning
     detail = {"sort": "incompatible", "flag": wanted[1], **machines_around(line, file)}
     return line.mention("linker-refuses", match.start(), file=file, detail=detail)

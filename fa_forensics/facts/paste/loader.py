@@ -7,7 +7,7 @@ import re
 from fa_forensics.facts.paste import loader_symbols
 from fa_forensics.facts.paste.around import fails_itself, importing, path_of_line_above
 from fa_forensics.facts.paste.lines import Line
-from fa_forensics.facts.paste.machines import machines_around
+from fa_forensics.facts.paste.machines import machines_around, rare_processor
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import (
     Build,
@@ -150,15 +150,9 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
             "needed_by": requirer or "",
             "import": importing(line),
             "torch_first": _torch_before(line) if "CXX" in match["version"].upper() else "",
-            **(machines_around(line, requirer) if _rare_processor(line) else {}),
+            **(machines_around(line, requirer) if rare_processor(line) else {}),
         },
     )
-
-
-def _rare_processor(line: Line) -> bool:
-    """Whether the text is of a processor that package indexes have little for."""
-    near = line.source.lower
-    return any(name in near for name in ("riscv64", "s390x", "loongarch64", "armv7l"))
 
 
 #: A command or a program's line that imports torch and then another package.

@@ -40,24 +40,49 @@ def machines_around(line: Line, file: str | None) -> dict[str, str]:
     file(1) says of a file.
     """
     source = line.source
-    start, end = max(0, line.start - 4_000), line.start + 4_000
-    near = source.text[start:end]
-    found: dict[str, str] = {}
-    elf = _ELF.search(near) if "ELF " in near else None
+    words = _words_in(source.lower)
     tagged = _TAG.search(file or "")
+    found = {"for_machine": tagged["machine"]} if tagged is not None else {}
+    if not words:
+        return found
+    start, end = max(0, line.start - _NEAR), line.start + _NEAR
+    near = source.text[start:end]
+    elf = _ELF.search(near) if "elf " in words else None
     if elf is not None:
         found["for_machine"] = _OF_FILE.get(elf["machine"], elf["machine"])
-    elif tagged is not None:
-        found["for_machine"] = tagged["machine"]
-    words = _without_files(near).lower()
+    plain = _without_files(near).lower()
+    told = [word for word in words if _has(plain, word)]
     for row in _table()["boards"]:
-        if any(_has(words, word) for word in row["words"]):
+        if any(word in told for word in row["words"]):
             found["host"], found["host_name"] = row["machine"], row["name"]
             break
-    exact = next((name for name in _table()["processors"] if _has(words, name)), None)
+    exact = next((name for name in _table()["processors"] if name in told), None)
     if exact is not None and ("host" not in found or found["host"] == "arm"):
         found["host"] = exact
     return found
+
+
+#: Around a failure, words of this many characters are its own.
+_NEAR = 4_000
+#: Longer texts are logs of many machines; no word of theirs is looked for.
+_LONGEST = 2_000_000
+
+
+@lru_cache(maxsize=2)
+def _words_in(lower: str) -> tuple[str, ...]:
+    """Which of the words a text has at all: most have none."""
+    if len(lower) > _LONGEST:
+        return ()
+    boards = (word for row in _table()["boards"] for word in row["words"])
+    return tuple(w for w in (*boards, *_table()["processors"], "elf ") if w in lower)
+
+
+def rare_processor(line: Line) -> bool:
+    """Whether a text is of a processor that package indexes have little for."""
+    return any(name in _words_in(line.source.lower) for name in _RARE)
+
+
+_RARE = ("riscv64", "s390x", "loongarch64", "armv7l")
 
 
 def _without_files(text: str) -> str:

@@ -166,7 +166,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
 def _set_up_after(loading: Sequence[Mention]) -> bool:
     """Whether bitsandbytes misses a library, so that its words on its set-up only follow."""
     for one in loading:
-        if one.library and "bitsandbytes" in f"{one.line} {one.detail.get('by')}":
+        own = "libbitsandbytes" in (one.library or "")
+        if one.library and not own and "bitsandbytes" in f"{one.line} {one.detail.get('by')}":
             return True
         if one.symbol and "libbitsandbytes_cpu.so" in f"{one.file}":
             return True
