@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from support.asking import answers, first, said
 
 _HELPER = "lib/python3.10/site-packages/torch/utils/cpp_extension.py"
@@ -47,7 +46,7 @@ def test_the_nvcc_of_the_text_is_not_the_one_that_the_build_found() -> None:
         "hint: This error likely indicates that `mamba-ssm@2.2.2` depends on `torch`, but doesn't "
         "declare it as a build dependency.",
         "ModuleNotFoundError: No module named 'torch'\n\nhint: This error likely indicates that "
-        "`mamba-ssm@2.2.2` depends on `torch`, but doesn't\n      declare it as a build dependency.",
+        "`mamba-ssm@2.2.2` depends on `torch`, but doesn't\n  declare it as a build dependency.",
         "error: Failed to prepare distributions\n  Caused by: Failed to fetch wheel: "
         "mamba-ssm==2.2.2\nModuleNotFoundError: No module named 'torch'",
     ],
@@ -89,7 +88,8 @@ def test_the_same_torch_again_is_no_replacement() -> None:
 
 def test_a_containers_torch_is_not_asked_of_an_index() -> None:
     answer = first(
-        "Successfully uninstalled torch-2.5.0a0+872d972e41.nv24.8\nSuccessfully installed torch-2.6.0"
+        "Successfully uninstalled torch-2.5.0a0+872d972e41.nv24.8\n"
+        "Successfully installed torch-2.6.0"
     )
     assert "a0+872d972e41" in answer.cause and not any("torch==" in c for c in answer.help)
 
@@ -141,17 +141,17 @@ def test_a_cuda_torch_that_is_told_is_not_called_a_cpu_build() -> None:
 
 def test_a_download_for_cpp_is_not_the_torch_that_python_loads() -> None:
     answer = first(
-        "built with libtorch-cxx11-abi-shared-with-deps-2.1.0%2Bcu121.zip\nImportError: /x/m.cpython-"
-        "310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112"
-        "basic_stringIcSt11char_traitsIcESaIcEEE"
+        "built with libtorch-cxx11-abi-shared-with-deps-2.1.0%2Bcu121.zip\nImportError: "
+        "/x/m.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2ENS_14Source"
+        "LocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
     )
     assert answer.kind == "cxx11-abi" and "libtorch 2.1.0" in said(answer)
 
 
 def test_two_torches_in_one_directory_are_removed_and_one_is_installed() -> None:
     answer = first(
-        "ImportError: /x/lib/python3.6/site-packages/torch/lib/libtorch_python.so: undefined symbol: "
-        "_ZTIN3c1014WarningHandlerE"
+        "ImportError: /x/lib/python3.6/site-packages/torch/lib/libtorch_python.so: undefined "
+        "symbol: _ZTIN3c1014WarningHandlerE"
     )
     assert answer.code == "FA607" and "pip uninstall -y torch" in said(answer)
     assert "install one torch once" in said(answer)
