@@ -40,7 +40,7 @@ def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advi
         return _flash(build, limits, capabilities)
     notes = _toolkit_notes(build, capabilities)
     name = build.distribution.name if build.distribution else None
-    value = ";".join(capability_text(capability) for capability in capabilities)
+    value = ";".join(_compiled_as(build, capability) for capability in capabilities)
     row = row_of(name) if name else None
     if name is None or build.distribution is None or row is None or not row["source_build"]:
         if row is not None and row.get("capability_option"):
@@ -170,6 +170,13 @@ def _toolkit_notes(build: Build, capabilities: list[Capability]) -> list[str]:
         here = capability_text(capability)
         if build.torch_cuda is not None:
             mine = parse_cuda(build.torch_cuda)
+            if mine < parse_cuda(family.since_cuda) and _compiled_as(build, capability) != here:
+                notes.append(
+                    f"The torch here is built with CUDA {build.torch_cuda}, whose nvcc does not "
+                    f"know {here} (CUDA {family.since_cuda} or newer does): code for "
+                    f"{_compiled_as(build, capability)} runs on it too, and is what it can compile."
+                )
+                continue
             if mine < parse_cuda(family.since_cuda):
                 notes.append(
                     f"The torch here is built with CUDA {build.torch_cuda}, which does not know "
@@ -188,6 +195,26 @@ def _toolkit_notes(build: Build, capabilities: list[Capability]) -> list[str]:
             + (f", up to {family.last_cuda}." if family.last_cuda else ".")
         )
     return notes
+
+
+def _compiled_as(build: Build, capability: Capability) -> str:
+    """The target to build for: the GPU's own, or an older one that runs on it and can be made."""
+    here, family = capability_text(capability), gpu_table().family(capability)
+    if build.torch_cuda is None or family is None:
+        return here
+    mine = parse_cuda(build.torch_cuda)
+    if mine >= parse_cuda(family.since_cuda):
+        return here
+    older = [
+        row.capability
+        for row in gpu_table().families
+        if row.capability < capability
+        and not row.integrated
+        and parse_cuda(row.since_cuda) <= mine
+        and (row.last_cuda is None or mine <= parse_cuda(row.last_cuda))
+        and fit(code_for(f"sm_{row.capability[0]}{row.capability[1]}"), capability).runs == NATIVE
+    ]
+    return capability_text(max(older)) if older else here
 
 
 def _command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.beside import said_beside
 from fa_forensics.facts.paste.compile_errors import nvcc_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -47,6 +48,8 @@ def _called(what: str) -> Build:
             "code": code,
             "hint": hint[1] if hint else "",
         }
+        if what in ("no-kernel-image", "invalid-device-function"):
+            detail |= said_beside(line)
         return line.mention(what, match.start(), detail=detail)
 
     return build

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+from fa_forensics.facts.gpus import Family, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import cuda_version, package_in
+from fa_forensics.why.texts.arch_choice import before, by_toolkit, runs_instead
+from fa_forensics.why.texts.clues import cuda_version, named_gpu, package_in, pip_name
 from fa_forensics.why.texts.toolkit_commands import on_windows, with_toolkit
 
 KIND, COMPILE = "gpu-arch", "FA883"
@@ -41,8 +44,50 @@ def the_list(seen: Seen) -> str:
 def list_lacks(seen: Seen, number: str) -> bool:
     """Whether the text has a TORCH_CUDA_ARCH_LIST without the target that was refused."""
     told, plain = the_list(seen), (asked_in_full(seen) or number).rstrip("af")
-    entries = [one.split("+")[0].rstrip("af") for one in re.split(r"[;, ]+", told)]
-    return bool(told) and plain not in entries
+    later = seen.paste.version_lines.get("env:TORCH_CUDA_ARCH_LIST", 0) > seen.mention.number
+    gpu = named_gpu(seen.versions.get("gpu", ""))
+    if later and gpu is not None and capability_text(gpu.capability) == plain:
+        return False  # the list came after the refusal, to get around it
+    return bool(told) and plain not in _entries(told)
+
+
+def _entries(told: str) -> list[str]:
+    return [one.split("+")[0].rstrip("af") for one in re.split(r"[;, ]+", told)]
+
+
+def instead(
+    seen: Seen, number: str, can: Callable[[Family], bool], who: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) to build for an older target that runs on the same GPU, or without it."""
+    told, asked = the_list(seen), asked_in_full(seen) or number
+    if list_lacks(seen, number):
+        return (), ()
+    rest = [one for one in re.split(r"[;, ]+", told) if one and one.split("+")[0] != asked]
+    entry = None if asked[-1] in "af" else runs_instead(parse_capability(number), can)
+    notes: list[str] = []
+    if entry is not None:
+        notes.append(
+            f"Code for {entry} runs on {number} too, and {who}: {entry} in place of {number} in "
+            "the list builds without a newer one."
+        )
+    if told and rest and "+PTX" in told and not any("+PTX" in one for one in rest):
+        rest[-1] += "+PTX"
+    if entry is not None and entry not in [one.split("+")[0] for one in rest]:
+        rest.append(entry)
+    if not rest:
+        return (), tuple(notes)
+    return with_list(seen, ";".join(rest)), tuple(notes)
+
+
+def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, ...]:
+    """Build again with a list of targets."""
+    name = pip_name(seen, package or package_in(seen)) or "PACKAGE"
+    again = (
+        f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {name}"
+    )
+    if on_windows(seen):
+        return f'set "TORCH_CUDA_ARCH_LIST={value}"', again
+    return (f'TORCH_CUDA_ARCH_LIST="{value}" {again}',)
 
 
 def leave_out(seen: Seen, number: str) -> str:
@@ -76,14 +121,31 @@ def toolkit_that_can(
             f"{nvcc} is the toolkit of the distribution (package nvidia-cuda-toolkit), often older "
             "than one in /usr/local/cuda: CUDA_HOME and PATH decide which is taken."
         )
-    needed = cuda_version(since)
+    if "driver_cuda" in seen.versions:
+        notes.append(
+            f"The CUDA {seen.versions['driver_cuda']} of nvidia-smi is the newest that the driver "
+            "runs; it says nothing of the toolkit."
+        )
+    needed, mine = cuda_version(since), cuda_version(seen.versions.get("cuda"))
+    other: tuple[str, ...] = ()
+    if needed is not None:
+        known = mine is not None and mine < needed
+        can = by_toolkit(mine) if known and mine is not None else before(needed)
+        who = "this nvcc compiles it" if known else "the nvcc of an older CUDA compiles it"
+        other, more = instead(seen, number, can, who)
+        notes += more
     told = (*seen.mention.detail.get("others", "").split(), seen.torch_cuda or "")
     fitting = [one for one in told if needed and (cuda_version(one) or (0, 0)) >= needed]
     look = () if on_windows(seen) else ("ls -d /usr/local/cuda*",)
     if not fitting:
-        return look, tuple(notes), calls
+        notes.append(
+            f"X.Y is a toolkit of CUDA {since} or newer among those that are listed; where there "
+            "is none, one has to be installed first."
+        )
+        again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+        return (*look, *with_toolkit(seen, "X.Y", again), *other), tuple(notes), calls
     again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
-    return (*look, *with_toolkit(seen, fitting[0], again)), tuple(notes), False
+    return (*look, *with_toolkit(seen, fitting[0], again), *other), tuple(notes), False
 
 
 def helper_lacks(seen: Seen, ask: str) -> Answer | None:
@@ -121,20 +183,52 @@ def helper_lacks(seen: Seen, ask: str) -> Answer | None:
         f"torch's build helper{mine} does not know compute capability {asked}: torch {first} and "
         "newer take it."
     )
-    return _helper(seen, cause, ask, "high", asked)
+    limit = torch[0] if torch else None
+
+    def can(family: Family) -> bool:
+        row = rows.get(capability_text(family.capability))
+        if row is None or (row[1] and limit is not None):
+            return False
+        key = order_key(row[0])
+        return key <= order_key(limit) if limit else key < order_key(first)
+
+    who = "this torch knows it" if limit else "an older torch knows it"
+    commands, more = instead(seen, asked, can, who)
+    return _helper(seen, cause, ask, "high", asked, (*more, *_toolkit_too(seen, asked)), commands)
+
+
+def _toolkit_too(seen: Seen, asked: str) -> tuple[str, ...]:
+    """Where the nvcc that the text names does not compile for the entry either."""
+    plain = asked.rstrip("af")
+    family = gpu_table().family(parse_capability(plain))
+    mine = cuda_version(seen.versions.get("cuda"))
+    since = cuda_version(family.since_cuda) if family is not None else None
+    if family is None or mine is None or since is None or mine >= since:
+        return ()
+    return (
+        f"The nvcc of CUDA {seen.versions['cuda']} does not compile for {plain} either: that takes "
+        f"CUDA {family.since_cuda} or newer.",
+    )
 
 
 def _helper(
-    seen: Seen, cause: str, ask: str, confidence: str, asked: str, more: tuple[str, ...] = ()
+    seen: Seen,
+    cause: str,
+    ask: str,
+    confidence: str,
+    asked: str,
+    more: tuple[str, ...] = (),
+    commands: tuple[str, ...] = (),
 ) -> Answer:
+    renumbered = asked.rstrip("a") in build_names()["renumbered"]
     look = "echo %TORCH_CUDA_ARCH_LIST%" if on_windows(seen) else "echo $TORCH_CUDA_ARCH_LIST"
     return seen.answer(
         KIND, COMPILE, cause, owner="torch", direction="none", confidence=confidence,
-        help=(ask, look, f"grep -rnF '{asked}' setup.py CMakeLists.txt"),
+        help=(ask, look, f"grep -rnF '{asked}' setup.py CMakeLists.txt", *commands),
         notes=(
             "The list of names is torch's own (TORCH_CUDA_ARCH_LIST is held against it), whatever "
             "nvcc is there and whether or not a GPU is seen.",
             *more,
-            *(() if more else (leave_out(seen, asked),)),
+            *(() if renumbered else (leave_out(seen, asked),)),
         ),
     )  # fmt: skip

@@ -40,7 +40,7 @@ def gpus_of(seen: Seen) -> tuple[Gpu, ...]:
         detail.get("arch"),
         detail.get("capability"),
         versions.get("capability"),
-        versions.get("gpu"),
+        None if is_two_gpus(versions.get("gpu", "")) else versions.get("gpu"),
     )
     for text in texts:
         gpu = named_gpu(text) if text else None
@@ -51,6 +51,13 @@ def gpus_of(seen: Seen) -> tuple[Gpu, ...]:
     from fa_forensics.facts.nvml import read_machine
 
     return read_machine().gpus
+
+
+def is_two_gpus(name: str) -> bool:
+    """Whether a name is one that two GPUs have: "TITAN X" is of Maxwell or of Pascal."""
+    from fa_forensics.facts.tables import read_table
+
+    return name.upper().removeprefix("NVIDIA ") in read_table("gpus.json")["ambiguous"]
 
 
 def named_gpu(text: str) -> Gpu | None:

@@ -85,12 +85,14 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "gpu-refused-by-build",
     ),
     "gpu_text": (
-        "gpu-not-supported-by-torch",
-        "gpu-warned",
         "illegal-instruction",
         "invalid-device-function",
         "named-symbol-not-found",
         "no-kernel-image",
+    ),
+    "gpu_torch_text": (
+        "gpu-not-supported-by-torch",
+        "gpu-warned",
     ),
     "import_first": ("import-order",),
     "install_text": (

@@ -129,7 +129,7 @@ def flash_refuses(seen: Seen) -> Answer:
     which = target or "this GPU"
     cause = (
         f"flash-attention refuses {which} by a check of its own: the Composable Kernel backend "
-        "of this release is made for AMD Instinct, MI200 (gfx90a) and newer. No rebuild of the same "
+        "of this release is made for AMD Instinct, MI200 (gfx90a) and newer. No rebuild of that "
         "source and no other torch changes that."
     )
     return seen.answer(

@@ -1,0 +1,35 @@
+"""What people write beside an error: which package they installed, and which code it lacks."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.lines import Line
+
+_INSTALLED = re.compile(
+    r"pip3? install (?:-{1,2}[\w-]{1,30} ){0,4}(?P<name>[A-Za-z][\w-]{1,40})(?![\w./:@-])"
+)
+_LACKS = re.compile(
+    r"(?:n't|not|no|without|lacks?|missing)\s(?:[\w-]{1,20}\s){0,4}?(?:sm_?|compute_)(\d{2,3})(?!\d)",
+    re.IGNORECASE,
+)
+#: Names that are no extension's: torch's own family, and the tools of builds.
+_TOOLS = frozenset(
+    ("torch", "torchvision", "torchaudio", "pip", "ninja", "packaging", "wheel", "setuptools",
+     "numpy", "triton", "install", "the")
+)  # fmt: skip
+
+
+def said_beside(line: Line) -> dict[str, str]:
+    """{"asked": package, "sm": code}, as far as the lines around a message say it."""
+    found: dict[str, str] = {}
+    for near in (line, *line.above(3), *line.below(3)):
+        installed = _INSTALLED.search(near.body)
+        if installed and installed["name"].lower() not in _TOOLS:
+            found.setdefault("asked", installed["name"])
+        if "failed with error" in line.lower and "sgl" in near.lower:
+            found.setdefault("asked", "sgl-kernel")  # FlashInfer's kernels are in its file too
+        lacks = _LACKS.search(near.body)
+        if lacks:
+            found.setdefault("sm", f"sm_{lacks[1]}")
+    return found

@@ -1,0 +1,98 @@
+"""``why`` on targets of GPU code: which older one serves, and who lacks the code.
+
+Machine code runs on newer GPUs of the same major capability (CUDA Programming Guide, Binary
+Compatibility); which CUDA compiles for what is in ``data/gpus.json``.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+from fa_forensics.facts.gpus import gpu_table
+from fa_forensics.facts.paste import read_paste
+from fa_forensics.why.texts.clues import named_gpu
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("nvcc fatal : Unsupported gpu architecture 'compute_89'\n\nRTX 4090, nvcc 11.5", "8.6"),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_86'\n\nRTX 3090, CUDA 11.0", "8.0"),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_75'\n\nnvcc 9.1", "7.0"),
+        ("ValueError: Unknown CUDA arch (8.9) or GPU not supported\n\ntorch 1.12.1", "8.6"),
+        ("ValueError: Unknown CUDA arch (8.6) or GPU not supported\n\ntorch 1.4.0", None),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_120'\n\nnvcc 12.4", None),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_87'\n\nnvcc 11.3", None),
+    ],
+)
+def test_an_older_target_that_runs_on_the_same_gpu(text: str, entry: str | None) -> None:
+    answer = first(text)
+    offered = [command for command in answer.help if command.startswith("TORCH_CUDA_ARCH_LIST=")]
+    assert bool(offered) == (entry is not None)
+    if entry is not None:
+        assert f'"{entry}"' in offered[0] and f"Code for {entry} runs on" in said(answer)
+
+
+def test_a_list_without_the_entry_that_torch_does_not_know() -> None:
+    answer = first("ValueError: Unknown CUDA arch (9.0+PTX) or GPU not supported\n"
+                   "echo $TORCH_CUDA_ARCH_LIST\n8.0 8.6 9.0+PTX\nnvcc 11.7")  # fmt: skip
+    assert any('"8.0;8.6+PTX"' in command for command in answer.help)
+    assert gpu_table().family((9, 0)).since_cuda == "11.8"  # type: ignore[union-attr]
+    assert "CUDA 11.7 does not compile for 9.0" in said(answer)
+
+
+def test_the_cuda_of_nvidia_smi_is_the_drivers() -> None:
+    text = "nvcc fatal : Unsupported gpu architecture 'compute_90a'\n\n"
+    answer = first(f"{text}H800, Driver Version: 535.129.03, CUDA Version: 12.2")
+    assert "The nvcc of CUDA 12.2" not in answer.cause and "CUDA 12.0 or newer" in answer.cause
+    assert "the newest that the driver runs" in said(answer)
+    assert "cuda" not in read_paste("nvidia-smi shows CUDA 12.2").versions
+
+
+def test_a_list_that_makes_no_code_for_the_gpu() -> None:
+    answer = first("CUDA error: no kernel image is available for execution on the device\n"
+                   "export TORCH_CUDA_ARCH_LIST=7.5\n\nRTX 3090, torch 1.7.1+cu110")  # fmt: skip
+    assert "TORCH_CUDA_ARCH_LIST=7.5" in said(answer)
+    assert 'TORCH_CUDA_ARCH_LIST="8.0"' in said(answer)  # CUDA 11.0 compiles no 8.6
+    assert 'TORCH_CUDA_ARCH_LIST="8.6"' not in said(answer)
+
+
+def test_a_package_whose_installation_stands_beside_the_error() -> None:
+    answer = first("pip install causal-conv1d  # prebuilt wheel doesn't include sm_121\n"
+                   "RuntimeError: CUDA error: no kernel image is available")  # fmt: skip
+    assert answer.owner == "causal-conv1d"
+    assert any("TORCH_CUDA_ARCH_LIST=12.1" in command for command in answer.help)
+    assert "driver" not in answer.cause
+
+
+def test_packages_that_may_lack_the_code() -> None:
+    answer = first("CUDA error: no kernel image is available for execution on the device\n\n"
+                   "RTX 5090, torch 2.7.1+cu128, xformers: 0.0.30, vllm: 0.9.2")  # fmt: skip
+    assert "xformers 0.0.30" in said(answer) and "vllm 0.9.2" in said(answer)
+    assert "torch itself has code for it" in answer.cause
+
+
+def test_a_name_that_two_gpus_have() -> None:
+    answer = first("RuntimeError: CUDA error: no kernel image is available\nTITAN X, torch 1.7")
+    assert "5.2" in said(answer) and "6.1" in said(answer)
+    assert "GPU at hand" in answer.cause
+
+
+@pytest.mark.parametrize(
+    ("words", "capability"),
+    [
+        ("two 3090s", (8, 6)), ("a 1080Ti", (6, 1)), ("RTX PRO 6000", (12, 0)),
+        ("DGX Spark", (12, 1)), ("on Orin NX", (8, 7)), ("NVIDIA Thor", (11, 0)),
+        ("B300", (10, 3)), ("GTX TITAN X", (5, 2)), ("T4 instance", (7, 5)),
+        ("Quadro P2000", (6, 1)), ("GTX 960M", (5, 0)), ("GB300", (10, 3)),
+    ],
+)  # fmt: skip
+def test_gpus_as_people_write_them(words: str, capability: tuple[int, int]) -> None:
+    gpu = named_gpu(read_paste(words).versions["gpu"])
+    assert gpu is not None and gpu.capability == capability
+
+
+@pytest.mark.parametrize("words", ["at line 3090", "step 4080 of 5090", "storing 2060.5 MB"])
+def test_numbers_are_no_gpus(words: str) -> None:
+    assert "gpu" not in read_paste(words).versions
