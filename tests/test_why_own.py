@@ -141,3 +141,29 @@ def test_a_release_of_torch_that_hides_a_name_is_no_mix_of_two() -> None:
     assert answer.confidence == "medium"
     assert any('"torch==1.4.0"' in command for command in answer.help)
     assert only(line).confidence == "medium"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: Error(s) in loading state_dict for Model: size mismatch for a.b: copying",
+        "Error(s) in loading state_dict for Model",
+        "RuntimeError: DataLoader worker (pid(s) 12345) exited unexpectedly",
+        "ValueError: not enough values to unpack (expected 3, got 2)",
+        "torch version 2.4.0",
+    ],
+)
+def test_a_sentence_is_no_name(text: str) -> None:
+    assert only(text).kind == "unrecognised"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "at::Tensor::device() const",
+        "c10::Error::what() const [clone .cold]",
+        "memcpy version GLIBC_2.14",
+    ],
+)
+def test_a_name_with_what_stands_behind_it_is_one(text: str) -> None:
+    assert only(text).symbol or only(text).demangled

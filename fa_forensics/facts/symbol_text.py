@@ -9,7 +9,8 @@ from fa_forensics.facts.demangle import MAX_MANGLED, demangle, qualified_name
 
 _MANGLED = re.compile(r"_{1,3}Z[\w.$]+")
 _VERSIONED = re.compile(
-    r"(?<![\w.$])(?P<name>[A-Za-z_][\w.$]*)(?:@@?|,?\s+version\s+)(?P<version>[\w.+-]+)"
+    r"(?<![\w.$])(?P<name>[A-Za-z_][\w.$]*)"
+    r"(?:@@?|,\s+version\s+|\s+version\s+(?=[A-Z]\w*_|lib))(?P<version>[\w.+-]+)"
 )
 _C_NAME = re.compile(r"[A-Za-z_]\w*")
 _AFTER_COLON = re.compile(r"(?:undefined symbol|Symbol not found)\s*:\s*", re.IGNORECASE)
@@ -17,6 +18,11 @@ _AFTER_COLON = re.compile(r"(?:undefined symbol|Symbol not found)\s*:\s*", re.IG
 _READABLE = re.compile(r"[\w:~<>\[\]\s,&*()]*(?:::|\()[\w:~<>\[\]\s,&*()=!+\-/|^%.]*")
 #: What a readable name has and a sentence has not: a scope, or parameters right behind a name.
 _NAMED = re.compile(r"[A-Za-z_~]\w*(?:\[abi:\w+\])?(?:::|\()|operator|[>\]]\(")
+
+
+#: A colon by itself, which no C++ name has; what may stand behind a parameter list.
+_LONE_COLON = re.compile(r"(?<!:):(?!:)")
+_QUALIFIERS = re.compile(r"\s*(?:const|volatile|noexcept)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +62,17 @@ def parse_symbol(text: str) -> SymbolText | None:
         return SymbolText(match["name"], match["name"], version)
     if _C_NAME.fullmatch(text):
         return SymbolText(text, text, None)
-    if _READABLE.fullmatch(text) and _NAMED.search(text):
+    if _READABLE.fullmatch(text) and _NAMED.search(text) and not _is_sentence(text):
         return SymbolText(None, " ".join(text.split()), None)
     return None
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether a text with a parenthesis is prose: ``RuntimeError: Error(s) in loading ...``."""
+    behind = text.rpartition(")")[2] if ")" in text else ""
+    return _LONE_COLON.search(text) is not None or (
+        re.match(r"\s*[A-Za-z]", behind) is not None and not _QUALIFIERS.match(behind)
+    )
 
 
 #: Demangled beginnings of data that belongs to a class, and how they are mangled.
