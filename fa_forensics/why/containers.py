@@ -27,6 +27,13 @@ _BROUGHT = (
 )  # fmt: skip
 
 
+#: The cure of an image whose torch was replaced by an installation in it.
+_PUT_OVER = (
+    "Where an installation in the container put its torch over the image's: start again from the "
+    "image, and install that package with --no-deps."
+)
+
+
 def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
     """The answer for a file of NVIDIA's image; any other as it is.
 
@@ -59,5 +66,5 @@ def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
     )
     return replace(
         answer, kind="wrong-torch", code="FA607", direction=UNKNOWN, cause=cause,
-        confidence="medium", help=(look, f"PYTHONNOUSERSITE=1 {look}"), notes=(note,),
+        confidence="medium", help=(look, f"PYTHONNOUSERSITE=1 {look}"), notes=(note, _PUT_OVER),
     )  # fmt: skip

@@ -53,6 +53,8 @@ def other_ways(
         return answer
     if "flag:libtorch-path" in paste.versions:
         return _libtorch_first(answer, paste)
+    if any(command.startswith("PYTHONNOUSERSITE=1") for command in answer.help):
+        return answer  # a file of the image, which is in order
     own = _own_torch(paste, place)
     if own is not None and not _is_of_torch(paste):
         return _for_own_torch(answer, paste, place, name, own)
