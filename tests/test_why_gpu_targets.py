@@ -96,3 +96,22 @@ def test_gpus_as_people_write_them(words: str, capability: tuple[int, int]) -> N
 @pytest.mark.parametrize("words", ["at line 3090", "step 4080 of 5090", "storing 2060.5 MB"])
 def test_numbers_are_no_gpus(words: str) -> None:
     assert "gpu" not in read_paste(words).versions
+
+
+def test_which_triton_has_a_ptxas_for_a_gpu() -> None:
+    """ptxas --version of the programs in Triton's wheels: ``data/triton_ptxas.json``."""
+    text = "ptxas fatal : Value 'sm_121a' is not defined for option 'gpu-name'\n\n"
+    answer = first(f"{text}triton 3.5.0, DGX Spark")
+    assert "Triton 3.5.0 is that of CUDA 12.8" in said(answer) and "Triton 3.6.0" in said(answer)
+    thor = first("ptxas-blackwell fatal : Value 'sm_110a' is not defined for option 'gpu-name'")
+    assert "Triton 3.7.0" in said(thor)
+    assert any("TRITON_PTXAS_BLACKWELL_PATH=" in command for command in thor.help)
+    by_torch = first("ptxas fatal : Value 'sm_120' is not defined for option 'gpu-name'\n\n"
+                     "torch 2.6.0")  # fmt: skip
+    assert "Triton 3.2.0 is that of CUDA 12.4" in said(by_torch)
+
+
+def test_a_driver_older_than_any_ptxas_of_triton() -> None:
+    answer = first("RuntimeError: Triton Error [CUDA]: device kernel image is invalid\n"
+                   "NVIDIA-SMI 470.182.03  Driver Version: 470.182.03  CUDA Version: 11.4")  # fmt: skip
+    assert answer.owner == "cuda-driver" and "12.0 or newer" in answer.cause

@@ -61,3 +61,8 @@ def first_with(cuda: CudaVersion, new: bool) -> TritonWheel | None:
             break
         good = wheel
     return good
+
+
+def oldest() -> CudaVersion:
+    """The oldest CUDA that a ptxas in a wheel is of: older ones are of no release on record."""
+    return min(wheel.ptxas for wheel in triton_wheels())

@@ -217,7 +217,7 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
         name = f"the nvcc of CUDA {cuda}" if cuda else "the nvcc that was found"
     name = name if name[0].isupper() or found == "ptxas" else name[0].upper() + name[1:]
     asks = ptxas_commands(seen) if found == "ptxas" else (ask.format(python=seen.python),)
-    own_notes = ptxas_notes(seen, next(iter(gpus), None)) if found == "ptxas" else (note,)
+    own_notes = _ptxas_notes(seen, gpus) if found == "ptxas" else (note,)
     helps = (*asks, f"{seen.python} {TORCH_ARCHS}")
     asked = _asked(seen)
     told = helper_lacks(seen, asks[0]) if found == "torch" else None
@@ -266,6 +266,16 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
         KIND, "FA883", f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,
         notes=tuple(notes),
     )  # fmt: skip
+
+
+def _ptxas_notes(seen: Seen, gpus: Sequence[Gpu]) -> tuple[str, ...]:
+    """What to know of ptxas, with the CUDA that the target takes."""
+    if not gpus:
+        return ptxas_notes(seen, None)
+    family = gpu_table().family(gpus[0].capability)
+    number = in_full(seen, capability_text(gpus[0].capability))
+    since = gpu_table().own_targets.get(number, family.since_cuda if family else "")
+    return ptxas_notes(seen, gpus[0], since)
 
 
 def _asked(seen: Seen) -> Capability:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fa_forensics.facts.drivers import cuda_of_isa
+from fa_forensics.facts.drivers import cuda_of_isa, cuda_text, parse_cuda
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
+from fa_forensics.facts.triton_ptxas import first_with, wheel_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import gpus_of, named
+from fa_forensics.why.texts.clues import gpus_of, named, version_of
 
 _OWN = (
     "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
@@ -31,13 +32,45 @@ def ptxas_commands(seen: Seen) -> tuple[str, ...]:
     return (
         f"find \"{package}\" -name 'ptxas*' -type f -exec '{{}}' --version ';'",
         "command -v ptxas; ptxas --version; echo $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH",
+        f"{_variable(seen)}=/usr/local/cuda/bin/ptxas {seen.python} YOUR_PROGRAM.py",
     )
 
 
-def ptxas_notes(seen: Seen, gpu: Gpu | None) -> tuple[str, ...]:
+def _variable(seen: Seen) -> str:
+    blackwell = "ptxas-blackwell" in seen.mention.line.lower()
+    return "TRITON_PTXAS_BLACKWELL_PATH" if blackwell else "TRITON_PTXAS_PATH"
+
+
+def _tritons(seen: Seen, gpu: Gpu, since: str) -> tuple[str, ...]:
+    """Which Triton has a ptxas that compiles for a GPU, and what the one in the text has."""
+    new = gpu.capability >= (10, 0)
+    needed = parse_cuda(since)
+    first, mine = first_with(needed, new), wheel_of(version_of(seen, "triton"), seen.torch)
+    notes = []
+    if mine is not None:
+        program = "ptxas-blackwell" if new and mine.blackwell is not None else "ptxas"
+        cuda = cuda_text(mine.cuda_for(new))
+        notes.append(f"The {program} in Triton {mine.release} is that of CUDA {cuda}.")
+        if mine.cuda_for(new) >= needed:
+            notes.append(
+                "That one would compile for it: another is started, as TRITON_PTXAS_PATH names it "
+                "or as a build of Triton's own has it."
+            )
+    if first is not None:
+        asks = f" (torch {first.torch[0]} asks for it)" if first.torch else ""
+        notes.append(
+            f"Triton {first.release}{asks} and newer bring one that compiles for it; "
+            f"{_variable(seen)} with a toolkit's does without another torch."
+        )
+    return tuple(notes)
+
+
+def ptxas_notes(seen: Seen, gpu: Gpu | None, since: str = "") -> tuple[str, ...]:
     """How another ptxas is named, and an older name of the GPU's architecture."""
     blackwell = "ptxas-blackwell" in seen.mention.line.lower()
     notes = [_BLACKWELL if blackwell else _OWN]
+    if gpu is not None and since:
+        notes += _tritons(seen, gpu, since)
     if gpu is not None and gpu.capability >= (10, 0) and not blackwell:
         notes.append(_BOTH)
     family = gpu_table().family(gpu.capability) if gpu is not None else None

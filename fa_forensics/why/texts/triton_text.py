@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.drivers import cuda_text
 from fa_forensics.facts.gpus import Gpu
+from fa_forensics.facts.triton_ptxas import oldest, wheel_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import called, driver_of, gpus_of, version_of
@@ -33,7 +34,19 @@ def made_by_triton(seen: Seen) -> Answer:
         "home directory that several machines share; the key of old releases leaves the GPU out), "
         "or Triton's ptxas is of a newer CUDA than the driver knows."
     )
-    if driver is not None and driver.cuda is not None:
+    wheel = wheel_of(version_of(seen, "triton"), seen.torch)
+    if driver is not None and driver.cuda is not None and driver.cuda < oldest():
+        which = f"driver {driver.version}" if driver.version else "the driver"
+        brings = "Triton 2.0 and newer bring one of CUDA 12.0 or newer"
+        if wheel:
+            brings = f"Triton {wheel.release} brings that of CUDA {cuda_text(wheel.ptxas)}"
+        cause = (
+            "Triton makes this code at run time with a ptxas of its own, and the driver refuses "
+            f"it: {which} supports CUDA {cuda_text(driver.cuda)}, and {brings}, which is "
+            "newer than the driver knows. Where another GPU or another release made the "
+            "code, emptying Triton's cache helps instead."
+        )
+    elif driver is not None and driver.cuda is not None:
         which = f"Driver {driver.version}" if driver.version else "The driver"
         cause += f" {which} supports CUDA {cuda_text(driver.cuda)}."
     old = driver is not None and driver.cuda is not None and driver.cuda < (12, 0)
