@@ -182,6 +182,8 @@ def _left_out_on_a_mac(mention: Mention) -> bool:
 def _says_again(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     """Whether an earlier mention says the same of another file, or says why this one is said."""
     same = [m for m in all_of_them if m.what == mention.what and m is not mention]
+    if _left_out_on_a_mac(mention):
+        return any(m.number < mention.number and _left_out_on_a_mac(m) for m in same)
     if mention.what == "numpy-abi" and mention.detail.get("said", "").endswith("import"):
         return any(m.detail.get("built") for m in same)
     if mention.what == "version-not-found" and mention.library:

@@ -211,6 +211,13 @@ def serves(build: Build, seen: Seen) -> bool:
     return short is None or not build.pythons or short in build.pythons
 
 
+#: Packages that are imported by their distribution's own name, and published under no other.
+_OF_ONE_NAME = frozenset(
+    ("numpy", "scipy", "pandas", "transformers", "accelerate", "tokenizers", "safetensors",
+     "triton", "ctranslate2", "sentencepiece")
+)  # fmt: skip
+
+
 def pip_name(seen: Seen, name: str | None) -> str | None:
     """What to give to pip for a package; None where the name is only that of a directory.
 
@@ -226,9 +233,7 @@ def pip_name(seen: Seen, name: str | None) -> str | None:
     row = row_of(name)
     if row is not None:
         return str(row["distribution"])
-    from fa_forensics.facts.paste.named_packages import PACKAGES
-
-    told = f"pkg:{normalized(name)}" in seen.versions or normalized(name) in PACKAGES
+    told = f"pkg:{normalized(name)}" in seen.versions or normalized(name) in _OF_ONE_NAME
     return name.replace("_", "-") if told or normalized(name) == "torch" else None
 
 
