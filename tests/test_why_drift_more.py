@@ -205,3 +205,19 @@ def test_torchs_own_library_is_not_mended_by_an_extension() -> None:
     assert answer.kind == "wrong-torch" and "mixed" in answer.cause
     assert "A build of the extension" not in said(answer)
     assert "rm -rf build" not in said(answer)
+
+
+@pytest.mark.parametrize(
+    ("torch", "release"), [("2.3.1", "fbgemm-gpu==0.7.0"), ("2.5.1+cu124", "fbgemm-gpu==1.0.0")]
+)
+def test_a_package_with_a_table_of_its_own_is_taken_by_it(torch: str, release: str) -> None:
+    """FBGEMM's page of releases pairs 0.7.0 with torch 2.3 and 1.0.0 with 2.5."""
+    symbol = "_ZN3c104cuda9SetDeviceEab"  # 2.8 and later
+    answer = first(missing("fbgemm_gpu_py.so", symbol), f"torch {torch}")
+    assert answer.direction == "file-newer"
+    assert any(text.endswith(f"--no-deps --no-cache-dir {release}") for text in answer.help)
+
+
+def test_a_file_without_a_package_is_that_of_the_only_one_in_the_text() -> None:
+    answer = first(missing("_C.cpython-38-x86_64-linux-gnu.so", SET_DEVICE), "pytorch3d 0.7.4")
+    assert any("facebookresearch/pytorch3d" in text for text in answer.help)

@@ -106,6 +106,10 @@ def partner_of(package: str, torch: str) -> str | None:
     wanted = torch.partition("+")[0]
     if package in _same_minor():
         return ".".join([*wanted.split(".")[:2], "*"])
+    by_minor = read_table("torch_pairs.json")["by_minor"].get(package)
+    if by_minor is not None:
+        release: str | None = by_minor.get(".".join(wanted.split(".")[:2]))
+        return release
     found = [release for release, of in _pairs().get(package, {}).items() if of == wanted]
     return found[-1] if found else None
 

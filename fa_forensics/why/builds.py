@@ -247,8 +247,10 @@ def _both(place: Place, name: str) -> tuple[str, str] | None:
     ask for no torch at all (torchaudio 2.11), so that one of them alone brings none along.
     """
     from fa_forensics.facts.python_api import brings_torch, ended_at
+    from fa_forensics.rules.remedy import row_of
 
-    if place.present is not None or not brings_torch(name) or ended_at(name) is not None:
+    each = brings_torch(name) or (row_of(name) or {}).get("by_torch")
+    if place.present is not None or not each or ended_at(name) is not None:
         return None
     command = f"{pip_of(place)} install --upgrade --no-cache-dir torch {shlex.quote(name)}"
     return command, f"takes torch and {name} to their newest releases, which belong together"

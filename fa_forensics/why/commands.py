@@ -171,10 +171,7 @@ def _said_of_torch(
 ) -> tuple[str, ...]:
     """What the installed torch is sure to have, and what not."""
     if flavour:
-        return (
-            f"torch {release} has the file's flavour; whether it has its other names too, "
-            f"fa-forensics inspect --torch {release} says without installing it.",
-        )
+        return (_of_its_flavour(release),)
     if not newer:
         return ()
     if _is_stable(history):
@@ -191,6 +188,13 @@ def _said_of_torch(
     return (
         f"torch {history.interval(releases)} {have} this name; for the file's other names it has "
         "to be near the one it was built on, which the last command tells.",
+    )
+
+
+def _of_its_flavour(release: str) -> str:
+    return (
+        f"torch {release} has the file's flavour; whether it has its other names too, "
+        f"fa-forensics inspect --torch {release} says without installing it."
     )
 
 
@@ -299,11 +303,7 @@ def torch_commands(
     elif built is not None:
         remarks = (f"The command {built[1]}.", *remarks)
     elif release is not None and flavour:
-        remarks = (
-            f"torch {release} has the file's flavour; whether it has its other names too, "
-            f"fa-forensics inspect --torch {release} says without installing it.",
-            *remarks,
-        )
+        remarks = (_of_its_flavour(release), *remarks)
     elif release is not None and place.present is not None:
         remarks = (
             "Installing another torch changes it for all other packages too; a build of the "

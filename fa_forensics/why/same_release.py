@@ -33,20 +33,20 @@ _DRIFT = ("symbol-drift", "cxx11-abi")
 def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
     """The answer with commands for the release of the package that the text names.
 
-    ``name`` is the failing file's package, None where no file is named: then the only package
-    with compiled code in the text is taken.
+    ``name`` is the failing file's package, None where no file is named, or only as ``_C.so``:
+    then the only package with compiled code in the text is taken.
     """
     if place.told is None or answer.owner is None or not is_torch(answer.owner):
         return answer
     if answer.kind not in _DRIFT:
         return answer
-    if name is None and not any(m.file for m in paste.mentions):
+    if name is None and not any("/" in (m.file or "") for m in paste.mentions):
         name = _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
         if name is not None:
             answer = _with_build(answer, place, name)
     if name is None:
         return answer
-    version = _PLAIN.fullmatch(paste.versions.get(f"pkg:{name}", ""))
+    version = _PLAIN.fullmatch(paste.versions.get(f"pkg:{name}", "").partition("+")[0])
     row = row_of(name)
     if row is None or not row["source_build"]:
         return answer
@@ -109,8 +109,8 @@ def _with_build(answer: Answer, place: Place, name: str) -> Answer:
         return replace(answer, help=helps, notes=kept)
     asked = 1 if answer.help and "import torch" in answer.help[0] else 0
     note = (
-        f"No file is named, and of the packages in the text {name} alone has compiled code that "
-        f"links torch: the command {built[1]}."
+        f"No package is named as that of the file, and of those in the text {name} alone has "
+        f"compiled code that links torch: the command {built[1]}."
     )
     helps = (*answer.help[:asked], built[0], *answer.help[asked:])
     return replace(answer, help=helps, notes=(*answer.notes, note))
