@@ -20,6 +20,7 @@ from fa_forensics.facts.package import find_distribution
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, NameIndex, Near
 from fa_forensics.resolve.process import BY_PATH, LoadedObject
+from fa_forensics.why.builds import clean_build
 from fa_forensics.why.judgement import FLAVOUR, NONE, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 
@@ -55,14 +56,13 @@ def judge_own(
         )
         return Judgement("cxx11-abi", "FA301", FLAVOUR, cause), ()
     known = known_sibling(name, symbol.demangled)
+    again = clean_build(place.python or "python", needed_by[0] if needed_by else "")
     if known is not None and any(os.path.basename(path) == known[1] for path in needed_by):
-        from fa_forensics.why.builds import clean_build
-
-        return _left_out_of(known[1]), (clean_build(place.python or "python", needed_by[0]),)
+        return _left_out_of(known[1]), (again,)
     if known is not None and not _two_flavours(symbol):
         return _in_known_sibling(known, place, needed_by)
     if _two_flavours(symbol):
-        return _flavour_or_missing(symbol, known), ()
+        return _flavour_or_missing(symbol, known), (again,)
     return _left_out(symbol, place, needed_by)
 
 
@@ -70,7 +70,6 @@ def _left_out(
     symbol: SymbolText, place: Place, needed_by: Sequence[str]
 ) -> tuple[Judgement, tuple[str, ...]]:
     """A name of the package's own that nothing has: most often its source was not compiled."""
-    from fa_forensics.why.builds import clean_build
     from fa_forensics.why.left_out import DOUBLED, owner_words, part_words, sort_of
 
     likely, notes = part_words(symbol.demangled)
