@@ -32,6 +32,8 @@ _DEVICE_LINK = re.compile(
     r"__(?:cudaRegisterLinkedBinary|fatbinwrap)_\w*?_?\d+_(?!cpp1_ii)([A-Za-z]\w*?)"
     r"(?:_(?:compute_\d+_)?cpp1_ii)?_[0-9a-f]{8}(?:_\d+)?$"
 )
+#: nvcc's own names are no longer than a file's name and its numbers.
+_LONGEST = 400
 _TEMPORARY = re.compile(r"^tmpxft_[0-9a-f]+_[0-9a-f]+_\d+_")
 _DEVICE_RUNTIME = "cuda_device_runtime"
 
@@ -43,7 +45,7 @@ def judge_own(
     symbol: SymbolText, name: str, place: Place, needed_by: Sequence[str]
 ) -> tuple[Judgement, tuple[str, ...]]:
     """(judgement, commands) for an extension's own name that nothing loaded here exports."""
-    linked = _DEVICE_LINK.match(name)
+    linked = _DEVICE_LINK.match(name[:_LONGEST])
     if linked is not None:
         return _no_device_link(linked[1]), (_LINK_OPTIONS,)
     near = _sibling(name, place, needed_by)
@@ -118,7 +120,7 @@ def _blas_note(symbol: SymbolText) -> tuple[str, ...]:
 
 def device_link(name: str) -> Judgement | None:
     """What is missing where a name is one that nvcc's device link makes; None for others."""
-    linked = _DEVICE_LINK.match(name)
+    linked = _DEVICE_LINK.match(name[:_LONGEST])
     return None if linked is None else _no_device_link(linked[1])
 
 
