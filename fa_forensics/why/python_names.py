@@ -199,7 +199,9 @@ def _since_words(name: str) -> str:
     texts = []
     for span in spans:
         text = f"since {span.since}" if span.since != first[0] else "at all times"
-        if span.before is not None:
+        if span.before is not None and _last_of(span) == span.since:
+            text = f"in {span.since} alone"
+        elif span.before is not None:
             text = f"{text} up to {_last_of(span)}"
         texts.append(text)
     return f"CPython exports it {', and again '.join(texts)}"
@@ -225,8 +227,16 @@ def _not_in(name: str, running: str, notes: tuple[str, ...]) -> Judgement:
     cause = f"{_since_words(name)}; Python {running} does not: the file was compiled for {what}."
     return Judgement(
         KIND, CODE, NEWER if older else OLDER, cause[0].upper() + cause[1:],
-        (*_patch_note(name), *notes),
+        (*(_patch_note(name) or (_AGAIN,)), *notes),
     )  # fmt: skip
+
+
+_AGAIN = (
+    "A build for the Python that runs is the way out: pip takes that wheel by itself when it is "
+    "not given a file (install --force-reinstall --no-cache-dir); what is built here is built "
+    "again with that Python, from an empty build directory. The other way is to run the Python "
+    "that the file was compiled for."
+)
 
 
 def _patch_note(name: str) -> tuple[str, ...]:
@@ -282,8 +292,9 @@ def _unplaced(name: str, notes: tuple[str, ...]) -> Judgement:
         )
         direction = UNKNOWN
     return Judgement(
-        KIND, CODE, direction, cause[0].upper() + cause[1:], (*_patch_note(name), *notes)
-    )
+        KIND, CODE, direction, cause[0].upper() + cause[1:],
+        (*(_patch_note(name) or (_AGAIN,)), *notes),
+    )  # fmt: skip
 
 
 def _unknown(name: str, running: str | None, notes: tuple[str, ...]) -> Judgement:
