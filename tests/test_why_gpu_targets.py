@@ -115,3 +115,32 @@ def test_a_driver_older_than_any_ptxas_of_triton() -> None:
     answer = first("RuntimeError: Triton Error [CUDA]: device kernel image is invalid\n"
                    "NVIDIA-SMI 470.182.03  Driver Version: 470.182.03  CUDA Version: 11.4")  # fmt: skip
     assert answer.owner == "cuda-driver" and "12.0 or newer" in answer.cause
+
+
+def test_transformer_engine_has_a_variable_of_its_own() -> None:
+    answer = first("/w/transformer_engine/common/a.cu:77 in function f: CUDA Error: no kernel image "
+                   "is available for execution on the device\n\nRTX 5070")  # fmt: skip
+    assert answer.owner == "transformer-engine"
+    assert any(command.startswith("NVTE_CUDA_ARCHS=120 ") for command in answer.help)
+
+
+def test_the_line_of_the_call_names_the_package() -> None:
+    answer = first("out = causal_conv1d_cuda.causal_conv1d_fwd(x, w)\n"
+                   "RuntimeError: CUDA error: no kernel image is available")  # fmt: skip
+    assert answer.owner == "causal-conv1d"
+
+
+def test_code_that_runs_on_a_newer_gpu_is_of_an_older_cuda() -> None:
+    """sm_80 came with CUDA 11.0 and runs on 8.6: "no CUDA before 11.1" would be wrong."""
+    answer = first("GeForce RTX 3090 with CUDA capability sm_86 is not compatible with the current "
+                   "PyTorch installation.\nThe current PyTorch install supports CUDA capabilities "
+                   "sm_37 sm_50 sm_60 sm_70.")  # fmt: skip
+    assert "CUDA 11.0 or newer can have code" in said(answer)
+    jetson = first("CUDA error: no kernel image is available for execution on the device\n"
+                   "Jetson AGX Orin, torch 2.5.0")  # fmt: skip
+    assert "JetPack" in said(jetson)
+
+
+def test_a_busy_gpu() -> None:
+    answer = first("RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable")
+    assert answer.owner == "cuda-driver" and answer.help

@@ -53,7 +53,11 @@ def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advi
             return Advice(True, (said, *notes))
         said = f'{_BUILD_TOOL}: build it from source with TORCH_CUDA_ARCH_LIST="{value}".'
         return Advice(True, (said[0].upper() + said[1:], *notes))
-    command = _command(build, row, name, f"TORCH_CUDA_ARCH_LIST={shlex.quote(value)}")
+    variable = f"TORCH_CUDA_ARCH_LIST={shlex.quote(value)}"
+    if row.get("arch_variable"):
+        # The package's own, which takes the numbers without a dot.
+        variable = f"{row['arch_variable']}={shlex.quote(value.replace('.', ''))}"
+    command = _command(build, row, name, variable)
     return Advice(True, tuple(notes), (command,))
 
 

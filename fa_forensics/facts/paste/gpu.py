@@ -244,6 +244,8 @@ def _of_driver_itself() -> tuple[Recogniser, ...]:
             (
                 "unknown error - this may be due to",
                 "all cuda-capable devices are busy",
+                "busy or unavailable",
+                "device < num_gpus",
                 "cuda driver initialization failed",
                 "cudaerrordevicesunavailable",
                 "jit compiler library not found",
@@ -252,7 +254,8 @@ def _of_driver_itself() -> tuple[Recogniser, ...]:
                 "error from cudagetdevicecount",
             ),
             r"CUDA unknown error - this may be due to an incorrectly set up environment"
-            r"|(?P<busy>all CUDA-capable devices are busy or unavailable"
+            r"|device >= 0 && device < num_gpus"
+            r"|(?P<busy>(?:all )?CUDA-capable device(?:s|\(s\)) (?:are|is/are) busy or unavailable"
             r"|cudaErrorDevicesUnavailable)"
             r"|CUDA driver initialization failed"
             r"|(?P<jit>PTX JIT compiler library not found)"

@@ -78,6 +78,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
             sign,
             r"(?<![\w.$])(?:(?<=\ba )|(?<=\ban )|(?<=\bmy )|(?<=\bon )|(?<=\btwo )|(?<=\bthe )"
             r"|(?<=\dx )|(?<=with )|(?<=have )|(?<=using )|(?<=NVIDIA )|(?<=GeForce )"
+            rf"|(?<![^\n])(?={_NUMBERS} ?(?:Ti|SUPER)?(?:,|$))"
             rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop)))"
             rf"({_NUMBERS}(?: ?(?:Ti|SUPER)\b)?)(?=s?(?!\w|[.:-]\d))",
             "gpu",

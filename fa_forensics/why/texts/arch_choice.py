@@ -38,3 +38,13 @@ def by_toolkit(cuda: CudaVersion) -> Callable[[Family], bool]:
 def before(cuda: CudaVersion) -> Callable[[Family], bool]:
     """Whether some nvcc older than a CUDA release compiles for a family."""
     return lambda family: parse_cuda(family.since_cuda) < cuda
+
+
+def oldest_toolkit(wanted: Capability) -> str:
+    """The first CUDA release that makes machine code which runs on a GPU: 11.0 for 8.9."""
+    rows = [
+        family
+        for family in gpu_table().families
+        if fit(code_for(f"sm_{family.capability[0]}{family.capability[1]}"), wanted).runs == NATIVE
+    ]
+    return min((row.since_cuda for row in rows), key=parse_cuda)

@@ -43,7 +43,8 @@ _COMPILED = re.compile(
 
 def called_module(seen: Seen) -> str | None:
     """The compiled module whose function the last step of the traceback calls, by its name."""
-    found = _CALL.search(seen.mention.detail.get("code", ""))
+    detail = seen.mention.detail
+    found = _CALL.search(detail.get("code") or detail.get("call", ""))
     return found[1] if found is not None and _COMPILED.search(found[1]) else None
 
 

@@ -193,6 +193,17 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
             "source with it in the list has code for the GPU, where the kernels are written for "
             "it. Where torch's own list does not cover the GPU, another torch comes first.",
         )
+    elif rows and rows[-1].arch_variable is not None:
+        again = (
+            f"{rows[-1].arch_variable}=XY FLASH_ATTENTION_FORCE_BUILD=TRUE {seen.pip} install "
+            f"--no-build-isolation --no-cache-dir --force-reinstall --no-deps {package}",
+        )
+        notes.insert(
+            0,
+            "XY is the GPU's compute capability without its dot (120 for 12.0), as the first "
+            "command prints it. Where torch's own list does not cover the GPU, another torch "
+            "comes first.",
+        )
     if both:
         notes.insert(0, both)
     return seen.answer(

@@ -10,6 +10,7 @@ from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import parse_arch
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.arch_choice import oldest_toolkit
 from fa_forensics.why.texts.clues import called, gpus_of, inspect_for
 from fa_forensics.why.texts.code_here import torch_code_here
 from fa_forensics.why.texts.gpu_refusals import KIND, TORCH_ARCHS
@@ -75,10 +76,17 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     old = "least" in seen.mention.detail or (newest is not None and gpu.capability < newest)
     if family is not None and old:
         notes.append(old_gpu(gpu))
-    elif family is not None:
+    elif family is not None and family.integrated:
         notes.append(
-            f"A torch built with CUDA {family.since_cuda} or newer can have it; no CUDA version "
-            f"before {family.since_cuda} compiles for compute capability "
+            "It is a Tegra part (Jetson): torch's own wheels for aarch64 are for servers, and "
+            "those that NVIDIA makes for its JetPack hold code for it. Extensions have to be built "
+            "for that torch."
+        )
+    elif family is not None:
+        since = oldest_toolkit(gpu.capability)
+        notes.append(
+            f"A torch built with CUDA {since} or newer can have code that runs on it; no CUDA "
+            f"version before {since} makes any for compute capability "
             f"{capability_text(gpu.capability)}."
         )
     having = wheels_with(gpu)

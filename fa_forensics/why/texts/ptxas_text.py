@@ -57,10 +57,9 @@ def _tritons(seen: Seen, gpu: Gpu, since: str) -> tuple[str, ...]:
                 "or as a build of Triton's own has it."
             )
     if first is not None:
-        asks = f" (torch {first.torch[0]} asks for it)" if first.torch else ""
         notes.append(
-            f"Triton {first.release}{asks} and newer bring one that compiles for it; "
-            f"{_variable(seen)} with a toolkit's does without another torch."
+            f"Triton {first.release}, which torch {first.torch[0]} asks for, and newer bring one "
+            f"that compiles for it; {_variable(seen)} with a toolkit's does without another torch."
         )
     return tuple(notes)
 
