@@ -274,6 +274,9 @@ _FOR_THE_LOADED = (
 )
 
 
+_IN_SOURCE = "The second command builds it again, in the directory of its source."
+
+
 def _help(
     judgement: Judgement,
     question: Question,
@@ -286,7 +289,11 @@ def _help(
     look = inspect_command(place, needed_by)
     if judgement.kind == "import-order" and place.told is not None:
         return not_linked(place, needed_by), ()
-    if place.told is not None and (present is None or judgement.kind == "rocm"):
+    if place.told is not None and judgement.kind == "rocm":
+        # No index but torch's own has torch for ROCm, or what was compiled for it.
+        again = "rm -rf build && python -m pip install --no-build-isolation --no-deps ."
+        return (which_torch(place), again, look), (_IN_SOURCE,)
+    if place.told is not None and present is None:
         return commands_by_history(place, history, needed_by, judgement.direction, question.since)
     if present is None:
         # The file's other names are not known: with another release than its own it has the

@@ -187,6 +187,7 @@ def _one_gpu(
                     named.add(_MAKER.sub("", match[1]).lower())
                     lines[line.number] = line.body
     names = {name for name in named if not any(name != n and name in n for n in named)}
+    names -= {machine for machine, gpu in _MACHINES.items() if gpu in names}
     if len(names) > 1:
         told = {failing(body, frozenset(names)) for body in lines.values()}
         told.discard(None)
@@ -196,6 +197,8 @@ def _one_gpu(
             del best["gpu"]
 
 
+#: Machines that stand for their GPU.
+_MACHINES = {"dgx spark": "gb10"}
 _MAKER = re.compile(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
 
 

@@ -178,6 +178,9 @@ def _host_driver(seen: Seen) -> str:
     own = cuda_of_driver(version) if version else None
     if driver is None or version is None or own is None:
         return ""
+    shown = cuda_version(seen.versions.get("driver_cuda"))
+    if wanted is None and shown is not None and shown > own:
+        wanted = shown  # with cuda-compat loaded, nvidia-smi shows the CUDA of the image
     said = f" Driver {version} is one for CUDA {cuda_text(own)}"
     if wanted is not None and wanted > own:
         said += f"; CUDA {cuda_text(wanted)} takes {driver_needed(wanted)}"
