@@ -167,3 +167,19 @@ def test_a_sentence_is_no_name(text: str) -> None:
 )
 def test_a_name_with_what_stands_behind_it_is_one(text: str) -> None:
     assert only(text).symbol or only(text).demangled
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (
+            "PermissionError: [Errno 13] Permission denied: '/tmp/torch_extensions/fused'",
+            "TORCH_EXTENSIONS_DIR",
+        ),
+        ("RuntimeError: $ Torch: not enough memory: you tried to allocate 72GB.", "machine's own"),
+    ],
+)
+def test_what_is_no_question_of_binaries_is_said_so(text: str, words: str) -> None:
+    answer = only(text)
+    assert (answer.kind, answer.owner) == ("unrecognised", None)
+    assert words in answer.cause

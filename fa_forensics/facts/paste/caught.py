@@ -25,6 +25,7 @@ def recognisers() -> tuple[Recogniser, ...]:
         *_of_imports(),
         *_of_names(),
         *_of_classes(),
+        *_of_the_machine(),
     )
 
 
@@ -219,6 +220,24 @@ def _asked(line: Line, match: re.Match[str]) -> Mention | None:
     if not match["said"] and not any(b.body.strip() == "False" for b in line.below(1)):
         return None
     return line.mention("torch-sees-no-gpu", match.start(), detail={"sort": "asked"})
+
+
+def _of_the_machine() -> tuple[Recogniser, ...]:
+    """What a program meets that no file of a package is to blame for."""
+    return (
+        plain(
+            "run-time",
+            ("permission denied",),
+            r"Permission denied: '[^'\n]{0,300}(?:torch_extensions|torchinductor_|\.triton/)",
+            sort="cache",
+        ),
+        plain(
+            "run-time",
+            ("not enough memory", "can't allocate memory"),
+            r"Torch: not enough memory|DefaultCPUAllocator: (?:can't allocate|not enough) memory",
+            sort="host-memory",
+        ),
+    )
 
 
 def _of_classes() -> tuple[Recogniser, ...]:

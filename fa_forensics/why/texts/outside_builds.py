@@ -146,6 +146,16 @@ _RUN_TIME = {
         "Nothing was compiled, and this is no question of binaries."
     ),
     "disk": "The disk is full: pip and compilers need room in TMPDIR and in their caches.",
+    "cache": (
+        "The directory of a compiler's cache belongs to another user, or may not be written. It is "
+        "a matter of the file system, not of binaries: the owner changed, or a directory of one's "
+        "own (TORCH_EXTENSIONS_DIR for JIT builds of extensions, TORCHINDUCTOR_CACHE_DIR, "
+        "TRITON_CACHE_DIR)."
+    ),
+    "host-memory": (
+        "The machine's own memory, not the GPU's, was too small for what the program asked for: a "
+        "smaller batch or data set is the way out. This is no question of binaries."
+    ),
 }
 
 
@@ -158,7 +168,10 @@ def run_time(seen: Seen) -> Answer:
         "managed": (f"{seen.python} -m venv venv && . venv/bin/activate",),
         "network": (f"{seen.pip} config list; env | grep -i proxy",),
         "disk": ("df -h ${TMPDIR:-/tmp} ~/.cache",),
-    }
+        "cache": ("ls -ld /tmp/torch_extensions ~/.cache/torch_extensions; id",
+                  "export TORCH_EXTENSIONS_DIR=$HOME/torch_extensions"),
+        "host-memory": ("free -h",),
+    }  # fmt: skip
     return seen.answer(
         "unrecognised", "FA899", _RUN_TIME[sort], owner=None, direction="unknown",
         confidence="high" if sort != "assertion" else "medium", help=helps.get(sort, ()),
