@@ -144,8 +144,12 @@ def _compiled_again(answer: Answer, seen: Seen) -> Answer:
     name = str(row["list"]) if row is not None else package_needing(seen)
     if name is None:
         return answer
+    # The same release again: the newest one need not fit a system of that age.
+    same = f"$({seen.pip} show {name} | sed -n 's/^Version: //p')"
+    same = seen.versions.get(f"pkg:{name}", "") or same
     again = (
-        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --no-binary {name} {name}"
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --no-binary {name} "
+        f'"{name}=={same}"'
     )
     commands = (again,) if row is not None else rebuild_commands(seen)
     title = title_of(answer.owner or "")
