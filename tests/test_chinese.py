@@ -100,6 +100,7 @@ EXCEPTIONS = {
     "FFmpeg {1}": NAMES,
     "docker info | grep -i 'default runtime'": NAMES,
     "npu-smi info": NAMES,
+    "$({1} show {2} | sed -n 's/^Version: //p')": NAMES,
     "$(ldconfig -p | grep -o '/.*libgomp.so.1$')": NAMES,
     "strings {1} | grep -E '^G?(OMP|OACC)_[0-9.]+$' | sort -V | tr '\\n' ' '": NAMES,
     "cd {1} && git log -1 --format=%cd && {2} install -v --no-build-isolation -e .": NAMES,
