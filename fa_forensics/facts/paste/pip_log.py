@@ -149,8 +149,9 @@ def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> l
     for mention in mentions:
         if mention.what == "no-module":
             what = "torch-missing-in-build" if mention.detail["module"] == "torch" else mention.what
+            near = {} if package else being_installed(mention, source) or {}
             told = {key: text for key, text in (("package", package), ("tool", tool)) if text}
-            detail = {**mention.detail, "build": "yes", **told}
+            detail = {**mention.detail, "build": "yes", **near, **told}
             mention = replace(mention, what=what, detail=detail)
         found.append(mention)
     return found

@@ -36,7 +36,8 @@ _FETCHED = re.compile(
 _LISTED = re.compile(rf"^torch(?:\s{{2,60}}|==)(?P<version>{VERSION})(?:\s|$)", re.IGNORECASE)
 #: "uninstalls torch 2.11.0+cu128 and replaces it with torch 2.12.0", as people tell it.
 _TOLD = re.compile(
-    rf"(?:(?:un|re)install|replac|overwr|downgrad|upgrad|updat)\w{{1,6}}\s[^\n]{{0,40}}?\btorch(?:==|-|\s)"
+    rf"(?:(?:(?:un|re)install|replac|overwr|downgrad|upgrad|updat)\w{{1,6}}\s[^\n]{{0,40}}?"
+    rf"\btorch(?:==|-|\s)|\btorch\s(?:was |is |gets? |got )?(?:up|down)grad(?:ed|es?) from\s)"
     rf"v?(?P<gone>{VERSION})['\"`]?\s[^\n]{{0,40}}?\b(?:with|by|to|install\w{{0,3}})\s[^\n]{{0,30}}?"
     rf"(?:torch)?[-=\s`'\"]{{0,3}}v?(?P<come>[12]\.\d{{1,2}}\.\d{{1,2}}(?:\+\w{{1,12}})?)",
     re.IGNORECASE,
@@ -86,10 +87,14 @@ def _by_a_log(source: Source, places: Places) -> Found | None:
 
 
 def _in_words(source: Source, places: Places) -> Found | None:
-    for word in ("uninstall", "replac", "overwr", "downgrad"):
+    for word in ("uninstall", "replac", "overwr", "downgrad", "upgrad"):
+        seen = -1
         for place in places(word)[:_MOST]:
             line = source.line_at(place)
-            match = _TOLD.search(line.body, max(0, place - line.start - 20))
+            if line.start == seen:
+                continue
+            seen = line.start
+            match = _TOLD.search(line.body)
             if match is not None:
                 return line, match.start(), match["gone"], match["come"], {"prose": "yes"}
     return None
@@ -98,8 +103,12 @@ def _in_words(source: Source, places: Places) -> Found | None:
 def _found(
     source: Source, places: Places, signs: Sequence[str], pattern: re.Pattern[str]
 ) -> Iterator[tuple[Line, re.Match[str]]]:
+    seen = -1
     for place in sorted(p for sign in signs for p in places(sign)[:_MOST]):
         line = source.line_at(place)
+        if line.start == seen:
+            continue
+        seen = line.start
         match = pattern.search(line.body)
         if match is not None:
             yield line, match

@@ -50,6 +50,8 @@ def jit_build_failed(seen: Seen) -> Answer:
         return _no_ninja(seen)
     if detail.get("reason") == "wheel":
         return _no_reason(seen)
+    if detail.get("reason") == "command" and not file_named(seen):
+        return _no_reason(seen)
     cause = (
         "A compiler run failed, so that the extension was never built; the messages after it only "
         'say that the file is missing. The first line with "error:" above this one has the '
