@@ -87,6 +87,7 @@ EXCEPTIONS = {
     "where cudart64_*.dll & echo %CUDA_HOME% %CUDA_PATH%": NAMES,
     "vcvars64.bat -vcvars_ver={1}": NAMES,
     "dumpbin /dependents {1}.pyd": NAMES,
+    "MKL_THREADING_LAYER=GNU {1} YOUR_PROGRAM.py": NAMES,
     "apk add {1}": NAMES,
     "docker run --rm -it python:3.11-slim bash": NAMES,
     "Rscript -e 'torch::install_torch(reinstall = TRUE)'": NAMES,

@@ -191,3 +191,32 @@ def test_the_words_of_other_files_are_no_host() -> None:
 
     text = "spam-1.0-cp310-cp310-manylinux2014_aarch64.whl\nERROR here"
     assert "host" not in machines_around(Source(text).line_at(len(text) - 2), None)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "command"),
+    [
+        ("Intel MKL FATAL ERROR: Cannot load libmkl_avx2.so or libmkl_def.so.", "missing-library",
+         "--force-reinstall mkl"),
+        ("Error: mkl-service + Intel(R) MKL: MKL_THREADING_LAYER=INTEL is incompatible with "
+         "libgomp.so.1 library.", "import-order", "MKL_THREADING_LAYER=GNU"),
+    ],
+)  # fmt: skip
+def test_what_mkl_says_of_itself(line: str, kind: str, command: str) -> None:
+    answer = first(line)
+    assert (answer.kind, answer.owner) == (kind, "mkl")
+    assert any(command in text for text in answer.help)
+
+
+def test_a_cut_name_of_the_cxx_library_is_not_torchs() -> None:
+    line = "undefined symbol: _ZNSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE..."
+    versioned = first(f"/x/libc10.so: {line}, version GLIBCXX_3.4.26")
+    assert (versioned.kind, versioned.owner) == ("libstdcxx", "libstdc++")
+    assert "GCC 9" in versioned.cause
+    assert "GCC 5" not in first(f"/x/libc10.so: {line}").cause
+
+
+def test_a_half_written_jit_build_is_removed_and_no_package_reinstalled() -> None:
+    answer = first("OSError: /h/.cache/flashinfer/90/cached_ops/a/a.so: invalid ELF header")
+    assert answer.help[0] == "rm -r /h/.cache/flashinfer"
+    assert not any("install" in text for text in answer.help)

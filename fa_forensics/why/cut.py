@@ -37,6 +37,8 @@ def cut_answer(seen: Seen) -> Answer:
     found_names = _starting(seen, start)
     names = [name for name, _ in found_names]
     owner = owner_of(start, None, demangle(names[0]) if names else scope_of(start)[0])
+    if owner == "libstdc++":
+        return _of_the_cxx_library(seen, start)
     if not names:
         return _same_scope(seen, start, owner)
     if len({demangle(name) for name in names}) == 1:
@@ -124,6 +126,22 @@ def interval_of(seen: Seen, releases: tuple[str, ...]) -> str:
     return interval_text(releases, atlas.releases(seen.place.machine))
 
 
+def _of_the_cxx_library(seen: Seen, start: str) -> Answer:
+    """A name of libstdc++, which torch's libraries carry copies of: no release of torch counts."""
+    from fa_forensics.why.known import libstdcxx
+
+    told = re.search(r"\b(?:GLIBCXX|CXXABI)_\d[\d.]{2,8}", seen.mention.line)
+    version = told[0].rstrip(".") if told is not None else seen.mention.version
+    symbol = SymbolText(start, scope_of(start)[0] or start, version)
+    needed = (seen.mention.file,) if seen.mention.file else ()
+    judgement, commands = libstdcxx(symbol, start if version else "", needed)
+    return seen.answer(
+        judgement.kind, judgement.code, f"The name is cut off. {judgement.cause}", symbol=start,
+        owner="libstdc++", direction=judgement.direction, confidence="medium",
+        help=(*commands, seen.inspect_command()), notes=judgement.notes,
+    )  # fmt: skip
+
+
 def _starting(seen: Seen, start: str) -> list[tuple[str, tuple[str, ...]]]:
     atlas = seen.tables.ages
     if atlas is None:
@@ -186,7 +204,8 @@ def _nothing_begins_so(seen: Seen, start: str, owner: str) -> Answer:
             symbol=start, owner=owner, releases_looked_up=True, help=(seen.inspect_command(),),
             confidence="low",
         )  # fmt: skip
-    from fa_forensics.why.left_out import clean_build, owner_words, part_words
+    from fa_forensics.why.builds import clean_build
+    from fa_forensics.why.left_out import owner_words, part_words
 
     file = seen.mention.file or ""
     likely, notes = part_words(letters_of(start))

@@ -16,6 +16,7 @@ from fa_forensics.facts.paste.recogniser import (
     by_pattern,
     by_words,
     in_every_language,
+    plain,
 )
 from fa_forensics.facts.paste.system_around import (
     loaded_by_torch,
@@ -318,6 +319,18 @@ def _of_mapping() -> tuple[Recogniser, ...]:
 
 def _of_files() -> tuple[Recogniser, ...]:
     return (
+        plain(
+            "mkl-stops",
+            ("mkl fatal error", "mkl error: cannot load"),
+            r"MKL (?:FATAL )?ERROR:\s(?:Error on loading function|Cannot load)\s"
+            r"(?P<library>libmkl\w{1,30}\.so(?:\.\d)?)?",
+        ),
+        plain(
+            "mkl-stops",
+            ("mkl_threading_layer=",),
+            r"MKL_THREADING_LAYER=\w{1,10} is incompatible with (?P<library>\S{1,40}) library",
+            sort="threads",
+        ),
         by_pattern(
             ("inconsistency detected by ld.so",),
             r"Inconsistency detected by ld\.so:\s{0,3}(?P<place>[\w./+-]{1,60}):\s?\d{1,6}:\s?"

@@ -34,6 +34,9 @@ def invalid_elf(seen: Seen) -> Answer:
     found = _first_bytes(seen, path)
     owner = owner_of(seen, path)
     name = base(path) or "The file"
+    jit = JIT_CACHE.search(path)
+    if jit is not None and found is None:
+        return _half_written(seen, path, jit["folder"], "FA208")
     if seen.mention.detail.get("pointer") or (found or b"").startswith(_STARTS[0][0]):
         return _pointer(seen, path, owner, found)
     cause = f"{name} is no ELF file: its first bytes are not 7f 45 4c 46"
@@ -102,11 +105,11 @@ def too_short(seen: Seen) -> Answer:
 
 #: Builds that a program makes at run time and keeps.
 JIT_CACHE = re.compile(
-    r"(?P<folder>(?:\S*/)?(?:\.triton/cache|torchinductor_[\w.-]+|torch_extensions))(?:/|$)"
+    r"(?P<folder>(?:\S*/)?(?:\.triton/cache|torchinductor_[\w.-]+|torch_extensions|\.cache/flashinfer))(?:/|$)"
 )
 
 
-def _half_written(seen: Seen, path: str, folder: str) -> Answer:
+def _half_written(seen: Seen, path: str, folder: str, code: str = "FA102") -> Answer:
     """A library in a cache of compiled code: another process writes it, or one died over it."""
     cause = (
         f"{base(path)} is empty or cut off, and it was compiled on this machine into a cache. Most "
@@ -117,7 +120,7 @@ def _half_written(seen: Seen, path: str, folder: str) -> Answer:
     home = folder.startswith("~/")
     remove = f"rm -r ~/{quoted(folder)[2:]}" if home else f"rm -r {quoted(folder)}"
     return seen.answer(
-        DAMAGED, "FA102", cause, owner=None, direction="none", confidence="medium",
+        DAMAGED, code, cause, owner=None, direction="none", confidence="medium",
         help=(remove, f"df -h {quoted(os.path.dirname(folder)) if folder[0] == '/' else '~ /tmp'}"),
         notes=(
             "With no process of the program running, remove that directory: it is compiled again. "

@@ -128,6 +128,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "wrong-elf-class",
         "wrong-machine",
     ),
+    "mkl_text": ("mkl-stops",),
     "mixed_text": (
         "build-cuda-mismatch",
         "torch-missing-in-build",

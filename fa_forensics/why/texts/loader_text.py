@@ -243,7 +243,7 @@ def map_refused(seen: Seen) -> Answer:
     noexec = "its file system is mounted noexec (often /tmp), or a security module forbids it"
     memory = "address space or memory is used up (ulimit -v, a container's limit)"
     look, limit = _mounted(path), "ulimit -v"
-    notes = (
+    notes: tuple[str, ...] = (
         "ulimit -v prints the limit on address space in kilobytes: torch with its CUDA libraries "
         "maps several gigabytes. Login nodes and batch systems set one; a compute node, or a job "
         "with more memory, has another.",
@@ -255,6 +255,7 @@ def map_refused(seen: Seen) -> Answer:
         notes = (
             "TORCH_EXTENSIONS_DIR, TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR and TMPDIR can name a "
             "directory that allows execution.",
+            "docker run --tmpfs mounts noexec unless told otherwise: --tmpfs /tmp:exec.",
         )
     else:
         cause = (

@@ -8,6 +8,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in, pip_name
 from fa_forensics.why.texts.file_text import is_torchs, owner_of, path_of, quoted
+from fa_forensics.why.texts.put_back import reinstall
 
 MACHINE = "wrong-machine"
 
@@ -148,12 +149,11 @@ def other_machine_remedy(seen: Seen, owner: str | None) -> tuple[tuple[str, ...]
             "has none for that machine, it is built there from its source. Files that were copied "
             "from another machine, and a container's image for another platform, do not serve.",
         )
-    command = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {name}"
     notes = (
         f"pip takes the wheel of {name} for the machine whose Python runs it; where there is none, "
         "it is built there from its source.",
     )
-    return (command,), notes
+    return reinstall(seen, name), notes
 
 
 _WHOLE = (

@@ -64,9 +64,13 @@ def _other_machine(seen: Seen, path: str, named: str, machine: str) -> Answer:
         "the package spells the name out instead of letting Python find it, or a wheel for "
         f"{named} was unpacked here. A file with {machine} in its name may lie beside it."
     )
+    from fa_forensics.why.texts.machine_text import other_machine_remedy
+
+    helps, notes = other_machine_remedy(seen, seen.package)
     return seen.answer(
         "wrong-machine", "FA404", cause, owner="extension", direction=NONE, confidence="high",
-        help=(f"ls -l {_pattern(path)}", f"{seen.pip} debug --verbose | head -20"),
+        help=(f"ls -l {_pattern(path)}", f"{seen.pip} debug --verbose | head -20", *helps),
+        notes=notes,
     )  # fmt: skip
 
 

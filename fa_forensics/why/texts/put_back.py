@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from fa_forensics.facts.owner import is_cuda_library
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import base, pip_name, version_of
 
@@ -58,6 +59,8 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
     if known:
         return known, (_ROOM,)
     site = _SITE.search(path)
+    if site is None and owner is not None and is_cuda_library(base(path)):
+        return _by_its_place(base(path))
     if site is None:
         return (), (_ROOM,)
     return _from_a_record(seen, path, site["site"])
@@ -67,6 +70,17 @@ _ROOM = (
     "See first that the disk (and a quota) has room: a second download ends where the first did "
     "otherwise. --no-cache-dir keeps pip from taking its damaged copy again."
 )
+
+
+def _by_its_place(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A library of NVIDIA's whose place the text does not tell: a wheel's, conda's, a toolkit's."""
+    return (f"find / -name {name} -size -64k -not -path '/proc/*' 2>/dev/null",), (
+        "The command with find prints the copies of it that are too small to be whole. In "
+        "site-packages/nvidia it is a wheel's (pip install --force-reinstall --no-cache-dir of the "
+        "nvidia-... package that pip list shows), in a conda environment conda's, else a CUDA "
+        "toolkit's or the distribution's: install that again.",
+        _ROOM,
+    )  # fmt: skip
 
 
 def _is_of_r(path: str) -> bool:
