@@ -79,6 +79,7 @@ EXCEPTIONS = {
     "--no-binary {1} {2}": NAMES,
     "--no-binary {1} {2}$": NAMES,
     "--force-reinstall .": NAMES,
+    "free -h": NAMES,
     " install --force-reinstall --no-deps --no-cache-dir ": NAMES,
     "{1} --version": NAMES,
     "where python": NAMES,
