@@ -60,7 +60,8 @@ _COMMAND = re.compile(
     r"(?:[A-Z_]+=\S+ |\{\d\} )*(?:apt-get|cat|cd|check|command|conda|debug|df|dmesg|dnf|docker info"
     r"|echo|env|export|fa-forensics|file|find|findmnt|for f|gcc --version|getconf|getenforce|grep"
     r"|head|hipcc|index|install|ldconfig|ldd|list|ls|ninja|nm|npu-smi|nvcc|nvidia-smi|patchelf|ptxas"
-    r"|python|readelf|rm|rocminfo|show|sudo|systemctl|ulimit|uname|uninstall|unset|uv pip|\./YOUR_PROGRAM|-X|--kernels)"
+    r"|python|readelf|rm|rocminfo|show|sudo|systemctl|ulimit|uname|uninstall|unset|uv pip"
+    r"|\./YOUR_PROGRAM|-X|--kernels)"
     r"(?:[ ;]|$)"
 )
 
