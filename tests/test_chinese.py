@@ -89,6 +89,11 @@ EXCEPTIONS = {
     "vcvars64.bat -vcvars_ver={1}": NAMES,
     "dumpbin /dependents {1}.pyd": NAMES,
     "MKL_THREADING_LAYER=GNU {1} YOUR_PROGRAM.py": NAMES,
+    "HSA_OVERRIDE_GFX_VERSION={1} {2} YOUR_PROGRAM.py": NAMES,
+    'set "TORCH_CUDA_ARCH_LIST={1}"': NAMES,
+    "{1}=/usr/local/cuda/bin/ptxas {2} YOUR_PROGRAM.py": NAMES,
+    "{1}=XY FLASH_ATTENTION_FORCE_BUILD=TRUE {2} install --no-build-isolation --no-cache-dir "
+    "--force-reinstall --no-deps {3}": NAMES,
     "apk add {1}": NAMES,
     "docker run --rm -it python:3.11-slim bash": NAMES,
     "Rscript -e 'torch::install_torch(reinstall = TRUE)'": NAMES,
