@@ -258,7 +258,7 @@ def _phrase(what: str, *phrases: str, rest: str = "") -> Recogniser:
 
 def recognisers() -> tuple[Recogniser, ...]:
     """The loaders' texts."""
-    return (*loader_symbols.recognisers(), *_of_libraries(), *_of_files())
+    return (*loader_symbols.recognisers(), *_of_libraries(), *_of_files(), *_of_mkl())
 
 
 def _of_libraries() -> tuple[Recogniser, ...]:
@@ -317,7 +317,7 @@ def _of_mapping() -> tuple[Recogniser, ...]:
     )
 
 
-def _of_files() -> tuple[Recogniser, ...]:
+def _of_mkl() -> tuple[Recogniser, ...]:
     return (
         plain(
             "mkl-stops",
@@ -331,6 +331,11 @@ def _of_files() -> tuple[Recogniser, ...]:
             r"MKL_THREADING_LAYER=\w{1,10} is incompatible with (?P<library>\S{1,40}) library",
             sort="threads",
         ),
+    )
+
+
+def _of_files() -> tuple[Recogniser, ...]:
+    return (
         by_pattern(
             ("inconsistency detected by ld.so",),
             r"Inconsistency detected by ld\.so:\s{0,3}(?P<place>[\w./+-]{1,60}):\s?\d{1,6}:\s?"
