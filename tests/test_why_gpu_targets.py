@@ -113,13 +113,14 @@ def test_which_triton_has_a_ptxas_for_a_gpu() -> None:
 
 def test_a_driver_older_than_any_ptxas_of_triton() -> None:
     answer = first("RuntimeError: Triton Error [CUDA]: device kernel image is invalid\n"
-                   "NVIDIA-SMI 470.182.03  Driver Version: 470.182.03  CUDA Version: 11.4")  # fmt: skip
+                   "NVIDIA-SMI 470.182.03  Driver Version: 470.182.03  "
+                   "CUDA Version: 11.4")  # fmt: skip
     assert answer.owner == "cuda-driver" and "12.0 or newer" in answer.cause
 
 
 def test_transformer_engine_has_a_variable_of_its_own() -> None:
-    answer = first("/w/transformer_engine/common/a.cu:77 in function f: CUDA Error: no kernel image "
-                   "is available for execution on the device\n\nRTX 5070")  # fmt: skip
+    answer = first("/w/transformer_engine/common/a.cu:77 in function f: CUDA Error: no kernel "
+                   "image is available for execution on the device\n\nRTX 5070")  # fmt: skip
     assert answer.owner == "transformer-engine"
     assert any(command.startswith("NVTE_CUDA_ARCHS=120 ") for command in answer.help)
 

@@ -12,11 +12,11 @@ from fa_forensics.why.texts.index import ANSWERED_BY
 
 def test_the_index_is_the_sum_of_the_modules_tables() -> None:
     said = {}
-    for found in pkgutil.iter_modules(texts.__path__):
-        module = importlib.import_module(f"{texts.__name__}.{found.name}")
+    for found in pkgutil.walk_packages(texts.__path__, f"{texts.__name__}."):
+        module = importlib.import_module(found.name)
         words = tuple(sorted(getattr(module, "ANSWERERS", ())))
         if words:
-            said[found.name] = words
+            said[found.name.removeprefix(f"{texts.__name__}.")] = words
     assert {name: tuple(sorted(words)) for name, words in ANSWERED_BY.items()} == said
 
 

@@ -22,7 +22,7 @@ _REACH = 60
 class Source:
     """A text that was unescaped."""
 
-    __slots__ = ("_counted", "_lines", "lower", "text")
+    __slots__ = ("_counted", "_held", "_lines", "lower", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -33,6 +33,13 @@ class Source:
         self.lower = lower
         self._counted = (0, 1)
         self._lines: dict[int, Line] = {}
+        self._held: dict[tuple[str, ...], bool] = {}
+
+    def holds(self, words: tuple[str, ...]) -> bool:
+        """Whether one of some words (lower case) stands anywhere; the text is searched once."""
+        if words not in self._held:
+            self._held[words] = any(word in self.lower for word in words)
+        return self._held[words]
 
     def line_at(self, place: int) -> Line:
         """The line that a place in the text is on."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 #: How often one word is followed up.
-PER_WORD = 1_500
+PER_WORD = 1_000
 #: A stem that stands once in so many characters or more often saves nothing: searching for each
 #: of its words costs a nanosecond a character, looking at one place of the stem a few hundred.
 PER_STEM = 400
@@ -23,7 +23,8 @@ STEMS = (
     "cuda_", "winerror", "missing", "sparse", "cublas", "cudnn", "symbol", "import", "device",
     "is not", "member", "memory", "microsoft", "capabilit", "unknown", "could not", " fatal",
     "metadata", "conflict", "resol", "killed", "unable to", "attribute", "incompatible", "wheel",
-    "nonetype", "install", "nvtools", "matching",
+    "nonetype", "install", "nvtools", "matching", "transfor", "binary", "availabl", "instruct",
+    "ninja", "cxx11", "reloca",
 )  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def system_around(line: Line) -> dict[str, str]:
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
     makers = _MAKER.findall(near) if "torch_" in lower else ()
     found["maker"] = str(makers[0]) if makers and "No module named" not in near else ""
-    found["board"] = _board(lower)
+    found["board"] = _board(lower) if source.holds(_BOARD_SIGNS) else ""
     if "cpu" in lower or "gpu" in lower:
         found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
     return found
@@ -114,8 +114,6 @@ def system_around(line: Line) -> dict[str, str]:
 
 def _board(lower: str) -> str:
     """Whether a text is of a Jetson, whose JetPack release brings CUDA and cuDNN."""
-    if not any(word in lower for word in _BOARD_SIGNS):
-        return ""
     return "yes" if _BOARD.search(lower) else ""
 
 
@@ -133,17 +131,16 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
     source = line.source
     start, end = max(0, line.start - 4_000), line.start + 4_000
     lower = source.lower[start:end]
-    board = _board(lower)
-    if board:
-        found["board"] = board
-    told = _CUDNN_TOLD.search(lower) if "cudnn" in lower else None
+    if source.holds(_BOARD_SIGNS) and _board(lower):
+        found["board"] = "yes"
+    told = _CUDNN_TOLD.search(lower) if source.holds(("cudnn",)) else None
     if told is not None:
         found["cudnn"] = told["version"]
     if version is None or not version.startswith("lib"):
         copy = _copy_taken(source.text[start:end], lower, file or "")
         if copy:
             found["copy"] = copy
-    if any(name in lower for name in _WITHOUT_TORCH):
+    if source.holds(_WITHOUT_TORCH) and any(name in lower for name in _WITHOUT_TORCH):
         by = package_of_frame(line)
         if by.startswith(_WITHOUT_TORCH):
             found["by"] = by

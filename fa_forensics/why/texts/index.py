@@ -4,23 +4,23 @@ from __future__ import annotations
 
 #: Module to its words; a test holds it to the modules' own ANSWERERS.
 ANSWERED_BY: dict[str, tuple[str, ...]] = {
-    "abi_text": (
+    "python.abi_text": (
         "already-registered",
         "cython-signature",
         "numpy-abi",
         "struct-size",
         "type-not-registered",
     ),
-    "api_change": (
+    "python.api_change": (
         "missing-attribute",
         "pybind-arguments",
         "unexpected-keyword",
     ),
-    "attention_text": (
+    "gpu.attention_text": (
         "sdpa-no-kernel",
         "xformers-refusals",
     ),
-    "banner_text": (
+    "python.banner_text": (
         "abort",
         "cuda-setup-failed",
         "import-wrapper",
@@ -29,19 +29,19 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "stop-iteration-so",
         "windows",
     ),
-    "build_text": (
+    "builds.build_text": (
         "build-isolation",
         "jit-build-failed",
         "out-of-memory-build",
         "wheel-not-supported",
     ),
-    "call_text": (
+    "python.call_text": (
         "flash-limit",
         "operator-missing",
         "package-too-old",
         "wrong-arguments",
     ),
-    "caught_text": (
+    "python.caught_text": (
         "caught-import",
         "class-missing",
         "pair-mismatch",
@@ -49,53 +49,53 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "torch-sees-no-gpu",
         "version-refused",
     ),
-    "compiler_ends": (
+    "builds.compiler_ends": (
         "compiler-crashed",
         "cuda-too-old-to-build",
     ),
-    "driver_ill": (
+    "gpu.driver_ill": (
         "driver-ill",
         "driver-not-there",
         "driver-stub",
         "driver-too-old-for-image",
     ),
-    "driver_text": (
+    "gpu.driver_text": (
         "driver-mismatch",
         "driver-too-old",
         "image-invalid",
         "no-device",
         "unsupported-toolchain",
     ),
-    "file_text": (
+    "files.file_text": (
         "damaged-elf",
         "file-too-short",
         "invalid-elf",
         "lfs-pointer",
     ),
-    "glibc_text": ("version-not-found",),
-    "gpu_limits_text": (
+    "libraries.glibc_text": ("version-not-found",),
+    "gpu.gpu_limits_text": (
         "capability-refused",
         "gpu-feature",
         "kernel-left-out",
         "shared-memory",
     ),
-    "gpu_refusals": (
+    "gpu.gpu_refusals": (
         "ampere-only",
         "arch-unsupported-by-nvcc",
         "gpu-refused-by-build",
     ),
-    "gpu_text": (
+    "gpu.gpu_text": (
         "illegal-instruction",
         "invalid-device-function",
         "named-symbol-not-found",
         "no-kernel-image",
     ),
-    "gpu_torch_text": (
+    "gpu.gpu_torch_text": (
         "gpu-not-supported-by-torch",
         "gpu-warned",
     ),
-    "import_first": ("import-order",),
-    "install_text": (
+    "libraries.import_first": ("import-order",),
+    "builds.install_text": (
         "cmake-stopped",
         "no-target",
         "python-refused",
@@ -104,7 +104,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "torch-cpu-in-build",
         "torch-lacks-wheels",
     ),
-    "library_text": (
+    "libraries.library_text": (
         "could-not-load-library",
         "cudnn-mix",
         "missing-library",
@@ -114,8 +114,8 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "several-cuda-runtimes",
         "torchcodec-banner",
     ),
-    "link_text": ("linker-refuses",),
-    "loader_text": (
+    "builds.link_text": ("linker-refuses",),
+    "files.loader_text": (
         "bus-error",
         "cpu-level",
         "exec-stack",
@@ -124,16 +124,16 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "misaligned",
         "static-tls",
     ),
-    "machine_text": (
+    "files.machine_text": (
         "wrong-elf-class",
         "wrong-machine",
     ),
-    "mkl_text": ("mkl-stops",),
-    "mixed_text": (
+    "libraries.mkl_text": ("mkl-stops",),
+    "builds.mixed_text": (
         "build-cuda-mismatch",
         "torch-missing-in-build",
     ),
-    "module_text": (
+    "files.module_text": (
         "bad-magic",
         "module-init",
         "no-init",
@@ -141,22 +141,22 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "python-mismatch",
         "two-pythons",
     ),
-    "not_imported": (
+    "python.not_imported": (
         "feature-left-out",
         "triton-no-libcuda",
     ),
-    "outside_builds": (
+    "builds.outside_builds": (
         "run-time",
         "windows-build",
     ),
-    "pip_text": ("no-matching-distribution",),
-    "ptxas_text": (
+    "builds.pip_text": ("no-matching-distribution",),
+    "gpu.ptxas_text": (
         "ptxas-failed",
         "ptxas-too-old",
     ),
-    "python_text": ("no-module",),
-    "replaced_text": ("torch-replaced",),
-    "rocm_build": (
+    "python.python_text": ("no-module",),
+    "builds.replaced_text": ("torch-replaced",),
+    "builds.rocm_build": (
         "rocm-flash-refused",
         "rocm-library-not-there",
         "rocm-no-runtime",
@@ -164,12 +164,12 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "rocm-torch-headers",
         "rocm-unknown-target",
     ),
-    "rocm_text": (
+    "gpu.rocm_text": (
         "hip-error",
         "rocm-fault",
         "rocm-no-device",
     ),
-    "source_text": (
+    "builds.source_text": (
         "compiler-warned",
         "cxx-standard",
         "feature-needs-target",
@@ -185,25 +185,25 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "undefined-symbol",
     ),
     "tool_text": ("linker-undefined",),
-    "toolchain_text": (
+    "builds.toolchain_text": (
         "compiler-missing",
         "cuda-home-missing",
         "cuda-majors-differ",
         "gcc-unsupported",
         "torch-pin-broken",
     ),
-    "triton_text": (
+    "gpu.triton_text": (
         "triton-gpu-not-known",
         "triton-no-conversion",
     ),
-    "wheel_text": (
+    "builds.wheel_text": (
         "no-prebuilt",
         "wheel-damaged",
         "wheel-moved",
         "wheel-not-there",
     ),
-    "without_cuda_text": ("torch-without-cuda",),
-    "xformers_text": (
+    "gpu.without_cuda_text": ("torch-without-cuda",),
+    "python.xformers_text": (
         "xformers-banner",
         "xformers-no-operator",
     ),

@@ -22,8 +22,8 @@ from fa_forensics.why.repair import repaired, swapped, with_its_beginning
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
 from fa_forensics.why.symbol import symbol_answer
-from fa_forensics.why.texts.banner_text import nameless
-from fa_forensics.why.texts.rocm_text import needs_rccl, rccl
+from fa_forensics.why.texts.gpu.rocm_text import needs_rccl, rccl
+from fa_forensics.why.texts.python.banner_text import nameless
 
 _MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
 #: Libraries that packages load where they find no GPU: ``libbitsandbytes_cpu.so``.
@@ -33,7 +33,7 @@ _CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
 def undefined_symbol(seen: Seen) -> Answer:
     """A symbol that the loader did not find."""
     if seen.mention.detail.get("libc") == "musl":
-        from fa_forensics.why.texts.musl_text import relocation_on_musl
+        from fa_forensics.why.texts.libraries.musl_text import relocation_on_musl
 
         on_musl = relocation_on_musl(seen)
         if on_musl is not None:
@@ -45,11 +45,11 @@ def undefined_symbol(seen: Seen) -> Answer:
         return ctypes_attribute(seen)
     asking = owner_of_library(file)
     if asking == "cudnn" and answer.owner in (OWN, "cudnn") and not answer.exported_by:
-        from fa_forensics.why.texts.library_text import cudnn_mix
+        from fa_forensics.why.texts.libraries.library_text import cudnn_mix
 
         return cudnn_mix(seen)
     if answer.owner is not None and is_cuda(answer.owner):
-        from fa_forensics.why.texts.cuda_symbol_text import with_text
+        from fa_forensics.why.texts.libraries.cuda_symbol_text import with_text
 
         return with_text(answer, seen)
     return _as_the_build_says(answer, seen)

@@ -14,9 +14,9 @@ from fa_forensics.why.commands import THIS_FLAVOUR
 from fa_forensics.why.judgement import FLAVOUR, NEWER, NONE, UNKNOWN
 from fa_forensics.why.own import device_link
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.import_first import import_order
-from fa_forensics.why.texts.linked_glibc import linkers_glibc, newer_than_any
-from fa_forensics.why.texts.missing_library import missing_library
+from fa_forensics.why.texts.libraries.import_first import import_order
+from fa_forensics.why.texts.libraries.linked_glibc import linkers_glibc, newer_than_any
+from fa_forensics.why.texts.libraries.missing_library import missing_library
 from fa_forensics.why.texts.symbol_text import undefined_symbol
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")

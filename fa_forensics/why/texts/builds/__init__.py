@@ -1,0 +1,1 @@
+"""Answers to builds and installations that failed, one module a subject."""

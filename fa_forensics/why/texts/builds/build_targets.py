@@ -1,0 +1,234 @@
+"""The GPUs that a build compiles for: torch's list of names, and who asks for what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from fa_forensics.facts.gpus import Family, capability_text, gpu_table, parse_capability
+from fa_forensics.facts.paste.compile_errors import build_names
+from fa_forensics.report_why import Answer
+from fa_forensics.why.history import order_key
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_toolkit
+from fa_forensics.why.texts.clues import cuda_version, named_gpu, package_in, pip_name
+from fa_forensics.why.texts.gpu.arch_choice import before, by_toolkit, runs_instead
+
+KIND, COMPILE = "gpu-arch", "FA883"
+
+_ENTRY = r"\d{1,2}\.\d[af]?(?:\+PTX)?"
+_LIST = re.compile(rf"{_ENTRY}(?:[;, ]{{1,3}}{_ENTRY})*")
+
+
+def asked_in_full(seen: Seen) -> str:
+    """``compute_100a`` → "10.0a", ``10.1+PTX`` → "10.1"; "" where it is no such number."""
+    arch = seen.mention.detail.get("arch", "")
+    found = re.search(r"(?<![\d.])(\d{1,2})\.(\d)([af]?)", arch) or re.search(
+        r"(\d{1,2})(\d)([af]?)$", arch
+    )
+    return f"{found[1]}.{found[2]}{found[3]}" if found else ""
+
+
+def in_full(seen: Seen, number: str) -> str:
+    """A capability as nvcc was asked for it: with the letter, where the message has one."""
+    asked = asked_in_full(seen)
+    return asked if asked.rstrip("af") == number else number
+
+
+def the_list(seen: Seen) -> str:
+    """TORCH_CUDA_ARCH_LIST as the text has it, "" where it names none."""
+    told = _LIST.match(seen.versions.get("env:TORCH_CUDA_ARCH_LIST", "").strip("'\" "))
+    return told[0] if told else ""
+
+
+def list_lacks(seen: Seen, number: str) -> bool:
+    """Whether the text has a TORCH_CUDA_ARCH_LIST without the target that was refused."""
+    told, plain = the_list(seen), (asked_in_full(seen) or number).rstrip("af")
+    later = seen.paste.version_lines.get("env:TORCH_CUDA_ARCH_LIST", 0) > seen.mention.number
+    gpu = named_gpu(seen.versions.get("gpu", ""))
+    if later and gpu is not None and capability_text(gpu.capability) == plain:
+        return False  # the list came after the refusal, to get around it
+    return bool(told) and plain not in _entries(told)
+
+
+def _entries(told: str) -> list[str]:
+    return [one.split("+")[0].rstrip("af") for one in re.split(r"[;, ]+", told)]
+
+
+def instead(
+    seen: Seen, number: str, can: Callable[[Family], bool], who: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) to build for an older target that runs on the same GPU, or without it."""
+    told, asked = the_list(seen), asked_in_full(seen) or number
+    if list_lacks(seen, number):
+        return (), ()
+    rest = [one for one in re.split(r"[;, ]+", told) if one and one.split("+")[0] != asked]
+    entry = None if asked[-1] in "af" else runs_instead(parse_capability(number), can)
+    notes: list[str] = []
+    if entry is not None:
+        notes.append(
+            f"Code for {entry} runs on {number} too, and {who}: {entry} in place of {number} in "
+            "the list builds without a newer one."
+        )
+    if told and rest and "+PTX" in told and not any("+PTX" in one for one in rest):
+        rest[-1] += "+PTX"
+    if entry is not None and entry not in [one.split("+")[0] for one in rest]:
+        rest.append(entry)
+    if not rest:
+        return (), tuple(notes)
+    return with_list(seen, ";".join(rest)), tuple(notes)
+
+
+def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, ...]:
+    """Build again with a list of targets."""
+    name = pip_name(seen, package or package_in(seen)) or "PACKAGE"
+    again = (
+        f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {name}"
+    )
+    if on_windows(seen):
+        return f'set "TORCH_CUDA_ARCH_LIST={value}"', again
+    return (f'TORCH_CUDA_ARCH_LIST="{value}" {again}',)
+
+
+def leave_out(seen: Seen, number: str) -> str:
+    """How to build without a target: by the list, or, where the list has it not, elsewhere."""
+    told, asked = the_list(seen), asked_in_full(seen) or number
+    if list_lacks(seen, number):
+        return (
+            f"TORCH_CUDA_ARCH_LIST in the text ({told}) does not have {asked}: the package's own "
+            "build files ask for it. Another release of the package, or its own option that leaves "
+            "those kernels out, is the way out where that GPU is not there."
+        )
+    return (
+        f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "
+        "FLASH_ATTN_CUDA_ARCHS for flash-attn."
+    )
+
+
+def toolkit_that_can(
+    seen: Seen, since: str, number: str
+) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """(commands, notes, whether a newer torch may have to come first).
+
+    The commands name another toolkit of the machine, where one is told that compiles it.
+    """
+    calls = not list_lacks(seen, number)
+    calls = calls and (seen.torch_cuda or "").split(".")[0] != since.split(".")[0]
+    notes: list[str] = []
+    nvcc = seen.mention.detail.get("nvcc", "")
+    if nvcc.startswith("/usr/bin/"):
+        notes.append(
+            f"{nvcc} is the toolkit of the distribution (package nvidia-cuda-toolkit), often older "
+            "than one in /usr/local/cuda: CUDA_HOME and PATH decide which is taken."
+        )
+    if "driver_cuda" in seen.versions:
+        notes.append(
+            f"The CUDA {seen.versions['driver_cuda']} of nvidia-smi is the newest that the driver "
+            "runs; it says nothing of the toolkit."
+        )
+    needed, mine = cuda_version(since), cuda_version(seen.versions.get("cuda"))
+    other: tuple[str, ...] = ()
+    if needed is not None:
+        known = mine is not None and mine < needed
+        can = by_toolkit(mine) if known and mine is not None else before(needed)
+        who = "this nvcc compiles it" if known else "the nvcc of an older CUDA compiles it"
+        other, more = instead(seen, number, can, who)
+        notes += more
+    told = (*seen.mention.detail.get("others", "").split(), seen.torch_cuda or "")
+    fitting = [one for one in told if needed and (cuda_version(one) or (0, 0)) >= needed]
+    look = () if on_windows(seen) else ("ls -d /usr/local/cuda*",)
+    if not fitting:
+        notes.append(
+            f"X.Y is a toolkit of CUDA {since} or newer among those that are listed; where there "
+            "is none, one has to be installed first."
+        )
+        again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+        return (*look, *with_toolkit(seen, "X.Y", again), *other), tuple(notes), calls
+    again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+    return (*look, *with_toolkit(seen, fitting[0], again), *other), tuple(notes), False
+
+
+def helper_lacks(seen: Seen, ask: str) -> Answer | None:
+    """``Unknown CUDA arch (10.1)``: by the releases of torch that know the entry."""
+    asked = asked_in_full(seen)
+    if not asked:
+        return None
+    rows = build_names()["helper_archs"]
+    torch = re.match(r"\d+\.\d+", seen.torch or "")
+    mine = f" (torch {seen.torch})" if torch else ""
+    if asked not in rows:
+        cause = (
+            f"torch's build helper{mine} does not know compute capability {asked}, and no torch on "
+            "record does: the entry of TORCH_CUDA_ARCH_LIST, or of the list that the package sets, "
+            "is mistyped, or is for a newer torch than these."
+        )
+        return _helper(seen, cause, ask, "medium", asked)
+    first, last = rows[asked]
+    if last and (not torch or order_key(torch[0]) > order_key(last)):
+        cause = (
+            f"torch's build helper{mine} does not know {asked} any more: torch {first} to {last} "
+            "took that entry of TORCH_CUDA_ARCH_LIST, or of the list that the package sets."
+        )
+        new = build_names()["renumbered"].get(asked.rstrip("a"))
+        notes: tuple[str, ...] = ()
+        if new:
+            notes = (
+                f"CUDA 13 gave compute capability {asked} the number {new}: with it and a newer "
+                f"torch the entry is {new}; without such a GPU leave it out.",
+            )
+        return _helper(seen, cause, ask, "high" if torch else "medium", asked, notes)
+    if torch and order_key(torch[0]) >= order_key(first):
+        return None
+    cause = (
+        f"torch's build helper{mine} does not know compute capability {asked}: torch {first} and "
+        "newer take it."
+    )
+    limit = torch[0] if torch else None
+
+    def can(family: Family) -> bool:
+        row = rows.get(capability_text(family.capability))
+        if row is None or (row[1] and limit is not None):
+            return False
+        key = order_key(row[0])
+        return key <= order_key(limit) if limit else key < order_key(first)
+
+    who = "this torch knows it" if limit else "an older torch knows it"
+    commands, more = instead(seen, asked, can, who)
+    return _helper(seen, cause, ask, "high", asked, (*more, *_toolkit_too(seen, asked)), commands)
+
+
+def _toolkit_too(seen: Seen, asked: str) -> tuple[str, ...]:
+    """Where the nvcc that the text names does not compile for the entry either."""
+    plain = asked.rstrip("af")
+    family = gpu_table().family(parse_capability(plain))
+    mine = cuda_version(seen.versions.get("cuda"))
+    since = cuda_version(family.since_cuda) if family is not None else None
+    if family is None or mine is None or since is None or mine >= since:
+        return ()
+    return (
+        f"The nvcc of CUDA {seen.versions['cuda']} does not compile for {plain} either: that takes "
+        f"CUDA {family.since_cuda} or newer.",
+    )
+
+
+def _helper(
+    seen: Seen,
+    cause: str,
+    ask: str,
+    confidence: str,
+    asked: str,
+    more: tuple[str, ...] = (),
+    commands: tuple[str, ...] = (),
+) -> Answer:
+    renumbered = asked.rstrip("a") in build_names()["renumbered"]
+    look = "echo %TORCH_CUDA_ARCH_LIST%" if on_windows(seen) else "echo $TORCH_CUDA_ARCH_LIST"
+    return seen.answer(
+        KIND, COMPILE, cause, owner="torch", direction="none", confidence=confidence,
+        help=(ask, look, f"grep -rnF '{asked}' setup.py CMakeLists.txt", *commands),
+        notes=(
+            "The list of names is torch's own (TORCH_CUDA_ARCH_LIST is held against it), whatever "
+            "nvcc is there and whether or not a GPU is seen.",
+            *more,
+            *(() if renumbered else (leave_out(seen, asked),)),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,200 @@
+"""Answers about a file that is for another machine than the one that loads or links it."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import base, package_in, pip_name
+from fa_forensics.why.texts.files.file_text import is_torchs, owner_of, path_of, quoted
+from fa_forensics.why.texts.files.put_back import reinstall
+
+MACHINE = "wrong-machine"
+
+#: What stands in a file's name for its processor.
+_IN_NAME = re.compile(r"-(x86_64|aarch64|ppc64le|s390x|arm|i[3-6]86)-")
+_ARM = ("aarch64", "arm64", "arm", "armv7l", "armv6l")
+
+
+def wrong_machine(seen: Seen) -> Answer:
+    """``wrong ELF class: ELFCLASS32``, ``Exec format error``: another machine's file."""
+    path, detail = path_of(seen), seen.mention.detail
+    owner = owner_of(seen, path)
+    name = base(path) or "The file"
+    bits = re.search(r"ELFCLASS(32|64)", seen.mention.line)
+    have, need = detail.get("have"), detail.get("need")
+    told = host_words(seen)
+    mac = bool(have and need) or "mach-o" in seen.mention.line.lower() or path.endswith(".dylib")
+    if have and need:
+        cause = _on_a_mac(name, have, need)
+    elif bits:
+        cause = (
+            f"{name} is a {bits[1]}-bit file, and this Python is not: a wheel or a copy for "
+            "another platform."
+        )
+    elif not mac and not re.search(r"\.(?:so|dylib)\b", path):
+        cause = (
+            f"{name} is a program for another machine than this one, or no program at all (cut "
+            "off, a text)."
+        )
+    else:
+        cause = (
+            f"{name} is for another machine than the Python that loads it: a wheel or a copy for "
+            "another platform."
+        )
+    cause += _told_of_both(seen, path, told if not (have and need) else "")
+    helps, notes = _for_a_mac(seen, owner, need or "") if mac else other_machine_remedy(seen, owner)
+    look = f"file {quoted(path)}" if mac else f"fa-forensics inspect {quoted(path)}"
+    return seen.answer(
+        MACHINE, "FA101", cause, owner=owner, direction="none", confidence="high",
+        help=(
+            f"{seen.python} -c 'import platform; print(platform.machine(), "
+            "platform.architecture())'",
+            look, *helps,
+        ),
+        notes=("No setting makes it load; get the build for this machine.", *notes),
+    )  # fmt: skip
+
+
+def _on_a_mac(name: str, have: str, need: str) -> str:
+    cause = f"{name} is for {have}, and the Python that loads it is {need}. "
+    if need.startswith("x86_64"):
+        return cause + (
+            "It is a file for Apple Silicon, in a Python for Intel. On a Mac with an Intel "
+            "processor it cannot run; on one with Apple Silicon that Python runs under Rosetta."
+        )
+    return cause + "macOS runs both on Apple Silicon, each with files of its own kind alone."
+
+
+def _told_of_both(seen: Seen, path: str, told: str) -> str:
+    """What the text says of the file's machine and of the one that it is on."""
+    ours = seen.mention.detail.get("for_machine")
+    named = _IN_NAME.search(base(path))
+    words = ""
+    if named is not None:
+        words += f" Its name says {named[1]}."
+    elif ours:
+        words += f" The text shows that the file is for {ours}."
+    if told:
+        words += f" The text is from {told}."
+    return words
+
+
+def host_words(seen: Seen) -> str:
+    """The machine that the text is from, in a sentence: ``a Jetson board (aarch64)``; ""."""
+    detail = seen.mention.detail
+    host, name = detail.get("host", ""), detail.get("host_name", "")
+    host = host or seen.versions.get("machine", "")
+    if name:
+        return f"{name} ({'ARM' if host == 'arm' else host})"
+    return f"a machine with {host}" if host and host != "x86_64" else ""
+
+
+def host_of(seen: Seen) -> str:
+    """The processor of the machine that the text is from, as uname writes it; "" unknown."""
+    return seen.mention.detail.get("host") or seen.versions.get("machine", "")
+
+
+def _for_a_mac(seen: Seen, owner: str | None, need: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Install it again with the Python that is meant: pip takes the build for that one."""
+    name = pip_name(seen, owner) or "PACKAGE"
+    again = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {name}"
+    built = (
+        "pip takes the wheel for the kind of Python that runs it. What it builds from source is "
+        'for that kind too with ARCHFLAGS="-arch arm64" (or x86_64) before the command; '
+        "uninstall the old one, and remove an .egg of it, first."
+    )
+    if need.startswith("x86_64"):
+        last = _last_for_intel(name)
+        if last is not None:
+            again += f"=={last}"
+            built = (
+                f"{name} {last} is the last release with wheels for Intel Macs; the command is for "
+                "such a Mac. On one with Apple Silicon, another Python is the way out: one for "
+                "arm64, with its packages installed anew."
+            )
+    return (again,), (built,)
+
+
+def _last_for_intel(name: str) -> str | None:
+    from fa_forensics.facts.tables import read_table
+
+    last: str | None = read_table("python_wheels.json")["macos_intel"].get(name)
+    return last
+
+
+def other_machine_remedy(seen: Seen, owner: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): where a build for this machine comes from."""
+    from fa_forensics.facts.paste.machines import pypi_has_torch
+
+    host = host_of(seen)
+    torchs = owner is not None and owner.split("/")[0] == "torch"
+    if torchs and (host in ("armv7l", "armv6l", "i686") or "ELFCLASS64" in seen.mention.line):
+        return (), (
+            "torch has wheels for 64-bit Pythons alone: a 64-bit system with a 64-bit Python is "
+            "the way, or a build from source on that machine.",
+        )
+    if torchs and (host in _ARM or not host):
+        return _torch_for_arm(seen, host)
+    if torchs and host and not pypi_has_torch(host):
+        return (), (
+            f"The package index has no torch for {host}: the distribution, or a build from "
+            "source on that machine, is what there is.",
+        )
+    name = pip_name(seen, owner) or pip_name(seen, package_in(seen))
+    if name is None:
+        return (), (
+            "pip takes by itself the wheel for the machine whose Python runs it; where a package "
+            "has none for that machine, it is built there from its source. Files that were copied "
+            "from another machine, and a container's image for another platform, do not serve.",
+        )
+    notes = (
+        f"pip takes the wheel of {name} for the machine whose Python runs it; where there is none, "
+        "it is built there from its source.",
+    )
+    return reinstall(seen, name), notes
+
+
+_WHOLE = (
+    "cmake -DCMAKE_PREFIX_PATH=\"$({0} -c 'import torch; print(torch.utils.cmake_prefix_path)')\" ."
+)
+
+
+def _torch_for_arm(seen: Seen, host: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    notes = []
+    name = seen.mention.detail.get("host_name", "")
+    jetson = "Jetson" in name
+    if jetson:
+        notes.append(
+            "On a Jetson, torch with CUDA is NVIDIA's own wheel for the JetPack release that is "
+            "installed (or its l4t-pytorch image); the package index has torch for the CPU, and "
+            "for servers, alone."
+        )
+    else:
+        notes.append(
+            "The package index has torch for 64-bit ARM Linux (aarch64) and Macs with Apple "
+            "Silicon, and pip takes that by itself; for 32-bit ARM it has none: a 64-bit system, "
+            "or a build from source."
+        )
+    helps: tuple[str, ...] = ()
+    if not jetson:
+        helps = (f"{seen.pip} install --force-reinstall --no-cache-dir torch",)
+    if (
+        seen.mention.what == "linker-refuses"
+        or not is_torchs(path_of(seen))
+        or ("libtorch/" in path_of(seen))
+    ):
+        helps = (*helps, _WHOLE.format(seen.python))
+        notes.append(
+            "The archives of libtorch for Linux were made for x86-64; the wheel of torch for this "
+            "machine has the same libraries, headers and CMake files in its own directory, which "
+            "is what the command with cmake names."
+        )
+    return helps, tuple(notes)
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "wrong-elf-class": wrong_machine,
+    "wrong-machine": wrong_machine,
+}

@@ -1,0 +1,140 @@
+"""How a damaged file is put back: by pip, by conda, by R, by whoever installed it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from fa_forensics.facts.owner import is_cuda_library
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import base, pip_name, version_of
+
+#: ``PREFIX/lib/libmkl_core.so`` of an environment of conda's.
+_IN_CONDA = re.compile(
+    r"(?P<prefix>/[^\s:]{0,300}?(?:conda|miniforge|mambaforge|micromamba|/envs/)[^\s:]{0,200}?)/lib/"
+    r"(?P<file>[^/\s]{1,100})$"
+)
+#: The way by which conda's torch names libraries of its environment, whatever that is called.
+_OUT_OF_TORCH = re.compile(
+    r"(?P<prefix>\S{1,300}?)(?:/lib)?/python\d[\d.]*/site-packages/torch/(?:lib/)?(?:\.\./){3,4}"
+    r"(?:lib/)?(?P<file>[^/\s]{1,100})$"
+)
+#: Which package of conda has a library, by how its name begins (conda-forge and defaults).
+_CONDA_PACKAGES = (
+    ("libmkl_", "mkl"), ("libiomp5", "intel-openmp"), ("libopenblas", "libopenblas"),
+    ("libstdc++", "libstdcxx-ng"), ("libgcc_s", "libgcc-ng"), ("libgomp", "libgomp"),
+    ("libtorch", "pytorch"), ("libc10", "pytorch"),
+)  # fmt: skip
+_SITE = re.compile(r"(?P<site>\S{1,400}/(?:site|dist)-packages)/")
+#: Libraries of the package torch for R: PREFIX/torch/lib/liblantern.so.
+_OF_R = re.compile(r"/torch/(?:lib|deps)/(?:liblantern|libtorch|libc10)|liblantern\.(?:so|dylib)")
+
+
+def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
+    """Install the owner again, in the version that is known; () where pip's name for it is not."""
+    from fa_forensics.rules.remedy import row_of
+
+    name = pip_name(seen, owner)
+    if name is None:
+        return ()
+    version = seen.torch if name == "torch" else version_of(seen, name)
+    pinned = f"{name}=={version}" if version and not re.search(r"[+]|dev\d", version) else name
+    row = row_of(name)
+    isolated = "--no-build-isolation " if row is not None and row["source_build"] else ""
+    return (f"{seen.pip} install {isolated}--force-reinstall --no-deps --no-cache-dir {pinned}",)
+
+
+def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) that bring a damaged file back, by where it lies."""
+    if _is_of_r(path):
+        return (
+            ("Rscript -e 'torch::install_torch(reinstall = TRUE)'",),
+            ("The file belongs to the package torch for R, which fetches it by itself; its "
+             "directory is best removed before.",),
+        )  # fmt: skip
+    conda = _of_conda(path)
+    if conda is not None:
+        return _from_conda(*conda)
+    known = reinstall(seen, owner)
+    if known:
+        return known, (_ROOM,)
+    site = _SITE.search(path)
+    if site is None and owner is not None and is_cuda_library(base(path)):
+        return _by_its_place(base(path))
+    if site is None:
+        return (), (_ROOM,)
+    return _from_a_record(seen, path, site["site"])
+
+
+_ROOM = (
+    "See first that the disk (and a quota) has room: a second download ends where the first did "
+    "otherwise. --no-cache-dir keeps pip from taking its damaged copy again."
+)
+
+
+def _by_its_place(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A library of NVIDIA's whose place the text does not tell: a wheel's, conda's, a toolkit's."""
+    return (f"find / -name {name} -size -64k -not -path '/proc/*' 2>/dev/null",), (
+        "The command with find prints the copies of it that are too small to be whole. In "
+        "site-packages/nvidia it is a wheel's (pip install --force-reinstall --no-cache-dir of the "
+        "nvidia-... package that pip list shows), in a conda environment conda's, else a CUDA "
+        "toolkit's or the distribution's: install that again.",
+        _ROOM,
+    )  # fmt: skip
+
+
+def _is_of_r(path: str) -> bool:
+    return "-packages/" not in path and _OF_R.search(path) is not None and (
+        "lantern" in path or "/R/" in path or "/library/" in path
+    )  # fmt: skip
+
+
+def _of_conda(path: str) -> tuple[str, str] | None:
+    """(prefix, file) of a library in the lib directory of an environment of conda's."""
+    out = _OUT_OF_TORCH.match(path)
+    if out is not None:
+        return out["prefix"], out["file"]
+    whole = os.path.normpath(path) if path.startswith("/") else path
+    found = _IN_CONDA.match(whole)
+    if found is None or "-packages" in whole:
+        return None
+    return found["prefix"], found["file"]
+
+
+def _from_conda(prefix: str, file: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    from fa_forensics.why.texts.files.file_text import quoted
+
+    cut = "..." in prefix or not prefix.startswith("/")
+    there = "$CONDA_PREFIX" if cut else quoted(prefix)
+    package = next((name for start, name in _CONDA_PACKAGES if file.startswith(start)), None)
+    which = f"grep -lF lib/{file} {there}/conda-meta/*.json"
+    again = f"conda install -p {there} --force-reinstall {package or 'PACKAGE'}"
+    told = (
+        f"By its name and place, conda's {package} brings it."
+        if package
+        else "The command with grep prints the record of the package of conda that brings it: "
+        "PACKAGE is that name without version and build."
+    )
+    return (which, again), (
+        f"{told} conda links files out of its package cache: where the file comes back damaged, "
+        "remove that package's directory from the cache first (conda info shows where it is), or "
+        "make the environment anew.",
+    )
+
+
+def _from_a_record(seen: Seen, path: str, site: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The distribution of a file whose package nothing is known of: pip's record has it."""
+    from fa_forensics.why.texts.files.file_text import quoted
+
+    where = quoted(site)
+    if "..." in site or not site.startswith("/"):
+        where = f"$({seen.python} -c 'import site; print(site.getsitepackages()[0])')"
+    return (
+        f"grep -lF {base(path)} {where}/*.dist-info/RECORD",
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir NAME",
+    ), (
+        "The command with grep prints the distribution that the file came with: NAME is what "
+        "stands before the version. What was built here, and is on no index, has to be built again "
+        "from an empty build directory.",
+        _ROOM,
+    )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Whose GPU code a message is about, and what else says the same: words that tell it."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.gpus import Gpu
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import cuda_version, package_in, words_of
+from fa_forensics.why.texts.gpu.torch_for_gpu import covers
+
+#: Projects that compile FlashAttention 3 into their own files, by the path of its sources.
+_BUNDLED = re.compile(
+    r"[/\\](?P<name>xformers|vllm|sgl-kernel|sglang)[/\\][^\n]{0,200}hopper[/\\.]"
+)
+_DISTRIBUTIONS = {"sglang": "sgl-kernel"}
+#: The words of bitsandbytes' own check of each call: "Error X at line 233 in file Y/csrc/ops.cu".
+_BITSANDBYTES = re.compile(r"at line \[?[\d ]{1,12}\]? in file [^\n]{0,200}csrc/ops\.(?:cu|hip)")
+
+
+def bundler(seen: Seen) -> str | None:
+    """The package whose own copy of FlashAttention 3 a message is about."""
+    found = _BUNDLED.search(words_of(seen))
+    return _DISTRIBUTIONS.get(found["name"], found["name"]) if found else None
+
+
+def own_copy(package: str) -> str:
+    """What to know of such a copy."""
+    return (
+        f"The path is that of the copy of FlashAttention 3 that {package} compiles into its own "
+        f"files: no flash-attn that is installed plays a part. A release of {package} that does "
+        "not take it for this GPU is the way out, or its setting without FlashAttention 3."
+    )
+
+
+#: A call of a compiled module, as a traceback shows it: ``out = awq_inference_engine.gemm(``.
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{2,60})\.[A-Za-z_]\w{0,80}\(")
+_COMPILED = re.compile(
+    r"_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$|^cuda_\w", re.IGNORECASE
+)
+
+
+def called_module(seen: Seen) -> str | None:
+    """The compiled module whose function the last step of the traceback calls, by its name."""
+    detail = seen.mention.detail
+    found = _CALL.search(detail.get("code") or detail.get("call", ""))
+    return found[1] if found is not None and _COMPILED.search(found[1]) else None
+
+
+def in_every_torch(gpu: Gpu) -> bool:
+    """Whether all of torch's own wheels on record have code for a GPU."""
+    lists = [torch_archs(minor, cuda) for minor in torch_minors() for cuda in cuda_of_minor(minor)]
+    return bool(lists) and all(covers(archs or (), gpu) for archs in lists)
+
+
+def sure_of_package(seen: Seen, gpu: Gpu, torch_open: bool) -> bool:
+    """Whether the package lacks the code and not torch, where torch's own list may be open.
+
+    A name that stands in a call alone tells what ran last, and that can be torch's kernel.
+    """
+    if called_module(seen) is None or package_in(seen) is not None:
+        return True
+    return not torch_open or in_every_torch(gpu)
+
+
+def of_bitsandbytes(seen: Seen) -> str | None:
+    """bitsandbytes, by the words that its compiled part has for a call that failed."""
+    return "bitsandbytes" if _BITSANDBYTES.search(words_of(seen)) else None
+
+
+def two_runtimes(seen: Seen) -> str | None:
+    """What a toolkit of another CUDA than torch's does: each runtime knows its own kernels alone.
+
+    Up to CUDA 10 each minor release has a runtime of its own (libcudart.so.10.0, .10.1); since
+    CUDA 11 all of a major version share one.
+    """
+    if seen.mention.what != "invalid-device-function":
+        return None
+    toolkit, torch = cuda_version(seen.versions.get("cuda")), cuda_version(seen.torch_cuda)
+    if toolkit is None or torch is None:
+        return None
+    if toolkit[0] == torch[0] and (toolkit == torch or torch[0] >= 11):
+        return None
+    return (
+        f"The text names CUDA {toolkit[0]}.{toolkit[1]} beside torch's {torch[0]}.{torch[1]}. An "
+        "extension that is compiled with that toolkit brings another CUDA runtime into the process "
+        "than torch's, which knows nothing of its kernels and says the same: it is to be built "
+        f"with the nvcc of CUDA {torch[0]}.{torch[1]} (CUDA_HOME), or taken from a wheel for it."
+    )

@@ -1,0 +1,75 @@
+"""Who may lack the code for a GPU, and what its build took: by all that the text names."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.gpus import Gpu, capability_text
+from fa_forensics.facts.package import normalized
+from fa_forensics.facts.tables import read_table
+from fa_forensics.rules.coverage import NONE, code_for, fit
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.build_targets import the_list
+from fa_forensics.why.texts.clues import called, pip_name
+
+#: What torch itself brings, and what has no code for GPUs in its own files.
+_NO_SUSPECTS = ("torch", "torchvision", "torchaudio", "triton", "numpy", "transformers",
+                "accelerate", "ninja", "pybind11", "kernels")  # fmt: skip
+
+
+def told_package(seen: Seen) -> str | None:
+    """The package whose installation stands beside the error: ``pip install causal-conv1d``."""
+    name = seen.mention.detail.get("asked")
+    if name is None:
+        return None
+    return pip_name(seen, name.replace("-", "_")) or pip_name(seen, name) or name
+
+
+def suspects(seen: Seen) -> tuple[str, ...]:
+    """The packages with GPU code of their own that the text lists: "xformers 0.0.30"."""
+    from fa_forensics.rules.remedy import row_of
+
+    found = []
+    for key, version in seen.versions.items():
+        name = key.removeprefix("pkg:")
+        if key == name or normalized(name) in _NO_SUSPECTS or name.startswith("nvidia-"):
+            continue
+        if row_of(name) is not None:
+            found.append(f"{name} {version}")
+    return tuple(found)
+
+
+def built_for(seen: Seen, gpu: Gpu) -> str | None:
+    """That the text's TORCH_CUDA_ARCH_LIST makes no code for a GPU; None where it makes some."""
+    told = the_list(seen)
+    entries = [one for one in re.split(r"[;, ]+", told) if one]
+    if not entries:
+        return None
+    for entry in entries:
+        number = entry.split("+")[0].replace(".", "")
+        codes = [f"sm_{number}", *([f"compute_{number}"] if "+PTX" in entry else [])]
+        if any(fit(code_for(code), gpu.capability).runs != NONE for code in codes):
+            return None
+    return (
+        f"A build with TORCH_CUDA_ARCH_LIST={told}, as the text has it, makes machine code for "
+        f"{'these' if len(entries) > 1 else 'that'} alone, and none of it runs on {called(gpu)}."
+    )
+
+
+def two_gpus(seen: Seen) -> str | None:
+    """What to know of a name that two GPUs have: "TITAN X"."""
+    name = seen.versions.get("gpu", "")
+    row = read_table("gpus.json")["ambiguous"].get(name.upper().removeprefix("NVIDIA "))
+    if row is None:
+        return None
+    which = " and ".join(f"{number} ({full})" for number, full in row.items())
+    numbers = " or ".join(f'"{number}"' for number in row)
+    return (
+        f"{name} is the name of two GPUs, of compute capability {which}: TORCH_CUDA_ARCH_LIST is "
+        f"{numbers}, as the first command says."
+    )
+
+
+def numbered(gpu: Gpu) -> str:
+    """``8.6``."""
+    return capability_text(gpu.capability)

@@ -1,0 +1,253 @@
+"""Answers about GPU code: none for this GPU, refused by the package, or not known to a compiler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fa_forensics.facts.flash_limits import Limits
+from fa_forensics.facts.gpus import Gpu
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.coverage import NONE, what_would_run
+from fa_forensics.rules.gpu_remedy import rebuild
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.build_targets import with_list
+from fa_forensics.why.texts.clues import (
+    base,
+    called,
+    driver_of,
+    flash_rows,
+    gpus_of,
+    inspect_for,
+    package_in,
+    version_of,
+)
+from fa_forensics.why.texts.gpu.code_here import CodeHere, code_here
+from fa_forensics.why.texts.gpu.cuda_alike import nvidia_alone
+from fa_forensics.why.texts.gpu.gpu_code_owner import (
+    bundler,
+    called_module,
+    in_every_torch,
+    of_bitsandbytes,
+    own_copy,
+    sure_of_package,
+    two_runtimes,
+)
+from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
+from fa_forensics.why.texts.gpu.gpu_suspects import built_for, suspects, told_package, two_gpus
+from fa_forensics.why.texts.gpu.gpu_torch_text import (
+    beliefs,
+    mixed,
+    torch_answer,
+    torch_lacks,
+    torch_list,
+    torch_says_nothing,
+)
+
+_BUILD_NOTE = (
+    "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
+    "in an image build without a GPU, holds code for other GPUs."
+)
+
+
+#: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
+_FLASHINFER = re.compile(r"\b\w{3,60} failed with error(?: code)?:? no kernel image")
+
+
+def _words(seen: Seen) -> str:
+    return " ".join((seen.mention.line, *seen.mention.detail.values(), *seen.versions)).lower()
+
+
+def no_kernel(seen: Seen) -> Answer:
+    """``no kernel image is available``, ``invalid device function``: nothing fits this GPU."""
+    gpus, package = gpus_of(seen)[:1], of_bitsandbytes(seen) or package_in(seen)
+    package = package or called_module(seen) or told_package(seen)
+    if gpus and torch_lacks(seen, gpus[0]):
+        return torch_answer(seen, gpus[0], torch_list(seen))
+    if gpus and package is None and (found := mixed(seen, gpus[0])):
+        return found
+    rows = flash_rows(seen, package)
+    if not gpus:
+        return _gpu_not_named(seen, package, rows)
+    gpu = gpus[0]
+    bundled = bundler(seen) if rows and rows[-1].id == "fa3" else None
+    if rows and rows[-1].id == "fa3":
+        package = bundled or rows[-1].distributions[0]
+    if rows and not any(row.accepts(gpu.capability) for row in rows):
+        return refused(seen, gpu, package, rows)
+    code = code_here(seen, package)
+    if code is not None:
+        return _looked_into(seen, gpu, package, rows, code)
+    advice = rebuild(build_of(seen, package), rows, gpus)
+    cause = _who_lacks_it(seen, gpu, package, bundled)
+    helps: list[str] = [*advice.help]
+    if torch_says_nothing(seen):
+        helps.append(f"{seen.python} {TORCH_ARCHS}")
+    look = inspect_for(seen, gpus, package)
+    notes = [*beliefs(gpu), *advice.notes]
+    if not rows:
+        notes.append(_BUILD_NOTE)
+    if bundled:
+        notes.insert(0, own_copy(bundled))
+    if package is None and _FLASHINFER.search(seen.mention.line):
+        cause = (
+            f"FlashInfer, or sgl-kernel, which has FlashInfer's kernels too, holds no code for "
+            f"{called(gpu)}: the words are those of its kernels. Its wheel leaves that GPU out; "
+            "torch and the driver play no part."
+        )
+        look = inspect_for(seen, gpus, "sgl-kernel" if "sglang" in _words(seen) else "flashinfer")
+    two = two_runtimes(seen)
+    sure = package is not None and sure_of_package(seen, gpu, torch_says_nothing(seen))
+    if two:
+        notes.insert(0, two)
+    made = built_for(seen, gpu)
+    if made:
+        notes.insert(0, made)
+    if package is None and (others := suspects(seen)):
+        notes.insert(
+            0,
+            f"Packages with GPU code of their own that the text names: "
+            f"{', '.join(others)}. inspect shows which of them lacks it.",
+        )
+        looks = [inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3]]
+        helps, look = [*helps, *looks[:-1]], looks[-1]
+    return seen.answer(
+        KIND, "FA504", cause, owner=package, direction="none",
+        confidence="high" if sure and not two else "medium",
+        help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
+    """What has no code for a GPU: a package, the extension, or one of it and torch."""
+    which, runs = called(gpu), what_would_run(gpu.capability)
+    if package is None and (torch_list(seen) is not None or in_every_torch(gpu)):
+        return (
+            f"The extension whose function failed holds no code for {which}, which runs {runs}; "
+            "torch itself has code for it."
+        )
+    if package is None:
+        return (
+            f"Something holds no code for {which}, which runs {runs}: the extension whose function "
+            "failed, or torch itself."
+        )
+    version = version_of(seen, package)
+    file = f"{package} {version}" if version else package
+    if bundled:
+        return f"The FlashAttention 3 in {file} holds no code for {which}, which runs {runs}."
+    return f"The {file} that is installed holds no code for {which}, which runs {runs}."
+
+
+def _looked_into(
+    seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits], code: CodeHere
+) -> Answer:
+    """The file is here: what it holds decides."""
+    found = code.fit(gpu, driver_of(seen))
+    name = base(code.path)
+    if found.runs != NONE:
+        cause = (
+            f"{name} holds code that runs on {called(gpu)} ({found.reason}), so it is not this "
+            "file as a whole that lacks it: torch itself or another extension does, or this one "
+            "kernel."
+        )
+        return seen.answer(
+            KIND, "FA504", cause, owner=package, direction="none", confidence="medium",
+            help=(
+                f"{seen.python} {TORCH_ARCHS}",
+                f"{inspect_for(seen, (gpu,), package)} --kernels",
+            ),
+        )  # fmt: skip
+    advice = rebuild(build_of(seen, package), rows, (gpu,))
+    cause = (
+        f"{name} holds {code.archs} alone, and none of it runs on {called(gpu)}, which runs "
+        f"{what_would_run(gpu.capability)}."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner=package, direction="none", confidence="high",
+        help=(*advice.help, inspect_for(seen, (gpu,), package)),
+        notes=tuple(dict.fromkeys((*beliefs(gpu), *advice.notes))),
+    )  # fmt: skip
+
+
+def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> Answer:
+    """The kind is clear; which of torch and the extension lacks the code is not."""
+    name = package or "an extension"
+    if rows and rows[-1].id == "fa3":
+        return _hopper(seen, rows[-1])
+    if package is None and _FLASHINFER.search(seen.mention.line):
+        name = "FlashInfer, or sgl-kernel, which has FlashInfer's kernels too,"
+    cause = (
+        f"A kernel was started that {name} has no code of for the GPU at hand; the text does not "
+        "name the GPU. The first command shows the GPU and what torch itself has code for: "
+        "if torch's list covers the GPU, it is the extension that lacks it."
+    )
+    notes = [] if rows else [_BUILD_NOTE]
+    both = two_gpus(seen)
+    again: tuple[str, ...] = ()
+    if not rows and package != "bitsandbytes":
+        again = with_list(seen, "X.Y", package)
+        notes.insert(
+            0,
+            "X.Y is the GPU's compute capability, as the first command prints it: a build from "
+            "source with it in the list has code for the GPU, where the kernels are written for "
+            "it. Where torch's own list does not cover the GPU, another torch comes first.",
+        )
+    elif rows and rows[-1].arch_variable is not None:
+        again = (
+            f"{rows[-1].arch_variable}=XY FLASH_ATTENTION_FORCE_BUILD=TRUE {seen.pip} install "
+            f"--no-build-isolation --no-cache-dir --force-reinstall --no-deps {package}",
+        )
+        notes.insert(
+            0,
+            "XY is the GPU's compute capability without its dot (120 for 12.0), as the first "
+            "command prints it. Where torch's own list does not cover the GPU, another torch "
+            "comes first.",
+        )
+    if both:
+        notes.insert(0, both)
+    return seen.answer(
+        KIND, "FA504", cause, owner=package, direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), package), *again),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _hopper(seen: Seen, row: Limits) -> Answer:
+    """FlashAttention 3 without a GPU named: what its build can hold at all says enough."""
+    cause = (
+        f'{row.name} is compiled for {" and ".join(row.archs)} alone, and code with an "a" runs '
+        "on that one part, here compute capability 9.0 (H100, H200), without PTX to fall back on. "
+        "On Blackwell (10.x, 12.x) no rebuild and no architecture list helps."
+    )
+    bundled = bundler(seen)
+    owner = bundled or row.distributions[0]
+    return seen.answer(
+        KIND, "FA504", cause, owner=owner, direction="none", confidence="high",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), owner)),
+        notes=(
+            *((own_copy(bundled),) if bundled else ()),
+            "FlashAttention 2 (flash-attn), FlashAttention 4 (flash-attn-4) and torch's own "
+            "scaled_dot_product_attention serve other GPUs.",
+        ),
+    )  # fmt: skip
+
+
+def lost_function(seen: Seen) -> Answer:
+    """``named symbol not found``, ``an illegal instruction was encountered`` on the GPU."""
+    answer = no_kernel(seen)
+    note = (
+        "The text fits a fault of the kernel itself too; that the code is for another GPU is the "
+        "first thing to rule out."
+    )
+    known = answer.owner == "bitsandbytes" and bool(gpus_of(seen))
+    confidence = "medium" if known else "low"
+    return replace(answer, confidence=confidence, notes=(note, *answer.notes))
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "no-kernel-image": nvidia_alone(no_kernel),
+    "invalid-device-function": nvidia_alone(no_kernel),
+    "named-symbol-not-found": nvidia_alone(lost_function),
+    "illegal-instruction": nvidia_alone(lost_function),
+}

@@ -1,0 +1,217 @@
+"""Answers about torch itself: it has no code for a GPU, or only warns of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.coverage import parse_arch
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import called, gpus_of, inspect_for
+from fa_forensics.why.texts.gpu.arch_choice import oldest_toolkit
+from fa_forensics.why.texts.gpu.code_here import torch_code_here
+from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
+from fa_forensics.why.texts.gpu.torch_for_gpu import (
+    covers,
+    first_on_record,
+    install_torch,
+    old_gpu,
+    wheels_with,
+)
+
+
+def torch_lacks_gpu(seen: Seen) -> Answer:
+    """``... with CUDA capability sm_120 is not compatible with the current PyTorch``."""
+    gpus = gpus_of(seen)[:1]
+    archs = torch_list(seen)
+    if not gpus:
+        return _not_in_table(seen)
+    return torch_answer(seen, gpus[0], archs)
+
+
+def _not_in_table(seen: Seen) -> Answer:
+    """A GPU that torch names and no table has: most often one from before all of them."""
+    number = re.sub(r"^sm_(\d+)(\d)$", r"\1.\2", seen.mention.detail.get("sm", ""))
+    name = seen.mention.detail.get("gpu") or "this GPU"
+    gone = gpu_table().gone.get(parse_capability(number)) if "." in number else None
+    if gone is None:
+        return seen.answer(
+            KIND, "FA504",
+            "torch itself has no code for this GPU, so that no extension can be the cause.",
+            owner="torch", direction="none", confidence="high",
+            help=(f"{seen.python} {TORCH_ARCHS}",),
+        )  # fmt: skip
+    cause = (
+        f"torch itself has no code for {name} (compute capability {number}): it is older than all "
+        f"GPUs that torch's wheels on record serve. CUDA {gone} is the last that compiles for it, "
+        "so that no newer torch, CUDA or driver helps; the extension is not the cause."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
+        help=(f"{seen.python} {TORCH_ARCHS}",),
+        notes=("What is left is a newer GPU, the CPU, or a torch of that time built from source.",),
+    )  # fmt: skip
+
+
+def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
+    """torch itself lacks the GPU: a build for another CUDA version has it, or none has."""
+    family = gpu_table().family(gpu.capability)
+    release = seen.torch
+    if release and _cuda_assumed(seen):
+        release = release.split("+")[0]  # the text names no CUDA of torch's own
+    torch = f"torch {release} itself" if release else "torch itself"
+    cause = f"{torch} has no code for {called(gpu)}; the extension is not the cause."
+    if archs:
+        cause = (
+            f"{torch} has no code for {called(gpu)}: it holds {', '.join(archs)}. The extension "
+            "is not the cause."
+        )
+    notes: list[str] = []
+    parsed = [parse_arch(arch) for arch in archs or ()]
+    newest = max((arch.capability for arch in parsed if arch), default=None)
+    # torch names the least capability that it takes for a GPU that is older than that.
+    old = "least" in seen.mention.detail or (newest is not None and gpu.capability < newest)
+    if family is not None and old:
+        notes.append(old_gpu(gpu))
+    elif family is not None and family.integrated:
+        notes.append(
+            "It is a Tegra part (Jetson): torch's own wheels for aarch64 are for servers, and "
+            "those that NVIDIA makes for its JetPack hold code for it. Extensions have to be built "
+            "for that torch."
+        )
+    elif family is not None:
+        since = oldest_toolkit(gpu.capability)
+        notes.append(
+            f"A torch built with CUDA {since} or newer can have code that runs on it; no CUDA "
+            f"version before {since} makes any for compute capability "
+            f"{capability_text(gpu.capability)}."
+        )
+    having = wheels_with(gpu)
+    if having:
+        notes.append(
+            f"Of torch's own wheels from {first_on_record()} on, these have code for it: {having}."
+        )
+    notes.append(
+        "Extensions that are compiled for the torch of now have to be installed or built again for "
+        "the new one."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
+        help=(*install_torch(seen, gpu), f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def torch_lacks(seen: Seen, gpu: Gpu) -> bool:
+    """Whether torch itself has nothing for a GPU; no when that is not known."""
+    archs = torch_list(seen)
+    if archs is None and _cuda_assumed(seen) and (torch := seen.torch) is not None:
+        every = [torch_archs(torch, one) for one in _cudas(torch)]
+        return bool(every) and not any(covers(one or (), gpu) for one in every)
+    return archs is not None and not covers(archs, gpu)
+
+
+def mixed(seen: Seen, gpu: Gpu) -> Answer | None:
+    """torch's release is told and its CUDA version is not, and some of its wheels lack the GPU."""
+    torch = seen.torch
+    if torch is None or not _cuda_assumed(seen):
+        return None
+    having = [one for one in _cudas(torch) if covers(torch_archs(torch, one) or (), gpu)]
+    lacking = [one for one in _cudas(torch) if one not in having]
+    if not having or not lacking:
+        return None
+    release = torch.split("+")[0]
+    cause = (
+        f"Either torch itself or the extension has no code for {called(gpu)}. torch {release} has "
+        f"it in its wheels for CUDA {', '.join(having)}, and not in those for CUDA "
+        f"{', '.join(lacking)}; the text does not say which one this is (a toolkit's version says "
+        "nothing of it)."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner=None, direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (gpu,), None)),
+        notes=(
+            "The first command lists what torch has code for: where the GPU is not covered, torch "
+            "comes first, and then an extension that was built for it.",
+            *beliefs(gpu),
+        ),
+    )  # fmt: skip
+
+
+def torch_list(seen: Seen) -> tuple[str, ...] | None:
+    """What torch holds code for: by its own message, else by the table of its wheels."""
+    told = seen.mention.detail.get("supported")
+    if told:
+        return tuple(re.findall(r"(?:sm|compute)_\d+[af]?", told)) or None
+    torch, cuda = seen.torch, seen.torch_cuda
+    if torch is None or cuda is None or "git" in torch or re.search(r"\da0", torch):
+        return torch_code_here(seen)  # a build of somebody's own
+    if _cuda_assumed(seen):
+        # Only what all wheels of a release agree on is known of the one in the text.
+        every = [set(torch_archs(torch, one) or ()) for one in _cudas(torch)]
+        same = bool(every) and all(one == every[0] for one in every)
+        return torch_archs(torch, cuda) if same else None
+    return torch_archs(torch, cuda) or torch_code_here(seen)
+
+
+def _cudas(torch: str) -> tuple[str, ...]:
+    return cuda_of_minor(".".join(torch.split(".")[:2]))
+
+
+def _cuda_assumed(seen: Seen) -> bool:
+    """Whether torch's CUDA version is that of the default wheel, as the text does not tell."""
+    told = "torch_cuda" in seen.versions or "+cu" in (seen.versions.get("torch") or "")
+    return seen.elsewhere and seen.place.requested is not None and not told
+
+
+def torch_says_nothing(seen: Seen) -> bool:
+    """Whether torch's own list of GPUs is open."""
+    return torch_list(seen) is None
+
+
+def beliefs(gpu: Gpu) -> tuple[str, ...]:
+    """What is often believed of code for a GPU of this kind, and is not so."""
+    family = gpu_table().family(gpu.capability)
+    if family is not None and family.integrated:
+        number = capability_text(gpu.capability).replace(".", "")
+        return (
+            f"It is a Tegra part (Jetson): machine code for GPUs of the same major number does not "
+            f"run on it, only its own (sm_{number}), or PTX.",
+        )
+    if gpu.capability >= (10, 0):
+        return (
+            "Code for sm_90 does not run on it, and sm_90a code runs on 9.0 alone; only PTX moves "
+            "forward.",
+        )
+    if gpu.capability < (8, 0):
+        return (
+            "Code for newer GPUs never runs on an older one; and a build with this GPU in its list "
+            "helps only where the kernels are written for it: many use instructions of compute "
+            "capability 8.0, which no list gives to an older GPU.",
+        )
+    return ()
+
+
+def only_warned(seen: Seen) -> Answer:
+    """torch warns of a GPU that is newer than its list, and of the same major capability."""
+    most = seen.mention.detail.get("most", "")
+    gpus = gpus_of(seen)[:1]
+    which = called(gpus[0]) if gpus else "this GPU"
+    cause = (
+        f"torch only warns: its newest code is for compute capability {most}, and machine code "
+        f"runs on newer GPUs of the same major number too, so on {which}. Whatever failed has "
+        "another cause."
+    )
+    return seen.answer(
+        KIND, "FA898", cause, owner="torch", direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}",),
+        notes=("An extension needs code for this GPU of its own: inspect shows what it has.",),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "gpu-not-supported-by-torch": torch_lacks_gpu,
+    "gpu-warned": only_warned,
+}

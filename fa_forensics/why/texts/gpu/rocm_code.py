@@ -1,0 +1,230 @@
+"""Answers about code for AMD GPUs: none for the gfx target, or not loaded by the HIP runtime."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.amd_gpus import (
+    AmdFamily,
+    amd_families,
+    amd_family,
+    amd_target,
+    torch_wheels,
+)
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
+from fa_forensics.why.texts.clues import package_in
+
+KIND = "rocm"
+
+_GFX = re.compile(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d|8\d\d)\b")
+#: Prints the targets that torch itself has code for.
+LIST = "-c 'import torch; print(torch.version.hip, torch.cuda.get_arch_list())'"
+
+
+def target_of(seen: Seen) -> str | None:
+    """The gfx target that the text names, by itself or by the GPU's name."""
+    detail = seen.mention.detail
+    for key in ("target", "target2", "sm"):
+        if detail.get(key, "").startswith("gfx"):
+            return detail[key]
+    found = _GFX.search(seen.mention.line) or _GFX.search(seen.versions.get("gfx", ""))
+    if found is not None:
+        return found[0]
+    name = seen.versions.get("amd_gpu")
+    return amd_target(name) if name else None
+
+
+def no_code(seen: Seen) -> Answer:
+    """``HIP error: invalid device function``, ``Cannot read TensileLibrary.dat``."""
+    target, library = target_of(seen), seen.mention.detail.get("library_of")
+    which = f"this GPU ({target})" if target else "this AMD GPU's gfx target"
+    if library == "rocblas":
+        return _of_rocblas(seen, target, which)
+    if library == "hipblaslt":
+        cause = (
+            f"hipBLASLt has no kernels for {which}. torch goes on with hipBLAS: it is a warning, "
+            "unless the program asked for hipBLASLt."
+        )
+        return seen.answer(
+            KIND, "FA504", cause, owner="hipblaslt", direction="none", confidence="high",
+            help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}"),
+            notes=("TORCH_BLAS_PREFER_HIPBLASLT=0 keeps torch from trying.",),
+        )  # fmt: skip
+    package = package_in(seen)
+    name = package or "the extension whose kernel was started, or torch itself,"
+    cause = (
+        f"There is no code for {which}: {name} was built for other targets. Machine code of "
+        "AMD GPUs is for one target, and there is no PTX to fall back on."
+    )
+    file = seen.mention.file or package
+    look = (f"fa-forensics inspect {file}",) if file else ()
+    command, notes = _ways_out(seen, target)
+    build = "A build from source takes PYTORCH_ROCM_ARCH with the target's name."
+    if target:
+        build = f"A build from source takes PYTORCH_ROCM_ARCH={target} in its environment."
+    return seen.answer(
+        KIND, "FA504", cause, owner=package or _owner(seen, target), direction="none",
+        confidence="medium",
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}", *command, *look),
+        notes=(
+            *notes,
+            "The second command lists torch's own targets: where the GPU's is among them, it is "
+            "the extension that lacks it, and it has to be built again.",
+            build,
+            *_space_in_path(seen),
+        ),
+    )  # fmt: skip
+
+
+def _of_rocblas(seen: Seen, target: str | None, which: str) -> Answer:
+    """``Cannot read .../TensileLibrary.dat``."""
+    own = "/torch/lib/" in seen.mention.line
+    copy = "The rocBLAS that torch brings" if own else "The rocBLAS of this system's ROCm"
+    cause = (
+        f"{copy} has no kernels (Tensile library) for {which}: that build of ROCm leaves the "
+        "target out. The file is not damaged."
+    )
+    command, notes = _ways_out(seen, target)
+    return seen.answer(
+        KIND, "FA504", cause, owner="rocblas", direction="none", confidence="high",
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}", *command),
+        notes=(
+            *notes,
+            "A torch for a newer ROCm may have it. ROCBLAS_TENSILE_LIBPATH names the directory of "
+            "another rocBLAS of the same release that has the target.",
+        ),
+    )  # fmt: skip
+
+
+def _owner(seen: Seen, target: str | None) -> str:
+    """torch, where its own wheels lack a target, and else the runtime that says so."""
+    if target is None:
+        return "hip"
+    release = _release(seen)
+    lacks = torch_wheels().first(target) is None
+    return "torch" if lacks or (release and not torch_wheels().has(target, release)) else "hip"
+
+
+def _release(seen: Seen) -> str | None:
+    """The release of a torch that is one of torch's own wheels for ROCm, as far as it is told."""
+    found = re.match(r"(\d+\.\d+(?:\.\d+)?)\+rocm", seen.torch or "")
+    return found[1] if found else None
+
+
+def _ways_out(seen: Seen, target: str | None) -> tuple[tuple[str, ...], list[str]]:
+    """(a command, notes) about a target: which wheels have it, and what it can pass for."""
+    family = amd_family(target) if target else None
+    passes = family is not None and target != family.runs_as
+    notes = [*_in_wheels(seen, target)] if target else []
+    if target is None:
+        notes += [
+            f"{', '.join(sorted(one.targets - {one.runs_as}))} share their instructions with "
+            f"{one.runs_as}, which most builds have: HSA_OVERRIDE_GFX_VERSION={one.version} makes "
+            "them pass for that. AMD does not support it."
+            for one in amd_families()
+        ]
+    told = seen.versions.get("env:HSA_OVERRIDE_GFX_VERSION")
+    if told is not None:
+        return (), [*notes, *_override_told(target, family, told)]
+    if family is None or not passes:
+        return (), notes
+    notes.insert(
+        0,
+        f"{target} shares its instructions with {family.runs_as}, which most builds have: "
+        f"HSA_OVERRIDE_GFX_VERSION={family.version} makes it pass for that. AMD does not support "
+        "it.",
+    )
+    if on_windows(seen):
+        return (), [*notes, "ROCm for Windows does not read HSA_OVERRIDE_GFX_VERSION."]
+    return (f"HSA_OVERRIDE_GFX_VERSION={family.version} {seen.python} YOUR_PROGRAM.py",), notes
+
+
+def override_for(seen: Seen) -> str | None:
+    """What HSA_OVERRIDE_GFX_VERSION takes for the GPU that the text names, where it helps."""
+    target = target_of(seen)
+    family = amd_family(target) if target else None
+    if family is None or target == family.runs_as or on_windows(seen):
+        return None
+    return None if "env:HSA_OVERRIDE_GFX_VERSION" in seen.versions else family.version
+
+
+def _in_wheels(seen: Seen, target: str) -> list[str]:
+    """Whether torch's own wheels for ROCm have code for a target."""
+    since, release = torch_wheels().first(target), _release(seen)
+    if since is None:
+        return [
+            f"None of torch's own wheels for ROCm has code for {target}: a build from source has, "
+            "or wheels that others make for it."
+        ]
+    if release is not None and torch_wheels().has(target, release):
+        return [
+            f"torch's own wheels for ROCm have code for {target} from {since} on, torch {release} "
+            "too: most likely it is the extension that lacks it."
+        ]
+    return [f"torch's own wheels for ROCm have code for {target} from {since} on."]
+
+
+def _override_told(target: str | None, family: AmdFamily | None, told: str) -> list[str]:
+    """What to know where the text sets HSA_OVERRIDE_GFX_VERSION itself."""
+    if target is None:
+        return [
+            f"HSA_OVERRIDE_GFX_VERSION={told} in the text makes the GPU pass for another: take it "
+            "off to see its own target, and set it only for a GPU of that family."
+        ]
+    if family is None:
+        return [
+            f"HSA_OVERRIDE_GFX_VERSION={told} in the text makes {target} pass for a GPU of another "
+            "family, whose code need not run on it: take it off."
+        ]
+    if told != family.version:
+        return [
+            f"HSA_OVERRIDE_GFX_VERSION={told} in the text is of another family: for {target} it is "
+            f"{family.version}."
+        ]
+    return [
+        f"HSA_OVERRIDE_GFX_VERSION={told} is set already, as the text says: then code for "
+        f"{family.runs_as} is missing too, or the variable does not reach the process."
+    ]
+
+
+def _space_in_path(seen: Seen) -> tuple[str, ...]:
+    """ROCm legacy-rocm-build issues 3894 and 4329: a blank in the path hides the code."""
+    if not re.search(r"\w \w.{0,200}/site-packages/", seen.mention.detail.get("frame", "")):
+        return ()
+    return (
+        "The path of this environment has a blank in it: the HIP runtime of ROCm 6 finds no code "
+        "below such a path and says the same. An environment in a path without blanks rules it "
+        "out.",
+    )
+
+
+def not_started(seen: Seen) -> Answer:
+    """``shared object initialization failed``: the runtime does not take the code object."""
+    torch, rocm = seen.torch or "", seen.versions.get("rocm", "")
+    own = re.search(r"\+rocm(\d{1,2}\.\d{1,2})", torch)
+    cause = (
+        "The HIP runtime found GPU code and could not load it. Most often the code was compiled by "
+        "a newer ROCm than the runtime that is loaded: torch's wheels bring a HIP runtime of their "
+        "own, and an extension is compiled with the system's ROCm."
+    )
+    differ = own is not None and bool(rocm) and not rocm.startswith(own[1])
+    if own is not None and differ:
+        cause += f" Here torch brings that of ROCm {own[1]}, and the text names ROCm {rocm}."
+    package = package_in(seen)
+    return seen.answer(
+        KIND, "FA504", cause, owner=package or "hip", direction="none",
+        confidence="medium" if differ else "low",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+            "cat /opt/rocm*/.info/version; hipcc --version",
+            "AMD_LOG_LEVEL=3 python YOUR_PROGRAM.py 2>&1 | grep -iE 'code object|error'",
+        ),
+        notes=(
+            "Two ways out: a torch for the ROCm that is installed, or the extension compiled with "
+            "the ROCm that torch was built with.",
+            "Code for another gfx target says so in other words as a rule "
+            "(hipErrorInvalidDeviceFunction, hipErrorNoBinaryForGpu).",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,259 @@
+"""Answers about AMD GPUs: no code for the gfx target, no device, and HIP's other errors."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.tables import read_table
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.gpu.rocm_code import LIST, no_code, not_started, override_for
+from fa_forensics.why.texts.libraries.needing import needing
+
+KIND = "rocm"
+
+
+def about_rocm(seen: Seen) -> bool:
+    """Whether the text is about torch for ROCm: it says so, or names an AMD GPU and no other."""
+    versions = seen.versions
+    if "rocm" in (seen.torch or "") or "rocm" in versions:
+        return "+cu" not in (seen.torch or "")
+    return ("gfx" in versions or "amd_gpu" in versions) and "gpu" not in versions
+
+
+def is_torch_itself(seen: Seen) -> bool:
+    """Whether torch's own binary is what does not load."""
+    imported, file = seen.mention.detail.get("import", ""), seen.mention.file or ""
+    return imported == "torch._C" or "/torch/lib/" in file or "/torch/_C." in file
+
+
+def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
+    """A library of CUDA, or of torch for CUDA, where torch is built for ROCm."""
+    who = needing(seen)
+    cause = (
+        f"{soname} is of CUDA, and this torch is a build for ROCm, which has none: {who} is a "
+        "build for NVIDIA GPUs. Nothing of CUDA is to be installed or copied; that extension has "
+        "to be a build for ROCm, as torch is."
+    )
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
+    look = f"fa-forensics env --python {seen.python}" if not seen.elsewhere else "fa-forensics env"
+    return seen.answer(
+        KIND, "FA202", cause, owner=owner, direction="none", confidence="high",
+        help=(ask, look),
+        notes=(
+            "torchvision and torchaudio come from the same index as torch (.../whl/rocmX.Y); the "
+            "default index has them for CUDA. Other packages are built from source on this torch.",
+        ),
+    )  # fmt: skip
+
+
+def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
+    """A library of ROCm that torch's own binary needs."""
+    cause = (
+        f"{soname} belongs to {title_of(owner)}, and it is torch itself that needs it: this torch "
+        "is a build for AMD GPUs that has ROCm's libraries outside of itself, and the loader does "
+        "not find that one. No NVIDIA package has it."
+    )
+    if not is_torch_itself(seen):
+        cause = (
+            f"{soname} belongs to {title_of(owner)}. The text does not say what needs it: most "
+            "likely torch itself, in a build for AMD GPUs, and else an extension that was built "
+            "for them. No NVIDIA package has it."
+        )
+    from_pip = "rocm_sdk" in seen.versions
+    if from_pip:
+        cause += (
+            " The text names ROCm's packages for pip: these put their libraries into "
+            "site-packages/_rocm_sdk_*/lib, where the loader does not look unless torch loads them "
+            "from there first, as wheels made for these packages do."
+        )
+    else:
+        cause += (
+            " Either it is not installed, or it is of another ROCm release, or it lies where the "
+            "loader does not look, as the libraries of ROCm's packages for pip do "
+            "(site-packages/_rocm_sdk_*/lib)."
+        )
+    stem = soname.split(".so")[0]
+    site = f"{seen.python} -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))'"
+    by_pip = f"find \"$({site})\" -path '*_rocm_sdk_*' -name '{stem}.so*'"
+    system = (
+        "ls -d /opt/rocm*; cat /opt/rocm*/.info/version",
+        f"find /opt/rocm*/ -name '{stem}.so*'",
+    )
+    helps = (by_pip, *system) if from_pip else (*system, by_pip)
+    return seen.answer(
+        KIND, "FA202", cause, owner=owner, direction="none", confidence="medium",
+        help=(*helps, f"{seen.pip} list | grep -iE 'torch|rocm'"),
+        notes=(
+            *by_its_number(soname),
+            "Where a command finds it under that very name: LD_LIBRARY_PATH has to name its "
+            "directory, and those of the ROCm libraries that it needs itself (of pip's packages "
+            "_rocm_sdk_core/lib and _rocm_sdk_libraries_*/lib), before Python starts.",
+            "Where none does: ROCm's package with that library, of the release that torch names in "
+            "its version, or a wheel of torch that brings ROCm's libraries or asks pip for them.",
+            "Wheels of torch's own index bring ROCm's libraries in torch/lib: where one of these "
+            "(a nightly, say) lacks a library that it needs, the wheel is at fault, and another "
+            "nightly or the last release is the way out.",
+        ),
+    )  # fmt: skip
+
+
+def release_of_soname(soname: str) -> str | None:
+    """The ROCm releases that have a library under this number: "5.x"."""
+    names: dict[str, str] = read_table("rocm_sonames.json")["names"]
+    return names.get(soname)
+
+
+def by_its_number(soname: str) -> tuple[str, ...]:
+    """What the number in the name tells, as a note."""
+    releases = release_of_soname(soname)
+    if releases is None:
+        return ()
+    other = (
+        " Newer ones have libamdhip64.so in its place."
+        if not soname.startswith("libamdhip64")
+        else ""
+    )
+    return (
+        f"{soname} is the HIP runtime of ROCm {releases}, and what asks for it was built with that "
+        f"ROCm.{other} Another number is another interface: a build for the ROCm that is "
+        "installed, or that ROCm, is the way out, and no link from one name to the other.",
+    )
+
+
+def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
+    """A name of NCCL's that a build for ROCm lacks: there it comes from RCCL."""
+    file = (seen.mention.file or "").rsplit("/", 1)[-1] or "the file"
+    cause = (
+        f"On ROCm the names of NCCL come from RCCL (librccl.so): {file} was built with headers "
+        f"that have {name}, and the RCCL that is loaded is older than them, or none is linked. No "
+        "NVIDIA package plays a part."
+    )
+    return seen.answer(
+        KIND, "FA204", cause, symbol=name, demangled=demangled, owner="rccl", direction="unknown",
+        confidence="high",
+        help=("ls -l /opt/rocm*/lib/librccl.so*",
+              *((f"readelf -d {seen.mention.file} | grep NEEDED",) if seen.mention.file else ())),
+        notes=("A torch of one's own build has to be built and run with one RCCL, or with "
+               "USE_NCCL=0 without it.",),
+    )  # fmt: skip
+
+
+def needs_rccl(seen: Seen) -> bool:
+    """Whether a name of NCCL's is RCCL's, by the file that lacks it or by the text."""
+    return "_hip" in (seen.mention.file or "") or about_rocm(seen)
+
+
+def on_amd(seen: Seen) -> bool:
+    """Whether the text is of a machine with an AMD GPU, and its torch is not one for ROCm."""
+    versions = seen.versions
+    amd = "gfx" in versions or "amd_gpu" in versions or "rocm" in versions
+    return amd and "gpu" not in versions and "rocm" not in (seen.torch or "")
+
+
+def not_for_rocm(seen: Seen) -> Answer:
+    """torch looks for NVIDIA's driver, or for no GPU at all, on a machine with an AMD GPU."""
+    cause = (
+        "The machine has an AMD GPU, and this torch is not built for ROCm: the default index has "
+        "torch for NVIDIA GPUs or for the CPU. A torch from torch's own index for ROCm takes its "
+        "place; no driver of NVIDIA is missing."
+    )
+    return seen.answer(
+        KIND, "FA601", cause, owner="torch", direction="none", confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+              "rocminfo | grep -m1 gfx"),
+        notes=("None in the first line is a torch that is not built for ROCm.",),
+    )  # fmt: skip
+
+
+def no_device(seen: Seen) -> Answer:
+    """``No HIP GPUs are available``, ``/dev/kfd: Permission denied``."""
+    cause = (
+        "ROCm finds no GPU that this process may use: the amdgpu driver's device files (/dev/kfd, "
+        "/dev/dri) are not there or not open to this user, the GPU is hidden "
+        "(HIP_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES), or this ROCm does not serve it."
+    )
+    return seen.answer(
+        KIND, "FA209", cause, owner="hip", direction="none", confidence="medium",
+        help=("ls -l /dev/kfd /dev/dri; id", "rocminfo | head -40",
+              f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"),
+        notes=(
+            "The user has to be in the groups render and video; a container needs "
+            "--device=/dev/kfd --device=/dev/dri --group-add video.",
+            "None in the last line is a torch that is not built for ROCm.",
+        ),
+    )  # fmt: skip
+
+
+def fault(seen: Seen) -> Answer:
+    """``Memory access fault by GPU node-1 on address ...``."""
+    cause = (
+        "A kernel on the AMD GPU touched memory that is not its own. That is a fault of a kernel, "
+        "or code for another target: HSA_OVERRIDE_GFX_VERSION set to a family that the GPU is not "
+        "of, or a library built for another one."
+    )
+    return seen.answer(
+        KIND, "FA509", cause, owner="hip", direction="none", confidence="low",
+        help=("echo $HSA_OVERRIDE_GFX_VERSION; rocminfo | grep -m1 gfx", f"{seen.python} {LIST}"),
+        notes=("AMD_SERIALIZE_KERNEL=3 makes the traceback point at the kernel that did it.",),
+    )  # fmt: skip
+
+
+def _miopen(seen: Seen) -> Answer:
+    """``MIOpen(HIP): Error ...``, ``miopenStatusUnknownError``: the library of convolutions."""
+    built = re.search(r"[Cc]ode object build failed|COMPILATION|\[Compile\]", seen.mention.line)
+    cause = (
+        "MIOpen, ROCm's library of convolutions, failed. It compiles kernels where it runs and "
+        "keeps them: the message says no more. A target that this ROCm does not serve, kept "
+        "kernels of another release, and a cache that cannot be written fit."
+    )
+    if built:
+        cause = (
+            "MIOpen, ROCm's library of convolutions, failed. It compiles kernels where it runs and "
+            "keeps them: here the compiling failed, because this ROCm does not serve the GPU's gfx "
+            "target, or because its compiler and headers are of another release or not there."
+        )
+    command = (
+        (f"HSA_OVERRIDE_GFX_VERSION={override} {seen.python} YOUR_PROGRAM.py",)
+        if (override := override_for(seen))
+        else ()
+    )
+    return seen.answer(
+        KIND, "FA899", cause, owner="miopen", direction="none", confidence="low",
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}",
+              "rm -r ~/.cache/miopen ~/.config/miopen", *command),
+        notes=(
+            "The third command removes what MIOpen keeps: it makes it again. MIOPEN_USER_DB_PATH "
+            "and MIOPEN_CUSTOM_CACHE_DIR name directories that can be written.",
+            "MIOPEN_LOG_LEVEL=5 and the lines above this one, with [Compile] or [BuildHip], say "
+            "what failed.",
+        ),
+    )  # fmt: skip
+
+
+def hip_error(seen: Seen) -> Answer:
+    """HIP's errors: those that are about code, and those that say nothing of it."""
+    if seen.mention.detail.get("sort") == "not-started":
+        return not_started(seen)
+    if seen.mention.detail.get("sort") == "code":
+        return no_code(seen)
+    if "miopen" in seen.mention.line.lower():
+        return _miopen(seen)
+    return seen.answer(
+        KIND, "FA899",
+        "The HIP runtime (ROCm) reports an error of its own; the text does not say more.",
+        owner="hip", direction="none", confidence="low",
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}"),
+        notes=(
+            "The error may come from an earlier call: AMD_SERIALIZE_KERNEL=3 makes the traceback "
+            "point at the right one.",
+        ),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "rocm-no-device": no_device,
+    "rocm-fault": fault,
+    "hip-error": hip_error,
+}

@@ -1,0 +1,276 @@
+"""What a text adds to a missing name of a CUDA library: conda's packages, and who compiled."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fa_forensics.facts.cuda_names import counted_by, cuda_name_since, first_torch_with, is_emitted
+from fa_forensics.facts.drivers import parse_cuda
+from fa_forensics.facts.owner import is_cuda, owner_of_library, title_of
+from fa_forensics.report_why import Answer
+from fa_forensics.why.cuda_origin import EITHER
+from fa_forensics.why.history import order_key
+from fa_forensics.why.judgement import NEWER, OLDER
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.needing import package_needing, rebuild_commands
+from fa_forensics.why.without_torch import row_without_torch
+
+#: Libraries whose wheels, and conda packages, have the number of the CUDA toolkit itself.
+_NUMBERED_AS_CUDA = ("cudart", "nvrtc", "nvJitLink", "cupti")
+#: And those whose wheels have it since CUDA 12 (nvidia-cublas-cu12 12.4.5.8 is CUDA 12.4's).
+_NUMBERED_SINCE_12 = ("cublas", "cublasLt")
+#: Libraries whose soname's number is the major version of conda's package of the same name.
+_OF_CONDA = re.compile(
+    r"(?P<stem>lib(?:cublas|cufft|curand|cusolver|cusparse))\.so\.(?P<major>\d\d)"
+)
+#: The first version that has a name, of the line for one CUDA major version.
+_SINCE = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})[\d.]{0,9} and later")
+
+
+def with_text(answer: Answer, seen: Seen) -> Answer:
+    """An answer on a CUDA library's name, with what the text says of conda and of the compiler."""
+    if answer.provider is not None or answer.owner is None:
+        return answer
+    if EITHER in answer.notes:
+        return _by_its_age(answer, seen)
+    if answer.code != "FA204":
+        return answer
+    if seen.mention.detail.get("conda"):
+        return _of_conda(answer, seen)
+    if seen.mention.detail.get("board") and seen.mention.file:
+        return _of_board(answer, seen)
+    if answer.direction == OLDER:
+        return _compiled_again(answer, seen)
+    return _without_torch(_wheel_taken(_compiled(answer, seen), seen), seen)
+
+
+def _by_its_age(answer: Answer, seen: Seen) -> Answer:
+    """The text's CUDA is older than the name: an older library, and not one that is not there."""
+    name, owner = answer.symbol or "", answer.owner or ""
+    since = cuda_name_since(owner, name)
+    there = (seen.torch_cuda or seen.versions.get("cuda") or "").strip()
+    if owner == "cudnn":
+        there = seen.mention.detail.get("cudnn", "")
+    numbers = re.match(r"\d{1,2}(?:\.\d{1,3}){0,2}", there)
+    if since is None:
+        return answer
+    if numbers is None or _numbers(numbers[0]) >= _numbers(since):
+        return _by_torch_age(answer, seen, since)
+    told = f"the text has {counted_by(owner)} {numbers[0]}, whose library has no such name"
+    return _made_by_newer(answer, seen, since, told)
+
+
+def _by_torch_age(answer: Answer, seen: Seen, since: str) -> Answer:
+    """The text's torch is older than all torches for the CUDA that has the name."""
+    first = first_torch_with(since) if answer.owner != "cudnn" else None
+    if first is None or not seen.torch or order_key(seen.torch) >= order_key(first):
+        return answer
+    told = (
+        f"torch {seen.torch} was given out for older CUDA alone (torch for CUDA {since} came with "
+        f"{first}), whose library it has in the process"
+    )
+    return _made_by_newer(answer, seen, since, told)
+
+
+def _made_by_newer(answer: Answer, seen: Seen, since: str, told: str) -> Answer:
+    """The file was compiled with a newer CUDA than the one whose library is loaded."""
+    name, owner = answer.symbol or "", answer.owner or ""
+    counted, title = counted_by(owner), title_of(owner)
+    made = (
+        f"nvcc writes this name into all that it compiles since {counted} {since}: the file was "
+        f"compiled with {counted} {since} or newer"
+        if is_emitted(name)
+        else f"The name came with {counted} {since}: the file was built with that or a newer one"
+    )
+    cause = (
+        f"{made}, and {told}. The two have to be of one release: the file is to be compiled again "
+        f"with the {counted} that torch was built with, or torch has to be one for {counted} "
+        f"{since} or newer."
+    )
+    python = seen.python
+    ask = f"{python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+    compiler = "nvcc --version; echo CUDA_HOME=$CUDA_HOME; ls -d /usr/local/cuda*"
+    return replace(
+        answer, kind="versioned-symbol", code="FA204", cause=cause, direction=NEWER,
+        confidence="medium", help=(ask, compiler, *answer.help),
+        notes=(
+            "What an earlier try compiled (build/, _ext/, *.so, *.o) goes before the next one; a "
+            "path to nvcc that a makefile or setup.py has written in counts more than PATH.",
+            f"Where the file does not list {title} at all (the third command shows it), the "
+            "name is missing with every release.",
+        ),
+    )  # fmt: skip
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """What versions of two or of three numbers compare by."""
+    parts = [int(part) for part in version.split(".")]
+    return (*parts, *(0,) * (3 - len(parts)))[:3]
+
+
+def _of_board(answer: Answer, seen: Seen) -> Answer:
+    """On a Jetson CUDA and cuDNN are JetPack's, and torch's wheel is for one JetPack."""
+    title = title_of(answer.owner or "")
+    asked = seen.mention.version or f"the library of {title}"
+    since = cuda_name_since(answer.owner or "", answer.symbol or "")
+    cudnn = answer.owner == "cudnn"
+    there = (seen.mention.detail if cudnn else seen.versions).get("cudnn" if cudnn else "cuda", "")
+    came = f" The name came with {counted_by(answer.owner or '')} {since}." if since else ""
+    told = f" The text has {counted_by(answer.owner or '')} {there}." if there else ""
+    cause = (
+        f"On a Jetson torch takes {title} from JetPack, and {asked} there lacks this name: it is "
+        f"older than the one that the file was linked with.{came}{told} The file is a build for a "
+        "newer JetPack than the board has: NVIDIA's wheel of torch for the JetPack that is there "
+        "has to replace it, or the board gets the newer JetPack."
+    )
+    stem = re.sub(r"^lib|\.so.*$", "", seen.mention.version or "") or (answer.owner or "cuda")
+    return replace(
+        answer, cause=cause, direction=NEWER, confidence="medium",
+        help=("cat /etc/nv_tegra_release; dpkg -l | grep -iE 'nvidia-jetpack|cudnn|cuda-toolkit'",
+              f"ldconfig -p | grep {stem}",
+              f"{seen.pip} list | grep -iE '^torch'"),
+        notes=(
+            "Wheels of the package index do not fit a Jetson, and no single library is to be "
+            "replaced there: CUDA, cuDNN and TensorRT come with one JetPack together. In a "
+            "container the image has to be one for the board's release (L4T).",
+        ),
+    )  # fmt: skip
+
+
+def _compiled_again(answer: Answer, seen: Seen) -> Answer:
+    """A file that was compiled with older headers: the package is built again."""
+    row = row_without_torch(seen.mention.file or "", seen.mention.detail.get("by", ""))
+    name = str(row["list"]) if row is not None else package_needing(seen)
+    if name is None:
+        return answer
+    # The same release again: the newest one need not fit a system of that age.
+    same = f"$({seen.pip} show {name} | sed -n 's/^Version: //p')"
+    same = seen.versions.get(f"pkg:{name}", "") or same
+    again = (
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --no-binary {name} "
+        f'"{name}=={same}"'
+    )
+    commands = (again,) if row is not None else rebuild_commands(seen)
+    title = title_of(answer.owner or "")
+    look = f"{seen.pip} list | grep -iE '{name}'; ls -l /usr/local/cuda*/include/cudnn*.h"
+    return replace(
+        answer, help=(look, *commands, *answer.help),
+        notes=(
+            *answer.notes,
+            f"Without --no-cache-dir pip installs the file that it compiled before. A wheel of "
+            f"{name} that is made for the {title} and the CUDA that are there is the other way "
+            "out.",
+        ),
+    )  # fmt: skip
+
+
+def _wheel_taken(answer: Answer, seen: Seen) -> Answer:
+    """The text shows that the copy of a wheel is taken: that wheel is the old one."""
+    folder = seen.mention.detail.get("copy", "")
+    commands = [c for c in answer.help if " install " in c]
+    if not folder or answer.direction != NEWER or not commands:
+        return answer
+    first = [c for c in answer.help if f"nvidia-{folder.replace('_', '-')}" in c]
+    if not first:
+        return answer
+    cause = answer.cause + (
+        f" The text shows that the copy in site-packages/nvidia/{folder} is taken: that wheel is "
+        "the one that is too old, and a newer copy of the system does not count."
+    )
+    kept = [c for c in answer.help if c not in first and "env -u" not in c]
+    return replace(answer, cause=cause, help=(*first, *kept))
+
+
+def _without_torch(answer: Answer, seen: Seen) -> Answer:
+    """The file that fails is of a package that does not link torch: that is what to import."""
+    by = seen.mention.detail.get("by", "")
+    module = by if by and row_without_torch("", by) is not None else ""
+    found = _PACKAGE.search(seen.mention.file or "")
+    if not module and found is not None and found["name"] not in ("torch", "nvidia"):
+        module = f"torch, {found['name']}"
+    if not module:
+        return answer
+    end = f"import {module}'"
+    return replace(answer, help=tuple(_IMPORT_TORCH.sub(end, text) for text in answer.help))
+
+
+_IMPORT_TORCH = re.compile(r"\bimport\storch'$")
+#: The package that a file is installed with.
+_PACKAGE = re.compile(r"-packages/(?P<name>[A-Za-z_]\w{1,60})/")
+
+
+def _of_conda(answer: Answer, seen: Seen) -> Answer:
+    """torch is conda's: its CUDA libraries are packages of conda, with versions of their own."""
+    detail = seen.mention.detail
+    found = _OF_CONDA.fullmatch(seen.mention.version or "")
+    stem = found["stem"] if found else ""
+    word = stem or (answer.owner or "cuda")
+    helps = [f"conda list | grep -iE '{word}|pytorch|cuda'"]
+    cause = answer.cause
+    there = detail.get("conda_has", "")
+    if found and there and not there.startswith(f"{found['major']}."):
+        cause += (
+            f" The text has {stem} {there} of conda, whose library is of another major version "
+            f"than {found[0]}: the environment has none of that name, and the one that is loaded "
+            "is from outside it."
+        )
+    if found:
+        major = int(found["major"])
+        channel = "nvidia" if detail.get("conda_cuda") else "conda-forge"
+        helps.append(f'conda install -c {channel} "{stem}>={major},<{major + 1}"')
+    note = (
+        "conda's torch takes CUDA's libraries from other packages of conda (cudatoolkit, or one "
+        "package for each library), and pip's wheels have no part in it: these have to be of the "
+        "CUDA that the build of torch names."
+    )
+    if wanted := detail.get("conda_cuda"):
+        note += f" The text installs it for CUDA {wanted}."
+    kept = [c for c in answer.help if " pip " not in c]
+    if seen.mention.file:
+        helps.append(f"ldd {seen.mention.file} | grep {stem or word}")
+    notes = [n for n in answer.notes if not _ABOUT_WHEELS.match(n)]
+    return replace(answer, cause=cause, help=(*helps, *kept), notes=(note, *notes))
+
+
+#: Remarks that hold for pip's torch alone.
+_ABOUT_WHEELS = re.compile(r"torch's wheels need no|torch [\d.\u2013 and,later]+ brings? a version")
+
+
+def _compiled(answer: Answer, seen: Seen) -> Answer:
+    """The text names the toolkit that compiled: it is the one that knows the name."""
+    toolkit = (seen.versions.get("cuda") or "").strip()
+    numbered = answer.owner in (*_NUMBERED_AS_CUDA, *_NUMBERED_SINCE_12)
+    if not numbered or not re.fullmatch(r"\d{1,2}\.\d{1,2}[\d.]*", toolkit):
+        return answer
+    if answer.owner in _NUMBERED_SINCE_12 and toolkit.startswith("11."):
+        return answer
+    file = seen.mention.file or ""
+    asking = owner_of_library(file.rsplit("/", 1)[-1])
+    if asking is not None and is_cuda(asking):
+        return answer  # a library of NVIDIA, which nobody compiles
+    if answer.owner == "nvJitLink" and not file:
+        return answer  # cuSPARSE, cuSOLVER and cuBLAS ask for its names
+    lines = {m["line"]: m["version"] for m in _SINCE.finditer(answer.interval or "")}
+    since = lines.get(toolkit.split(".")[0])
+    if since is None or answer.direction != NEWER:
+        return answer
+    if re.search(r"/(?:torch/lib|nvidia)/", file):
+        return answer  # nobody compiled that here
+    if parse_cuda(toolkit) < parse_cuda(since):
+        return answer
+    title = title_of(answer.owner or "")
+    cause = answer.cause + (
+        f" The text has CUDA {toolkit}, which has the name: what that compiles needs "
+        f"{title} of CUDA {since} or newer, and the one that is loaded, most often torch's, is of "
+        "an older CUDA."
+    )
+    notes = (
+        f"Two ways lead out: compile with a toolkit that is no newer than torch's CUDA, or take a "
+        f"torch for CUDA {since} or newer.",
+        f"The name is one of {title}: the NVIDIA driver has no part in this.",
+    )
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+    kept = [c for c in answer.help if "env -u" not in c and " install " not in c]
+    return replace(answer, cause=cause, help=(ask, "nvcc --version", *kept),
+                   notes=(*notes, *answer.notes))  # fmt: skip

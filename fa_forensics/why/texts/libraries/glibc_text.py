@@ -1,0 +1,203 @@
+"""Answers to symbol versions of the system's libraries: glibc, libstdc++, libgcc_s."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.facts.system_releases import (
+    brings,
+    family_of,
+    gcc_of,
+    number,
+    system_named,
+    version_number,
+)
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NEWER, UNKNOWN
+from fa_forensics.why.known import PRIVATE, two_glibcs
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted
+from fa_forensics.why.texts.libraries.renamed_text import renamed
+
+VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
+
+
+def version_not_found(seen: Seen) -> Answer:
+    """``version `GLIBCXX_3.4.30' not found (required by ...)``."""
+    version = seen.mention.version or ""
+    family = family_of(version)
+    if family == "GLIBC":
+        return _glibc(seen, version)
+    if family == "GCC":
+        return _libgcc(seen, version)
+    if family is not None:
+        from fa_forensics.why.texts.libraries.libstdcxx_text import libstdcxx
+
+        return libstdcxx(seen, version, _required_by(seen))
+    library = (seen.mention.library or version).rsplit("/", 1)[-1]
+    if library.startswith("libgomp.so") or version.startswith(("GOMP_", "OMP_", "OACC_", "GOACC_")):
+        return _openmp(seen, version)
+    under_its_name = renamed(seen)
+    if under_its_name is not None:
+        return under_its_name
+    path = os.path.normpath(seen.mention.library or "")
+    cause = (
+        f"The {library} that is loaded does not define the version {version}: another copy of the "
+        "library comes before the one that the file was built with."
+    )
+    return seen.answer(
+        VERSIONED, OTHER_COPY, cause, owner=owner_of_library(library), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"LD_DEBUG=libs {seen.python} -c 'import torch' 2>&1 | grep {quoted(library)}",
+              *_without_path(seen, path), seen.inspect_command()),
+    )  # fmt: skip
+
+
+def _without_path(seen: Seen, path: str) -> tuple[str, ...]:
+    """Leave LD_LIBRARY_PATH out; () where the path shows that a package's own copy was taken."""
+    if "-packages/" in path or re.search(r"/envs/|conda", path):
+        return ()
+    return (f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'",)
+
+
+def _openmp(seen: Seen, version: str) -> Answer:
+    """``libgomp.so.1: version `OACC_2.0' not found``."""
+    from fa_forensics.why.openmp import openmp_version
+
+    library = os.path.normpath(seen.mention.library or "libgomp.so.1")
+    judgement, commands = openmp_version(version, library, _required_by(seen))
+    return seen.answer(
+        judgement.kind, judgement.code, judgement.cause, owner="libgomp",
+        direction=judgement.direction, confidence=judgement.confidence,
+        help=(*commands, seen.inspect_command()), notes=judgement.notes,
+    )  # fmt: skip
+
+
+def _required_by(seen: Seen) -> str:
+    file = seen.mention.file or seen.mention.detail.get("needed_by") or ""
+    return file.rsplit("/", 1)[-1] or "the file"
+
+
+def _glibc(seen: Seen, version: str) -> Answer:
+    if version == PRIVATE:
+        return _private(seen)
+    path = seen.mention.file or ""
+    file = _required_by(seen)
+    cause = f"{file[0].upper()}{file[1:]}" if " " in file else file
+    cause += " was built on a system with a newer glibc"
+    first = brings(version)
+    cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
+    own, system = own_glibc(seen)
+    enough = bool(own and version_number(version) and number(own) >= version_number(version))
+    notes = [
+        f"A wheel that is tagged linux_{_machine(seen)} promises nothing about glibc, so pip "
+        "cannot refuse it; a manylinux tag does.",
+        "glibc belongs to the system and is not to be changed: a build of the file for this "
+        "system, or a system (a container) with that glibc, are the two ways.",
+    ]
+    helps = _built_here(seen)
+    if enough:
+        cause += (
+            f". The system that the text names has glibc {own}, which is enough: another one "
+            "loaded the file (a container, a node of a cluster), or an older libc.so.6 from "
+            "LD_LIBRARY_PATH."
+        )
+    elif system:
+        cause += f"; this system has glibc {own} ({system})."
+    else:
+        cause += f"; this system has glibc {own}." if own else "."
+    if path.startswith("/") and not re.search(r"\.so\b|-packages/", path):
+        notes = notes[1:]  # a program, no wheel's file
+    jit = JIT_CACHE.search(path)
+    if jit is not None or path.endswith("/cuda_utils.so"):
+        helps = (f"rm -r {quoted(jit['folder'])}",) if jit else ("rm -r ~/.triton/cache",)
+        notes[0] = (
+            "The file is a build of this machine's users, made at run time and kept in a cache: on "
+            "another node, or in a newer container with the same home directory. Without that "
+            "directory it is built again here; a cache directory for each system avoids it."
+        )
+    elif is_torchs(path) and "site-packages" not in path and "dist-packages" not in path:
+        notes.insert(0, LIBTORCH)
+    return seen.answer(
+        "glibc", "FA203", cause, owner="libc", direction=NEWER,
+        confidence="medium" if enough else "high",
+        help=(*helps, "ldd --version | head -1", seen.inspect_command()), notes=tuple(notes),
+    )  # fmt: skip
+
+
+LIBTORCH = (
+    "Of libtorch's archives, the one with cxx11-abi in its name was built on the newer system. "
+    "Where a release has one without (Pre-cxx11 ABI), that takes an older glibc, as PyPI's torch "
+    "of the same release does; the program is then compiled with -D_GLIBCXX_USE_CXX11_ABI=0."
+)
+
+
+def own_glibc(seen: Seen) -> tuple[str | None, str | None]:
+    """(glibc of the system that the text is from, the system's name where that tells it)."""
+    told = seen.versions.get("glibc")
+    if told is not None:
+        return told, None
+    named = system_named(seen.versions.get("os", ""))
+    return (named[1], named[0]) if named is not None else (None, None)
+
+
+def _machine(seen: Seen) -> str:
+    """The processor in a wheel's tag, by the paths of the text."""
+    return "aarch64" if "aarch64" in seen.mention.line else "x86_64"
+
+
+def _private(seen: Seen) -> Answer:
+    """``version `GLIBC_PRIVATE' not found``: parts of two glibcs."""
+    file, library = seen.mention.file or "", seen.mention.library or ""
+    name = os.path.basename(file) or "The file"
+    judgement, commands = two_glibcs(name, os.path.basename(library))
+    helps = (f"ls -l {quoted(file)}", *commands) if file.startswith("/") else commands
+    return seen.answer(
+        judgement.kind, judgement.code, judgement.cause, owner="libc",
+        direction=judgement.direction, confidence="high", help=helps, notes=judgement.notes,
+    )  # fmt: skip
+
+
+def _built_here(seen: Seen) -> tuple[str, ...]:
+    from fa_forensics.rules.remedy import rebuild_command, row_of
+    from fa_forensics.why.texts.clues import package_in
+
+    name = package_in(seen) or _named(seen)
+    if name is None:
+        return ()
+    python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
+    return (rebuild_command(python, name, "", row_of(name)),)
+
+
+def _named(seen: Seen) -> str | None:
+    """The distribution whose name stands in the line."""
+    from fa_forensics.rules.remedy import known_packages
+
+    names = [str(row["distribution"]) for row in known_packages()]
+    line = seen.mention.line
+    return next((n for n in names if re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", line)), None)
+
+
+def _libgcc(seen: Seen, version: str) -> Answer:
+    """``libgcc_s.so.1: version `GCC_12.0.0' not found``: most often asked for by a libstdc++."""
+    library = seen.mention.library or "libgcc_s.so.1"
+    first, gcc = brings(version), gcc_of(version)
+    cause = f"{_required_by(seen)} needs {version}"
+    cause += f", {first} or newer" if first else ""
+    cause += f"; the libgcc_s that is loaded, {library}, is older."
+    wanted = f'"libgcc-ng>={gcc}"' if gcc else "libgcc-ng"
+    return seen.answer(
+        "libstdcxx", "FA203", cause, owner="libgcc_s", direction=NEWER, confidence="high",
+        help=("for f in $(ldconfig -p | grep -o '/.*libgcc_s.so.1$') $CONDA_PREFIX/lib/"
+              'libgcc_s.so.1; do echo $f; strings $f | grep -o "^GCC_[0-9.]*" | sort -V | tail -1; '
+              "done", f"conda install -c conda-forge {wanted} libstdcxx-ng"),
+        notes=(
+            "libgcc_s.so.1 and libstdc++.so.6 come from one GCC and fit one another: one of the "
+            "two was taken from conda or another directory, the other from the system.",
+        ),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {"version-not-found": version_not_found}

@@ -1,0 +1,365 @@
+"""A library of torch that is not found: torch was not imported first, or is another torch."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from fa_forensics.atlas.builds import interval_text
+from fa_forensics.facts.library_names import only_in_builds, torch_library_life
+from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.report_why import Answer
+from fa_forensics.why.history import order_key
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.gpu.rocm_text import about_rocm, cuda_build_on_rocm
+from fa_forensics.why.texts.libraries.brought_text import torches_bringing
+from fa_forensics.why.texts.libraries.needing import (
+    needing,
+    package_needing,
+    rebuild_commands,
+    rebuild_notes,
+)
+
+_CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
+_CORE = ("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_python.so")
+
+
+def import_order(seen: Seen) -> Answer:
+    """A library of torch by its bare name."""
+    path = seen.mention.library or ""
+    return torch_library(seen, path, path.rsplit("/", 1)[-1])
+
+
+def torch_library(seen: Seen, path: str, soname: str) -> Answer:
+    """Judge a missing library of torch: by its name's life, by torch's build, else by order."""
+    if "_hip" in soname:
+        return _rocm(seen, soname)
+    if soname.startswith(_CUDA_PARTS) and about_rocm(seen):
+        return cuda_build_on_rocm(seen, soname, owner_of_library(soname))
+    life = torch_library_life(soname)
+    own = seen.torch
+    if life is not None and own and order_key(own)[:3] < order_key(life[0])[:3]:
+        return _not_yet(seen, soname, life[0])
+    having, interval = _life(seen, soname)
+    if not having:
+        return _before_the_table(seen, soname)
+    atlas = seen.tables.atlas
+    known = atlas.releases(seen.place.machine) if atlas is not None else ()
+    if known and having[-1] != known[-1]:
+        return _gone(seen, soname, having, interval)
+    cpu = seen.torch is not None and "+cpu" in seen.torch
+    present = seen.place.present
+    if soname.startswith(_CUDA_PARTS) and (cpu or (present is not None and not present.has_cuda)):
+        return _cpu_torch(seen, soname)
+    if "/torch/lib/" in path:
+        return not_whole(seen, path)
+    return _first(seen, soname)
+
+
+def _life(seen: Seen, soname: str) -> tuple[tuple[str, ...], str]:
+    atlas = seen.tables.atlas
+    if atlas is None:
+        return ("",), ""
+    machine = seen.place.machine
+    having = tuple(b.release for b in atlas.builds(machine) if soname in b.libraries)
+    return having, interval_text(having, atlas.releases(machine)) if having else ""
+
+
+def _although_first(seen: Seen, soname: str) -> Answer:
+    """The text imports torch before the extension: then the order is not what is wrong."""
+    cause = (
+        f"{soname} is torch's own library, and the text imports torch before the extension: a "
+        "torch that has that library has it in the process by then. "
+    )
+    if soname.startswith(_CUDA_PARTS):
+        cause += (
+            "Most likely this torch is a build without CUDA, which has none; the extension needs a "
+            "CUDA build."
+        )
+    else:
+        cause += (
+            "Two causes fit: what is imported as torch is no whole torch (a directory of that name "
+            "comes first), or the extension is loaded in another process or by another Python than "
+            "that line. The first command tells them apart."
+        )
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.__path__)'", f"{seen.python} -c 'import torch; import {module}'",
+              seen.inspect_command()),
+    )  # fmt: skip
+
+
+def _by_ctypes(seen: Seen, soname: str) -> Answer:
+    """A file that is loaded by its path: most often torch itself does that for an extension."""
+    cause = (
+        f"{soname} is a library of torch's CUDA builds, and a file that needs it is loaded with "
+        "ctypes, as torch.ops.load_library does when torch is already there. Then this torch is a "
+        "build without CUDA, or one for ROCm, and the extension is one for NVIDIA GPUs: it has to "
+        "be a build for this torch. Where torch is not imported before, that comes first."
+    )
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.version.hip)'",),
+    )  # fmt: skip
+
+
+def _first(seen: Seen, soname: str) -> Answer:
+    if seen.mention.detail.get("torch_imported"):
+        return _although_first(seen, soname)
+    if seen.mention.detail.get("ctypes") and soname.startswith(_CUDA_PARTS):
+        return _by_ctypes(seen, soname)
+    if soname.startswith(_CUDA_PARTS) and not _core_is_missing(seen):
+        return _torch_without_it(seen, soname)
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    cause = (
+        f"{soname} is torch's own library. Extensions of torch find it because torch is loaded "
+        "before them: here the extension was imported before torch. Nothing needs to be installed "
+        "or put on a path; import torch first. Where that does not help, this Python has no torch, "
+        "or one without that library."
+    )
+    environment = seen.place.environment
+    if environment is not None and environment.torch is None and not seen.elsewhere:
+        cause += f" In {environment.prefix} there is no torch."
+    return seen.answer(
+        "import-order", "FA202", cause, owner=owner_of_library(soname), direction=NONE,
+        confidence="high",
+        help=(f"{seen.python} -c 'import torch; import {module}'",
+              f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__)'"),
+        notes=("ldd shows the same library as not found, and means as little by it: ldd starts no "
+               "Python and no torch.",
+               "Tools that sort imports put the extension before torch; tell them to leave that "
+               "line alone."),
+    )  # fmt: skip
+
+
+def _core_is_missing(seen: Seen) -> bool:
+    """Whether the text misses torch's other libraries too, as where no torch was imported."""
+    lines = (m.library or "" for m in seen.paste.mentions if m.what in ("import-order", "ldd-line"))
+    return any(os.path.basename(name) in _CORE for name in lines)
+
+
+def _torch_without_it(seen: Seen, soname: str) -> Answer:
+    """The loader names the first library that it misses, and files list libc10.so before it."""
+    cause = (
+        f"Only CUDA builds of torch have {soname}. An extension lists libc10.so before it and the "
+        "loader names the first that it misses, so torch's other libraries were found: most likely "
+        "this torch is a build without CUDA, and the extension is for one with it. Where torch was "
+        "not imported at all, and the file lists this library first, importing torch helps. The "
+        "first command tells them apart: None is a build without CUDA."
+    )
+    release = (seen.torch or "").partition("+")[0]
+    owner = "torch/torch_cuda" if "torch_cuda" in soname else owner_of_library(soname)
+    again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+    return seen.answer(
+        "wrong-torch", "FA601", cause, owner=owner, direction=NONE, confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.__path__)'", *((again,) if release else ())),
+        notes=("No toolkit, driver or path brings that library: it is a part of torch's CUDA "
+               "wheel. A CUDA build of the same torch release has to replace this one.",),
+    )  # fmt: skip
+
+
+def _cpu_torch(seen: Seen, soname: str) -> Answer:
+    release = (seen.torch or "").partition("+")[0]
+    cause = (
+        f"torch {seen.torch} is a build without CUDA and has no {soname}: the extension needs a "
+        "CUDA build of torch, most often one that a later installation replaced."
+    )
+    return seen.answer(
+        "wrong-torch", "FA601", cause, owner=owner_of_library(soname), direction=NONE,
+        confidence="high",
+        help=(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',),
+    )  # fmt: skip
+
+
+def _not_yet(seen: Seen, soname: str, since: str) -> Answer:
+    """The torch that is there is older than the library."""
+    cause = (
+        f"{soname} came with torch {since}, and torch {seen.torch} has none: the extension was "
+        f"built for torch {since} or newer. A build of it for torch {seen.torch} has to replace "
+        "it, or torch has to be one of those."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=NEWER,
+        confidence="high", help=(*rebuild_commands(seen), seen.inspect_command()),
+        notes=("pip builds in an environment of its own, with the newest torch that fits, where "
+               "it is not told --no-build-isolation.",),
+    )  # fmt: skip
+
+
+def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> Answer:
+    present = seen.place.present
+    life = torch_library_life(soname)
+    since = life[0] if life is not None else having[0]
+    if order_key(since) < order_key(having[0]):
+        interval = f"{since} \u2013 {having[-1]}"
+    inside = present is not None and (
+        order_key(since) <= order_key(present.release) <= order_key(having[-1])
+    )
+    builds = only_in_builds(soname)
+    if inside and builds is not None:
+        return _other_build(seen, soname, builds)
+    if inside:
+        return _first(seen, soname)
+    if present is None:
+        return _newer_or_other_build(seen, soname, interval, builds)
+    newer = order_key(present.version) > order_key(having[-1])
+    cause = (
+        f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was built for "
+        f"one of them, and {present.text} is newer. A build of it for the torch that is there has "
+        "to replace it."
+        if newer
+        else f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was "
+        f"built for one of them, and {present.text} is older. A build of it for the torch that is "
+        "there has to replace it."
+    )
+    helps = [seen.inspect_command()]
+    if since in having:
+        helps.append(f'{seen.pip} install "torch=={having[-1]}"')
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname),
+        direction=OLDER if newer else UNKNOWN, confidence="high",
+        exported_by=(), help=(*rebuild_commands(seen), *helps), notes=_tagged_wheels(seen),
+    )  # fmt: skip
+
+
+def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | None) -> Answer:
+    """The torch that is there is not told: it is newer, or another build of those releases."""
+    since = _by_its_wheels(seen)
+    if since and order_key(since) > order_key(interval.split(" ")[-1]):
+        cause = (
+            f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was built "
+            f"for one of them. The text lists NVIDIA's wheels for CUDA 12, which torch brings "
+            f"along since {since}: the torch that is there is newer."
+        )
+    elif builds is not None:
+        cause = (
+            f"Of torch's wheels on record only {interval} have {soname}, and of these "
+            f"only the builds for {builds}: {needing(seen)} was built for one of them. The torch "
+            "that is loaded is newer, or it is another build of one of those releases: for another "
+            "CUDA, for the CPU, for macOS. The first command tells which."
+        )
+    else:
+        cause = (
+            f"Of torch's wheels on record only {interval} have {soname}: {needing(seen)} was built "
+            "for one of them, and the torch that is loaded is most likely newer. "
+            "The first command tells which it is."
+        )
+    cause += " A build of it for the torch that is there, release and CUDA, has to replace it."
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname),
+        direction=UNKNOWN if builds is not None and not since else OLDER, confidence="medium",
+        help=(ask, *rebuild_commands(seen), *_look(seen)), notes=_tagged_wheels(seen),
+    )  # fmt: skip
+
+
+def _by_its_wheels(seen: Seen) -> str:
+    """The first torch that brings NVIDIA's wheels for CUDA 12, where a text lists these alone."""
+    wheels = seen.place.told.wheels if seen.place.told is not None else ()
+    lines = {name[-4:] for name, _ in wheels}
+    torches = torches_bringing(seen, "libcublas.so.12") if lines == {"cu12"} else ()
+    return torches[0] if len(wheels) > 1 and torches else ""
+
+
+def _look(seen: Seen) -> tuple[str, ...]:
+    """Inspect the file where the text names it, or where nothing else is known to help."""
+    return (seen.inspect_command(),) if seen.mention.file or not rebuild_commands(seen) else ()
+
+
+#: Packages with wheels for each torch release and CUDA, in lists of their own project.
+_TAGGED = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv")
+
+
+def _tagged_wheels(seen: Seen) -> tuple[str, ...]:
+    name = package_needing(seen)
+    if name not in _TAGGED:
+        return ()
+    return (
+        f"{name} has wheels for each torch release and each CUDA: pip install {name} -f "
+        "https://data.pyg.org/whl/torch-RELEASE+CUDA.html, with the two that the first command "
+        "prints, as in torch-1.8.0+cu102.",
+    )
+
+
+def _other_build(seen: Seen, soname: str, builds: str) -> Answer:
+    """Builds of one torch release for several CUDA are divided into other libraries."""
+    cause = (
+        f"Of this torch release only the builds for {builds} have {soname}; its other builds have "
+        "the same code in libtorch_cuda.so. The extension was built for another build than the "
+        "one that is there, or torch was not imported first. The first command tells them apart."
+    )
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__); import {module}'",
+              *rebuild_commands(seen), seen.inspect_command()),
+    )  # fmt: skip
+
+
+def _before_the_table(seen: Seen, soname: str) -> Answer:
+    atlas = seen.tables.atlas
+    known = atlas.releases(seen.place.machine) if atlas is not None else ("1.12.0",)
+    life = torch_library_life(soname)
+    if life is not None:
+        cause = (
+            f"Only torch {life[0]} to {life[1]} had {soname}: the file was built for one of those, "
+            "and the torch that is loaded is newer."
+        )
+    else:
+        cause = (
+            f"No torch from {known[0]} on has {soname}: the file was built for an older torch, or "
+            "for a C++ libtorch of that time."
+        )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=OLDER,
+        confidence="medium", help=(*rebuild_commands(seen), seen.inspect_command()),
+    )  # fmt: skip
+
+
+def not_whole(seen: Seen, path: str) -> Answer:
+    """A file of torch's own directory that is not there."""
+    release = (seen.torch or "").partition("+")[0]
+    wanted = f'"torch=={release}"' if release else "torch"
+    cause = f"{path} is a part of torch itself, and it is not there: torch is not whole."
+    return seen.answer(
+        "damaged-file", "FA603", cause, owner=owner_of_library(path.rsplit("/", 1)[-1]),
+        direction=NONE, confidence="high",
+        help=(f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}",),
+    )  # fmt: skip
+
+
+def _rocm(seen: Seen, soname: str) -> Answer:
+    owner, torch = owner_of_library(soname), seen.torch or ""
+    package = package_needing(seen)
+    who = package or "the extension"
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
+    if re.search(r"\+(?:cu\d|cpu)", torch) or (seen.torch_cuda and "rocm" not in torch):
+        cause = (
+            f"Only builds of torch for ROCm have {soname}, and torch {torch} is none: {who} is a "
+            "build for AMD GPUs, and the build of the same release for this torch has to replace "
+            "it. Nothing of ROCm is to be installed."
+        )
+        return seen.answer(
+            "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="high",
+            help=(*rebuild_commands(seen), ask), notes=rebuild_notes(seen),
+        )  # fmt: skip
+    cause = (
+        f"Only builds of torch for ROCm have {soname}: {who} was built for AMD GPUs. Where torch "
+        "is a build for NVIDIA GPUs or for the CPU, the build for that has to replace it; where "
+        "torch is one for ROCm, it was not imported first."
+    )
+    return seen.answer(
+        "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
+        help=(ask, *rebuild_commands(seen)), notes=rebuild_notes(seen),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {"import-order": import_order}

@@ -1,0 +1,142 @@
+"""Answers to ``GLIBCXX_3.4.30 not found``: which libstdc++ was taken, and how a newer one is."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from fa_forensics.facts.paste.machines import conda_has
+from fa_forensics.facts.system_releases import brings, gcc_of
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NEWER
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted
+
+#: The environment that a file lies in: PREFIX/lib/python3.10/site-packages/...
+_PREFIX = re.compile(r"(?P<prefix>/[^\s:]{1,300}?)/lib/python\d[\d.]*/")
+_CONDA = re.compile(r"conda|miniforge|mambaforge|mamba/|/envs/")
+#: The lib directory of an environment, as its Python's RPATH or another library's names it.
+_LIB = re.compile(r"(?P<prefix>\S{1,400})/lib/libstdc\+\+\.so\.6$")
+#: Builds that a package makes at run time and keeps in a directory of its own.
+_CACHE = re.compile(r"(?P<folder>\S*/\.?\w{0,40}_?cache\w{0,20}/[\w.+-]+)/")
+
+_SYSTEMS = (
+    "It is the system's copy, and a process has one libstdc++: the one that is loaded first "
+    "serves all. Where this is a conda environment, two causes fit: libstdcxx-ng is not installed "
+    "there, or the newer copy is there and the system's was loaded first (by LD_LIBRARY_PATH, or "
+    "by a library that was imported before). The first command tells them apart."
+)
+_TORCH_FIRST = (
+    "The text imports torch before that module: most likely it was torch's import that loaded the "
+    "system's libstdc++. With the module imported first, or with the environment's lib directory "
+    "on LD_LIBRARY_PATH, the newer copy is the one."
+)
+_OLDER_COMPILER = (
+    "A file compiled with an older compiler, conda's for instance, loads with the older copy too. "
+    "A newer gcc (devtoolset, gcc-toolset) brings a compiler, and no newer libstdc++.so.6 for "
+    "running."
+)
+
+
+def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
+    """A symbol version of libstdc++ that the copy which is loaded does not have."""
+    library = seen.mention.library or "libstdc++.so.6"
+    first, gcc = brings(version), gcc_of(version)
+    cause = f"{needed_by} needs {version}"
+    cause += f", {first} or newer" if first else ""
+    cause += f"; the copy that is loaded, {library}, is older."
+    environment = _environment_of(library)
+    host = seen.mention.detail.get("host") or seen.versions.get("machine", "")
+    notes = [_where(library, environment)]
+    if seen.mention.detail.get("torch_first"):
+        notes.insert(0, _TORCH_FIRST)
+    notes.append(_OLDER_COMPILER)
+    helps = (_LIST_COPIES, *_newer(seen, gcc, environment))
+    if not conda_has(host):
+        helps = (_LIST_COPIES,)
+        notes.insert(0, (
+            f"conda-forge has nothing for {host}: a newer release of the distribution (or a "
+            f"container of one) has a libstdc++ of GCC {gcc or 'that age'} or newer; else the file "
+            "has to be built on this system."
+        ))  # fmt: skip
+    built = _built_here(seen)
+    if built is not None:
+        notes.insert(0, built)
+    return seen.answer(
+        "libstdcxx", "FA203", cause, owner="libstdc++", direction=NEWER, confidence="high",
+        help=helps, notes=tuple(notes),
+    )  # fmt: skip
+
+
+_LIST_COPIES = (
+    "for f in $(ldconfig -p | grep -o '/.*libstdc++.so.6$') $CONDA_PREFIX/lib/libstdc++.so.6; "
+    'do echo $f; strings $f | grep -o "GLIBCXX_3[0-9.]*" | sort -V | tail -1; done'
+)
+
+
+def _environment_of(library: str) -> str | None:
+    """The conda environment whose own copy was loaded; None for the system's or a package's."""
+    through_python = "/bin/../lib/" in library
+    whole = os.path.normpath(library)
+    found = _LIB.match(whole)
+    if found is None or not (through_python or _CONDA.search(found["prefix"])):
+        return None
+    return found["prefix"]
+
+
+def _where(library: str, environment: str | None) -> str:
+    if environment is not None:
+        return (
+            f"It is the copy of the conda environment {environment}, whose Python finds it by its "
+            "own search path before LD_LIBRARY_PATH counts, so that a newer one of the system is "
+            "not even looked at: the environment's own has to be newer."
+        )
+    if "/lib/x86_64-linux-gnu" in library or library.startswith(("/usr/lib", "/lib")):
+        return _SYSTEMS
+    return (
+        "The path in the message is the copy that was taken. A conda environment has a copy of its "
+        "own, which goes first only where its lib directory has the name libstdc++.so.6."
+    )
+
+
+def _built_here(seen: Seen) -> str | None:
+    """A file that this machine compiled at run time: it can be compiled again, to fit."""
+    file = seen.mention.file or ""
+    if JIT_CACHE.search(file) is None and _CACHE.search(file) is None:
+        return None
+    return (
+        "The file was compiled on this machine, at run time, with a newer compiler than the "
+        "libstdc++ that is loaded: its directory in the cache removed and CXX set to an older g++ "
+        "(in a conda environment, conda's gxx_linux-64), it is built again to fit."
+    )
+
+
+def _newer(seen: Seen, gcc: str | None, environment: str | None) -> tuple[str, ...]:
+    """Install a newer copy, and let it be found first for one run."""
+    wanted = f'"libstdcxx-ng>={gcc}"' if gcc else "libstdcxx-ng"
+    file = seen.mention.file or ""
+    found = _PREFIX.match(file)
+    run = _run(seen, file, found is not None)
+    if environment is not None:
+        named = re.fullmatch(r"/[\w./+@~-]+", environment) and "..." not in environment
+        there = environment if named else "$CONDA_PREFIX"
+        return f"conda install -p {there} -c conda-forge {wanted}", run
+    if _CONDA.search(file) and "***" not in file and found is not None:
+        lib = quoted(found["prefix"] + "/lib")
+        return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH={lib} {run}"
+    if _CONDA.search(file):
+        return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH=$CONDA_PREFIX/lib {run}"
+    return (
+        f"conda create -y -p ~/newer-libstdcxx -c conda-forge {wanted}",
+        f"LD_LIBRARY_PATH=~/newer-libstdcxx/lib {run}",
+    )
+
+
+def _run(seen: Seen, file: str, of_environment: bool) -> str:
+    """What to run to see whether it helped."""
+    if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
+        return quoted(file)  # a program
+    module = seen.module if of_environment and re.fullmatch(r"[A-Za-z]\w*", seen.module) else ""
+    if not module or module.startswith("lib") or is_torchs(file):
+        module = "torch"
+    return f"{seen.python} -c 'import {module}'"

@@ -1,0 +1,168 @@
+"""Answers to ``libX.so.N: cannot open shared object file``: whose library it is decides."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.owner import is_cuda_library, is_rocm, is_torch, owner_of_library, title_of
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NONE
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.gpu.rocm_text import (
+    about_rocm,
+    by_its_number,
+    cuda_build_on_rocm,
+    is_torch_itself,
+    torch_of_rocm,
+)
+from fa_forensics.why.texts.libraries.cuda_missing import (
+    cuda_library,
+    cuda_major_of_soname,
+    tensorflow,
+)
+from fa_forensics.why.texts.libraries.import_first import not_whole, torch_library
+from fa_forensics.why.texts.libraries.needing import needing
+from fa_forensics.why.texts.libraries.outside_text import outside_answer
+from fa_forensics.why.texts.libraries.system_text import HASHED, system_library
+
+KIND, CODE = "missing-library", "FA202"
+
+_PYTHON_LIBRARY = re.compile(r"libpython(3\.\d{1,2})m?\.so")
+_DRIVER = ("cuda-driver", "nvml")
+#: Parts of ROCm that extensions are linked with as often as torch itself is.
+_OF_EXTENSIONS = ("hip", "hsa")
+
+
+def missing_library(seen: Seen) -> Answer:
+    """A library that the loader does not find."""
+    path = seen.mention.library or ""
+    soname = path.rsplit("/", 1)[-1]
+    owner = owner_of_library(soname)
+    if not soname:
+        return _nameless(seen)
+    if "musl" in soname or seen.mention.detail.get("libc") == "musl":
+        from fa_forensics.why.texts.libraries.musl_text import between_c_libraries
+
+        answer = between_c_libraries(seen, soname)
+        if answer is not None:
+            return answer
+    if owner is not None and is_torch(owner):
+        return torch_library(seen, path, soname)
+    if "/torch/lib/" in path and HASHED.match(soname):
+        return not_whole(seen, path)
+    if owner in _DRIVER and about_rocm(seen):
+        return cuda_build_on_rocm(seen, soname, owner)
+    if owner in _DRIVER:
+        return _driver(seen, soname, owner)
+    if owner is not None and is_rocm(owner):
+        return _rocm(seen, soname, owner)
+    if soname.startswith("libnvrtc-builtins.so"):
+        from fa_forensics.why.texts.libraries.library_text import nvrtc_builtins
+
+        return nvrtc_builtins(seen)
+    python = _PYTHON_LIBRARY.match(soname)
+    if python is not None:
+        return _python(seen, soname, python[1])
+    outside = outside_answer(seen, soname, owner)
+    if outside is not None:
+        return outside
+    if seen.mention.detail.get("by") == "tensorflow" and is_cuda_library(soname):
+        return tensorflow(seen, soname, owner)
+    if cuda_major_of_soname(seen, soname) is not None or _is_cuda(seen, soname):
+        if about_rocm(seen):
+            return cuda_build_on_rocm(seen, soname, owner)
+        return cuda_library(seen, soname, owner)
+    return system_library(seen, soname, owner)
+
+
+def _is_cuda(seen: Seen, soname: str) -> bool:
+    table = seen.tables.libraries
+    return is_cuda_library(soname) or (table is not None and soname in table.sonames())
+
+
+def _driver(seen: Seen, soname: str, owner: str) -> Answer:
+    cause = (
+        f"{soname} is a part of the NVIDIA driver: this machine has no driver, or, in a container, "
+        "the driver's libraries were not handed in (docker run --gpus all, with the NVIDIA "
+        "container toolkit). No toolkit and no wheel brings it."
+    )
+    board = bool(seen.mention.detail.get("board"))
+    if board:
+        cause += (
+            " On a Jetson it is a part of JetPack (L4T), and docker run --runtime nvidia hands it "
+            "in."
+        )
+    return seen.answer(
+        "gpu-driver", "FA209", cause, owner=owner, direction=NONE, confidence="high",
+        help=("cat /etc/nv_tegra_release" if board else "nvidia-smi",
+              "ldconfig -p | grep -E 'libcuda|libnvidia-ml'",
+              "docker info | grep -i runtime"),
+        notes=(
+            "docker build hands in no driver, whatever GPU the machine has: what imports that "
+            "library goes to the run, or the daemon's default-runtime is nvidia "
+            "(/etc/docker/daemon.json). The stub of the toolkit (lib64/stubs) is for linking "
+            "alone.",
+        ),
+    )  # fmt: skip
+
+
+def _rocm(seen: Seen, soname: str, owner: str) -> Answer:
+    named = (
+        seen.mention.file or seen.mention.detail.get("import") or needing(seen) != "the extension"
+    )
+    if is_torch_itself(seen) or (not named and owner not in _OF_EXTENSIONS):
+        return torch_of_rocm(seen, soname, owner)
+    cause = (
+        f"{soname} belongs to {title_of(owner)}: {needing(seen)} was built for AMD GPUs. With "
+        "torch for NVIDIA it is the wrong build; with torch for ROCm, that library is not "
+        "installed or not on the loader's path."
+    )
+    return seen.answer(
+        "rocm", CODE, cause, owner=owner, direction=NONE, confidence="high",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+              "ls -d /opt/rocm*; cat /opt/rocm*/.info/version", seen.inspect_command()),
+        notes=by_its_number(soname),
+    )  # fmt: skip
+
+
+def _python(seen: Seen, soname: str, version: str) -> Answer:
+    running = ".".join((seen.python_version or "").split(".")[:2])
+    libdir = 'sysconfig.get_config_var("LIBDIR")'
+    helps = [f"{seen.python} -c 'import sys, sysconfig; print(sys.version, {libdir})'"]
+    cause = f"{soname} is the library of Python {version}: {needing(seen)} was linked with it."
+    if running == version:
+        cause += (
+            f" Python {version} is what runs, so that no other version is to be installed: its "
+            "program has that code inside (conda's and many others are built so), and the library "
+            "is not there, or lies where the loader does not look."
+        )
+    else:
+        cause += (
+            f" The Python that runs is another one, or Python {version} was built without its "
+            "shared library or has it where the loader does not look."
+        )
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    helps.append(
+        f"LD_LIBRARY_PATH=$({seen.python} -c 'import sysconfig; print({libdir})') "
+        f"{seen.python} -c 'import {module}'"
+    )
+    return seen.answer(
+        "python-abi", CODE, cause, owner="python", direction=NONE, confidence="medium",
+        help=(*helps, f"find / -name 'libpython{version}*.so*' 2>/dev/null"),
+        notes=(
+            "Where the second command works, the library is there: LD_LIBRARY_PATH has to name "
+            "its directory before Python starts. What a shell exports does not reach a kernel of "
+            "Jupyter or VS Code that was not started from it: it goes under env in the kernel's "
+            "kernel.json.",
+            "An extension module should not be linked with libpython at all: a build that is not, "
+            "loads in every Python of that version.",
+        ),
+    )  # fmt: skip
+
+
+def _nameless(seen: Seen) -> Answer:
+    return seen.answer(
+        KIND, CODE,
+        "A library is not found, and the text does not say which: paste the whole line.",
+        direction=NONE, confidence="low", help=(seen.inspect_command(),),
+    )  # fmt: skip

@@ -1,0 +1,200 @@
+"""Who needs a missing library, in words and in commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fa_forensics.facts.flash_names import extra_folder
+from fa_forensics.facts.python_api import partner_of
+from fa_forensics.why.builds import name_then
+from fa_forensics.why.seen import Seen, package_of
+from fa_forensics.why.texts.clues import package_of_line
+from fa_forensics.why.texts.libraries.brought_text import told_cuda
+
+#: Names of compiled modules, as packages give them.
+_COMPILED = re.compile(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")
+
+
+def needing(seen: Seen) -> str:
+    """Who needs the library, in a sentence."""
+    file = seen.mention.file
+    if file:
+        return file.rsplit("/", 1)[-1]
+    module = seen.mention.detail.get("import")
+    if module and (seen.mention.detail.get("direct") or _COMPILED.search(module)):
+        return f"the extension {module}"
+    if module:
+        return f"the extension that {module} imports"
+    package = seen.mention.detail.get("by") or package_of_line(seen)
+    return f"a compiled part of {package}" if package else "the extension"
+
+
+def files_of(seen: Seen) -> tuple[str, ...]:
+    """The failing file, where the text names it."""
+    return (seen.mention.file,) if seen.mention.file else ()
+
+
+def package_needing(seen: Seen) -> str | None:
+    """The distribution that the text says needs the library, as far as it is known."""
+    module = seen.mention.detail.get("import") or ""
+    name = seen.package or package_of(f"{module.replace('.', '/')}.so" if module else "")
+    name = name or (
+        package_of(f"/site-packages/{module.replace('.', '/')}/_C.so") if module else None
+    )
+    by = seen.mention.detail.get("by")
+    by = by.replace("-", "_") if by else by
+    name = name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
+    return name or package_of_line(seen)
+
+
+def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:
+    """Get a build of the package that fits, where the package is known."""
+    from fa_forensics.rules.remedy import rebuild_command, row_of
+
+    name = package or package_needing(seen)
+    if name is None:
+        return _extra(seen)
+    torch = seen.torch
+    first = name_then(name, torch, seen.python_version, seen.versions)
+    version = seen.versions.get(f"pkg:{first}", seen.versions.get(f"pkg:{name}", ""))
+    row = row_of(first)
+    if row is not None and row.get("by_cuda"):
+        return (_of_index(seen, name),)
+    if row is not None and row.get("wheels"):
+        return _project_wheel(seen, first, version, row)
+    python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
+    return (rebuild_command(python, first, version, row),)
+
+
+def _project_wheel(
+    seen: Seen, name: str, version: str, row: Mapping[str, object]
+) -> tuple[str, ...]:
+    """The build for torch's CUDA that a project gives out itself, beside the package index."""
+    own = row["wheels"]
+    wheels: Mapping[str, Any] = own if isinstance(own, Mapping) else {}
+    head = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir"
+    if "index" not in wheels:
+        return (f"{head} WHEEL",)
+    public = version.partition("+")[0]
+    wanted = f"{name}=={public}" if public else name
+    major = _cuda_major(seen)
+    if major == wheels["default"]:
+        return (f'{head} "{wanted}"',)
+    index = wheels["index"].format(label=wheels["labels"].get(major, "LABEL"))
+    return (
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir "
+        f'"{wanted}" --index-url {index}',
+    )
+
+
+def _extra(seen: Seen) -> tuple[str, ...]:
+    """The separate extensions of flash-attn's repository, each built from its own directory."""
+    module = seen.mention.detail.get("import") or seen.module
+    folder = extra_folder(module)
+    if folder is None:
+        return ()
+    version = seen.versions.get("pkg:flash-attn", "").partition("+")[0]
+    tag = f"@v{version}" if version else ""
+    url = f"git+https://github.com/Dao-AILab/flash-attention{tag}#subdirectory={folder}"
+    return (
+        f"MAX_JOBS=4 {seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall "
+        f'--no-deps "{url}"',
+    )
+
+
+def _cuda_major(seen: Seen) -> str:
+    """The major version of torch's CUDA, as far as the text tells or shows it."""
+    told = told_cuda(seen)
+    return (seen.torch_cuda or (told[0] if told is not None else "")).split(".")[0]
+
+
+def torch_label(seen: Seen) -> str:
+    """The build of torch as PyTorch's indexes are named: cu129, cpu, rocm6.3; "" unknown."""
+    local = (seen.torch or "").partition("+")[2]
+    if re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", local):
+        return local
+    parts = (seen.torch_cuda or "").split(".")
+    return f"cu{parts[0]}{parts[1]}" if len(parts) > 1 else ""
+
+
+def _of_index(seen: Seen, name: str) -> str:
+    """A package that is published once for each CUDA: the build for that of torch."""
+    release = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
+    if not release and seen.torch:
+        release = partner_of(name, seen.torch) or ""
+    wanted = f"{name}=={release}" if release else name
+    return (
+        f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}" '
+        "--index-url INDEX"
+    )
+
+
+def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
+    """What the command for a package with a build for each CUDA needs to be told."""
+    from fa_forensics.rules.remedy import row_of
+
+    name = package or package_needing(seen)
+    row = row_of(name) if name else None
+    if name is None or row is None:
+        return ()
+    if row.get("wheels"):
+        return _of_project(seen, name, row)
+    before = row.get("before")
+    if isinstance(before, Mapping):
+        return (_renamed(before["distribution"], name, before["first"]),)
+    if not row.get("by_cuda"):
+        return ()
+    label = torch_label(seen)
+    ends = f"it ends in /{label}" if label else "it ends in /cu126, /cu130, /cpu and so on"
+    return (
+        f"PyTorch publishes {name} once for each CUDA, for ROCm and for the CPU, and the package "
+        "index has one of them alone: plain pip install gets that one again. INDEX is the address "
+        f"that pytorch.org/get-started gives for torch's own CUDA; {ends}.",
+    )
+
+
+def _renamed(old: str, new: str, first: str) -> str:
+    """That a package has had two names."""
+    return (
+        f"Up to {first} the package with compiled operations was {old}, since then it is {new}: "
+        "the one that pip list shows is to be replaced, and the two are never to be installed "
+        "together."
+    )
+
+
+def _of_project(seen: Seen, name: str, row: Mapping[str, object]) -> tuple[str, ...]:
+    """Where a project has its builds for other CUDA versions, and how they are named."""
+    own = row["wheels"]
+    wheels: Mapping[str, Any] = own if isinstance(own, Mapping) else {}
+    if "index" not in wheels:
+        return (
+            f"WHEEL is the address of the one for torch's release, CUDA and Python, of those at "
+            f"{wheels['releases']}: {wheels['name']} is the name of one. The package index has "
+            f"another project that is called {name}.",
+        )
+    major = _cuda_major(seen)
+    if major == wheels["default"]:
+        return ()
+    labels = ", ".join(f"{label} for CUDA {cuda}" for cuda, label in wheels["labels"].items())
+    note = (
+        f"The package index has {name} for CUDA {wheels['default']} alone, and pip install "
+        f"--upgrade brings that one again: the others are on {wheels['of']}'s own index ({labels})"
+    )
+    known = major in wheels["labels"]
+    return (note + "." if known else f"{note}; LABEL is the one of torch's own CUDA.",)
+
+
+def who_needs_it(seen: Seen) -> str:
+    """Inspect the file, or, where the text does not name it, look for it."""
+    if seen.mention.file:
+        return seen.inspect_command()
+    own = not seen.elsewhere and seen.place.python
+    return f"fa-forensics env --python {seen.python}" if own else "fa-forensics env"
+
+
+def import_torch_first(seen: Seen) -> str:
+    """Import torch, then the module."""
+    module = seen.module or seen.mention.detail.get("import") or "MODULE"
+    return f"{seen.python} -c 'import torch; import {module}'"

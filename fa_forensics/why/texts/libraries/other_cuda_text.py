@@ -1,0 +1,120 @@
+"""A CUDA library that is not found for a file to which torch's CUDA is no measure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from fa_forensics.facts.library_names import exact_toolkit
+from fa_forensics.facts.tables import read_table
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.brought_text import there_already
+from fa_forensics.why.texts.libraries.needing import needing, package_needing
+from fa_forensics.why.without_torch import releases_for, row_without_torch
+
+
+def without_torch(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer | None:
+    """The answer where a package that does not link torch misses the library; else None."""
+    detail = seen.mention.detail
+    told = (detail.get("by") or detail.get("import") or "").partition(".")[0]
+    row = row_without_torch(seen.mention.file or "", told)
+    return None if row is None else _of_package(seen, soname, owner, major, row)
+
+
+def _of_package(
+    seen: Seen, soname: str, owner: str | None, major: str | None, row: Mapping[str, Any]
+) -> Answer:
+    title, exact = row["title"], exact_toolkit(soname)
+    wanted = exact or major
+    if wanted:
+        cause = (
+            f"{title} is a CUDA {wanted} build here: it needs {soname}, which is not found. "
+            f"{title} does not link torch and takes what the loader finds, or what the process "
+            "has already."
+        )
+    else:
+        cause = (
+            f"{title} is a build for CUDA here: it needs {soname}, which is not found. {title} "
+            "does not link torch and takes what the loader finds, or what the process has already."
+        )
+    there = (seen.versions.get("cuda") or seen.torch_cuda or "").strip()
+    own = there.split(".")[0]
+    direction, helps = UNKNOWN, [f"{seen.pip} list | grep -iE '{row['list']}|^torch |nvidia'"]
+    if own and wanted and not f"{there}.".startswith(f"{wanted}."):
+        cause += (
+            f" The text has CUDA {there}, whose libraries have other names: a build of {title} for "
+            f"CUDA {own} has to replace this one, or the libraries of CUDA {wanted} have to be "
+            "where the loader looks."
+        )
+        direction = NEWER if float(wanted) > float(own) else OLDER
+        fitting = releases_for(row, own)
+        if fitting is not None:
+            helps.append(f'{seen.pip} install "{fitting}"')
+    else:
+        cause += (
+            f" Either the libraries of {f'CUDA {wanted}' if wanted else 'that CUDA'} are not where "
+            f"the loader looks, or the CUDA that is there is another one, and a build of {title} "
+            "for that has to replace this one."
+        )
+        direction = NONE if own else UNKNOWN
+    stem = soname.split(".so")[0]
+    helps.append(f"ldconfig -p | grep {shlex.quote(stem)}; ls -d /usr/local/cuda*")
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction=direction, confidence="medium",
+        help=tuple(helps), notes=(*_lines(row), *there_already(seen)),
+    )  # fmt: skip
+
+
+def _lines(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Which releases of the package are for which CUDA."""
+    lines = row.get("cuda", ())
+    if row.get("by_cuda"):
+        return (
+            f"{row['title']} has a distribution of its own name for each CUDA, and one alone is "
+            "to be installed.",
+        )
+    if len(lines) < 2:
+        return ()
+    (old, _), (new, since) = lines[-2:]
+    return (
+        f"On the package index {row['install']} is for CUDA {new} since {since}, and for CUDA "
+        f"{old} before.",
+    )
+
+
+def of_another_maker(seen: Seen, soname: str, owner: str | None) -> Answer | None:
+    """The answer where the text's torch is one of another maker, which has no CUDA; else None."""
+    row = next((row for row in read_table("torch_makers.json")["rows"] if _named(seen, row)), None)
+    if row is None:
+        return None
+    package = package_needing(seen)
+    who = needing(seen)
+    cause = (
+        f"{who[0].upper()}{who[1:]} is a build for CUDA (it needs {soname}), and the text has "
+        f"{row['package']}: torch runs on {row['title']} there, without CUDA. What is imported is "
+        "the build of the package index or an older installation, and not one that was built on "
+        "this torch. No library of CUDA is to be installed."
+    )
+    module = (seen.mention.detail.get("import") or package or "MODULE").partition(".")[0]
+    helps = [
+        f"{seen.pip} list | grep -iE 'torch|{module}'",
+        f"{seen.python} -c 'import importlib.util as u; print(u.find_spec(\"{module}\").origin)'",
+    ]
+    if package is not None:
+        helps.append(f"{seen.pip} uninstall -y {package}")
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction=UNKNOWN, confidence="medium",
+        help=tuple(helps),
+        notes=(
+            f"After that, the build that was made on this torch, or the one that {row['maker']} "
+            "gives out for this release of its own, is to be installed again.",
+        ),
+    )  # fmt: skip
+
+
+def _named(seen: Seen, row: Mapping[str, Any]) -> bool:
+    name = row["package"].replace("_", "-")
+    return f"pkg:{name}" in seen.versions or seen.mention.detail.get("maker") == row["package"]

@@ -1,0 +1,217 @@
+"""A missing library that no torch brings along: what it belongs to, and what does bring it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+from fa_forensics.facts.library_names import OutsideLibrary, outside_library
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NONE
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.brought_text import there_already
+from fa_forensics.why.texts.libraries.cuda_missing import other_toolkit
+from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands
+
+KIND, CODE = "missing-library", "FA202"
+
+_WHEEL_PLACE = (
+    "The loader does not search a wheel's own directory (site-packages/nvidia/.../lib) by itself: "
+    "where the file still does not find it there, that directory has to be on LD_LIBRARY_PATH."
+)
+#: Packages that come in parts for several FFmpeg releases, and take the first that loads.
+_TRIES = ("torchcodec", "torchaudio")
+
+
+def outside_answer(seen: Seen, soname: str, owner: str | None) -> Answer | None:
+    """The answer for a library of the table; None for others."""
+    library = outside_library(soname)
+    return None if library is None else _WAYS[library.way](seen, library, owner)
+
+
+def _find(library: OutsideLibrary) -> str:
+    stem = library.soname.split(".so")[0]
+    return f"find / -name {shlex.quote(stem + '.so*')} -not -path '/proc/*' 2>/dev/null"
+
+
+def _conda(package: str) -> str:
+    return f'conda install -c conda-forge "{package}"'
+
+
+def _toolkit(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    """A part of the CUDA toolkit that torch does not need."""
+    own = (seen.torch_cuda or "").split(".")[0]
+    if own and library.major and own != library.major:
+        return other_toolkit(seen, library.soname, owner, library.major, seen.torch_cuda or "")
+    cause = (
+        f"{library.soname} belongs to {library.title} of CUDA {library.major}, a part of the CUDA "
+        f"toolkit that torch does not bring along: {needing(seen)} needs it from elsewhere."
+    )
+    wheel = library.row["wheels"].get(library.major)
+    helps = [f"{seen.pip} install {wheel}"] if wheel else []
+    helps += [_conda(library.row["conda"]), _find(library)]
+    notes = [_WHEEL_PLACE] if wheel else []
+    if "torchcodec" in _who(seen):
+        notes.append("torchcodec's build without CUDA does not need it, and decodes on the CPU.")
+    return seen.answer(
+        KIND, CODE, cause, owner=owner or "cuda-toolkit", direction=NONE, confidence="medium",
+        help=tuple(helps), notes=(*notes, *there_already(seen)),
+    )  # fmt: skip
+
+
+def _product(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    """A library of NVIDIA with versions of its own."""
+    cause = (
+        f"{library.soname} belongs to {library.title} {library.major}, which neither torch nor the "
+        f"CUDA toolkit brings along: {needing(seen)} was built with it. The number in the name is "
+        f"that of {library.title}, not of CUDA, and another one does not count."
+    )
+    cuda = (seen.torch_cuda or seen.versions.get("cuda") or "12").split(".")[0]
+    wheel = library.row["wheel"].format(cuda=cuda, major=library.major)
+    return seen.answer(
+        KIND, CODE, cause, owner=library.title, direction=NONE, confidence="medium",
+        help=(_find(library), f'{seen.pip} install "{wheel}"'),
+        notes=(_WHEEL_PLACE, *there_already(seen)),
+    )  # fmt: skip
+
+
+def _driver(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    """A part of the driver that containers are given on request."""
+    cause = (
+        f"{library.soname} is a part of the NVIDIA driver, and no toolkit, no wheel and no torch "
+        "brings it: this machine has no driver or only a part of it, or, in a container, that part "
+        f"of the driver was not asked for (NVIDIA_DRIVER_CAPABILITIES with {library.title})."
+    )
+    return seen.answer(
+        "gpu-driver", "FA209", cause, owner="cuda-driver", direction=NONE, confidence="high",
+        help=("nvidia-smi", f"ldconfig -p | grep {shlex.quote(library.soname.split('.so')[0])}",
+              "echo $NVIDIA_DRIVER_CAPABILITIES"),
+        notes=(f"docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility,"
+               f"{library.title} hands it in.",),
+    )  # fmt: skip
+
+
+def _jetson(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    cause = (
+        f"{library.soname} is a part of NVIDIA's system for Jetson boards (JetPack): no wheel "
+        "brings it. The container was started without it (docker run --runtime nvidia hands it "
+        "in), the image is for another JetPack release than the board, or this is no Jetson."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="JetPack", direction=NONE, confidence="medium",
+        help=("cat /etc/nv_tegra_release", _find(library),
+              "docker info | grep -i 'default runtime'"),
+    )  # fmt: skip
+
+
+def _who(seen: Seen) -> str:
+    """All that the text says of who needs the library."""
+    detail = seen.mention.detail
+    words = (detail.get("import"), detail.get("by"), seen.mention.file, seen.mention.line)
+    return " ".join(filter(None, words))
+
+
+def _ffmpeg(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    release = library.release
+    of = f"FFmpeg {release}" if release else "FFmpeg"
+    cause = f"{library.soname} is a library of {of}, not of torch or CUDA."
+    trying = next((name for name in _TRIES if name in _who(seen)), None)
+    notes = (
+        "An ffmpeg program alone (a static download, imageio-ffmpeg) has no shared libraries; "
+        "conda-forge's and the distributions' packages do.",
+    )
+    look = "ldconfig -p | grep -E 'libav(util|codec)'"
+    if trying is not None:
+        cause += (
+            f" {trying} comes in parts for several FFmpeg releases, tries one after the other and "
+            "tells of each that fails: one FFmpeg of any of these releases is enough, with its "
+            "shared libraries where the loader looks."
+        )
+        helps: tuple[str, ...] = (look, _conda("ffmpeg<8"), "apt-get install ffmpeg")
+    else:
+        cause += (
+            f" {_start(needing(seen))} was built with that release and takes no other; it is not "
+            "installed, or not where the loader looks."
+        )
+        wanted = f"ffmpeg={release}" if release and release.isdigit() else "ffmpeg"
+        helps = (look, _conda(wanted), *rebuild_commands(seen))
+    return seen.answer(
+        KIND, CODE, cause, owner="FFmpeg", direction=NONE, help=helps, notes=notes,
+        confidence="high" if trying else "medium",
+    )  # fmt: skip
+
+
+def _start(words: str) -> str:
+    """At the beginning of a sentence."""
+    return f"{words[0].upper()}{words[1:]}" if " " in words else words
+
+
+_ONEAPI = ". /opt/intel/oneapi/setvars.sh"
+
+
+def _mkl(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    releases, wanted = library.release or ("", "mkl")
+    of = f", in the releases {releases}" if releases else ""
+    cause = (
+        f"{library.soname} is a library of Intel's oneMKL{of}. torch's wheels from PyPI have MKL "
+        "inside; a torch of conda, of Intel (XPU) or of a build of its own needs it as libraries: "
+        "MKL is not installed there, is another release, or oneAPI's variables are not set."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="mkl", direction=NONE, confidence="high",
+        help=(_find(library), _conda(wanted), _ONEAPI),
+        notes=("setvars.sh helps where oneAPI is installed on the system, conda where Python is "
+               "conda's: one of the two is enough.", *there_already(seen)),
+    )  # fmt: skip
+
+
+def _oneapi(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    cause = (
+        f"{library.soname} belongs to {library.title}: it is not installed, is another release "
+        "than the file was built with, or oneAPI's variables are not set in this shell."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=library.title, direction=NONE, confidence="medium",
+        help=(_find(library), _ONEAPI, _conda(library.row["conda"])),
+        notes=("setvars.sh helps where oneAPI is installed on the system, conda where Python is "
+               "conda's: one of the two is enough.", *there_already(seen)),
+    )  # fmt: skip
+
+
+def _ascend(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    cause = (
+        f"{library.soname} belongs to {library.title}: its variables are not set in this shell, "
+        "it is not installed, or, in a container, the driver of the host was not handed in."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner="CANN", direction=NONE, confidence="medium",
+        help=(". /usr/local/Ascend/ascend-toolkit/set_env.sh", "npu-smi info", _find(library)),
+        notes=("A container needs /usr/local/Ascend/driver of the host, with --device "
+               "/dev/davinci0 and the manager's devices.",),
+    )  # fmt: skip
+
+
+def _old(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    cause = (
+        f"{library.soname} is a library of {library.title}, which this system does not have: "
+        f"{needing(seen)} was built on a system that does. A build of it for this system, or that "
+        "very library beside it, are the two ways; another version under that name is not one."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=owner or library.title, direction=NONE, confidence="medium",
+        help=(_find(library), _conda(library.row["conda"]), *rebuild_commands(seen)),
+        notes=there_already(seen),
+    )  # fmt: skip
+
+
+_WAYS: dict[str, Callable[[Seen, OutsideLibrary, str | None], Answer]] = {
+    "toolkit": _toolkit,
+    "product": _product,
+    "driver": _driver,
+    "jetson": _jetson,
+    "ffmpeg": _ffmpeg,
+    "mkl": _mkl,
+    "oneapi": _oneapi,
+    "ascend": _ascend,
+    "old": _old,
+}

@@ -1,0 +1,87 @@
+"""A missing library of the system or of the package itself."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.system_names import debian_package
+from fa_forensics.report_why import Answer
+from fa_forensics.why.commands import needed_libraries
+from fa_forensics.why.judgement import NONE
+from fa_forensics.why.seen import Seen, package_of
+from fa_forensics.why.texts.libraries.needing import files_of, needing, rebuild_commands
+
+KIND, CODE = "missing-library", "FA202"
+
+#: auditwheel's own copies carry a part of the file's hash in their names.
+HASHED = re.compile(r"lib[\w+.]+-[0-9a-f]{8}\.so")
+
+
+def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
+    """A library of the system, of the package itself, or one that nothing is known of."""
+    package = debian_package(soname)
+    if package is not None:
+        cause = (
+            f"{soname} is a library of the system that {needing(seen)} needs and that is not "
+            "installed; small container images often lack it."
+        )
+        notes = (
+            "apt-get is for Debian and Ubuntu; packages of Fedora, RHEL and SUSE carry the names "
+            "of their libraries, so that dnf and zypper find them by that. In a conda environment "
+            "the package of the same library from conda-forge does.",
+        )
+        return seen.answer(
+            KIND, CODE, cause, owner=owner or "system", direction=NONE, confidence="high",
+            notes=notes, help=(*_install(seen, soname, package),
+                               needed_libraries(files_of(seen), "'not found'")),
+        )  # fmt: skip
+    sibling = _sibling_package(soname)
+    if sibling is not None or HASHED.match(soname):
+        name = sibling or package_of(seen.mention.file or "") or "its package"
+        cause = (
+            f"{soname} comes in the same package as the file that needs it ({name}): the "
+            "installation is not whole, or the file was taken out of it."
+        )
+        return seen.answer(
+            KIND, CODE, cause, owner=name, direction=NONE, confidence="medium",
+            help=(*rebuild_commands(seen, sibling),
+                  needed_libraries(files_of(seen), "'not found'")),
+        )  # fmt: skip
+    whose = f"It belongs to {title_of(owner)}. " if owner else ""
+    cause = (
+        f"{whose}{soname} is not on the loader's path. It is a library of the package itself, of "
+        "another package that this one was built with, or of the system, in exactly this version; "
+        "another version of it does not count."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
+        help=(f"find / -name {shlex.quote(soname.split('.so')[0] + '.so*')} 2>/dev/null",
+              *rebuild_commands(seen), needed_libraries(files_of(seen), "'not found'")),
+    )  # fmt: skip
+
+
+#: Distributions whose packages are RPMs, as texts name them.
+_OF_RPM = re.compile(r"\b(?:centos|rhel|red hat|fedora|rocky|alma|oracle linux|amazon linux|suse)")
+
+
+def _install(seen: Seen, soname: str, package: str) -> tuple[str, str]:
+    """The commands for two families of distributions, that of the text first.
+
+    An RPM provides ``libnuma.so.1()(64bit)`` for each library in it, and dnf installs by that.
+    """
+    mark = "" if seen.versions.get("machine", "x86_64") in ("i386", "i686") else "()(64bit)"
+    debian, rpm = f"apt-get install {package}", f"dnf install '{soname}{mark}'"
+    system = f"{seen.versions.get('os', '')} {seen.mention.line}".lower()
+    return (rpm, debian) if _OF_RPM.search(system) else (debian, rpm)
+
+
+def _sibling_package(soname: str) -> str | None:
+    """The package one of whose libraries this is, by what is known of packages."""
+    from fa_forensics.rules.remedy import known_packages
+
+    for row in known_packages():
+        if any(s["library"] == soname for s in row.get("siblings", ())):  # type: ignore[attr-defined]
+            return str(row["distribution"])
+    return None

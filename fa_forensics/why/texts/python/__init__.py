@@ -1,0 +1,1 @@
+"""Answers about Python's side: modules, interfaces that changed, words of packages."""

@@ -1,0 +1,351 @@
+"""Answers to messages that hide the loader's own error, to crashes without one, and to Windows."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.commands import inspect_command
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.windows_build import jit_module
+from fa_forensics.why.texts.clues import inspect_package, package_in, pip_name, version_of
+from fa_forensics.why.texts.libraries.bitsandbytes_text import no_cuda_binary
+
+BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
+
+_VARIANT = re.compile(
+    r"torch(?P<digits>\d{2,3})-(?P<flavour>cxx11|cxx98)-(?P<kind>cu\d+|rocm\d+|cpu|xpu\d*)"
+)
+
+
+def kernels_variant(seen: Seen) -> Answer:
+    """``Cannot find a build variant for this system in kernels-community/...``."""
+    text = " ".join((seen.mention.line, *seen.mention.detail.values()))
+    variants = sorted(
+        {(int(f["digits"][0]), int(f["digits"][1:])) for f in _VARIANT.finditer(text)}
+    )
+    have = seen.torch
+    stated = re.search(r"environment Torch version \((\d+\.\d+)\)", text)
+    have = seen.mention.detail.get("here_torch") or (stated[1] if stated else have)
+    cause = "The repository of kernels has no file that was built for this system"
+    if variants and have:
+        shown = ", ".join(f"{major}.{minor}" for major, minor in variants[:8])
+        cause += f": its variants are for torch {shown}, torch {have} is here"
+    elif have:
+        cause += f" (torch {have})"
+    cause += "."
+    direction = "unknown"
+    own = re.match(r"(\d+)\.(\d+)", have or "")
+    if variants and own is not None:
+        mine = (int(own[1]), int(own[2]))
+        direction = "file-older" if mine > variants[-1] else "unknown"
+        direction = "file-newer" if mine < variants[0] else direction
+    torches: tuple[str, ...] = ()
+    if variants:
+        major, minor = variants[-1]
+        torches = (f'{seen.pip} install "torch=={major}.{minor}.*"',)
+    return seen.answer(
+        "symbol-drift", NO_FILE, cause, owner=seen.mention.detail.get("kernel") or "kernels",
+        direction=direction, confidence="high",
+        help=(
+            f"{seen.pip} install --upgrade kernels",
+            *torches,
+        ),
+        notes=(
+            "A variant's name has torch's minor release, the flavour, the CUDA version and the "
+            "machine; each must be that of the environment.",
+            "Variants that use torch's stable interface alone (names with aoti_torch_ and torch_) "
+            "are not bound to one torch, only to a minimum: take a revision that has those, where "
+            "the repository has one.",
+        ),
+    )  # fmt: skip
+
+
+def stop_iteration(seen: Seen) -> Answer:
+    """``StopIteration`` where a package looks for its own .so: it globbed and found none."""
+    package = package_in(seen) or seen.mention.detail.get("package")
+    name = package or "the package"
+    version = version_of(seen, package) if package else None
+    pinned = f"{package}[pytorch]" if package == "transformer-engine" else (package or "PACKAGE")
+    if version:
+        pinned += f"=={version}"
+    cause = (
+        f"{name} looked for its own compiled library among its files and found none: the Python "
+        "files are there, the compiled part is not. No library failed to load."
+    )
+    notes = ["Packages that come in several parts need them all in one release."]
+    helps = [f"{seen.pip} list"]
+    if package == "transformer-engine":
+        notes.append(
+            "transformer_engine, transformer_engine_cu12 (or _cu13) and transformer_engine_torch "
+            "are such parts: the last one is compiled on the machine."
+        )
+        helps.append(
+            f"{seen.pip} uninstall -y transformer_engine transformer_engine_cu12 "
+            "transformer_engine_cu13 transformer_engine_torch"
+        )
+    helps.append(f'{seen.pip} install --no-build-isolation "{pinned}"')
+    return seen.answer(
+        "damaged-file", "FA880", cause, owner=package, direction="none",
+        confidence="high" if package else "medium", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def wrapped(seen: Seen) -> Answer:
+    """A wrapper's message that leaves the symbol out: the file it names is the real owner."""
+    package = package_in(seen)
+    file = seen.mention.file or ""
+    name = file.rpartition("/")[2] or "a compiled module"
+    if not file and not package:
+        return _only_wrapped(seen)
+    cause = (
+        f"The failing file is {name}"
+        + (f" of {package}" if package else "")
+        + "; the library that reports it only imported it. The text leaves out what was missing: "
+        "most often torch was replaced after that package was built, by installing another one."
+    )
+    helps = [inspect_command(seen.place, ())]
+    if package:
+        helps = [
+            inspect_package(seen, package),
+            f"{seen.pip} uninstall {package}",
+        ]
+    return seen.answer(
+        "wrong-torch", BANNER, cause, owner=package, direction="unknown", confidence="medium",
+        help=tuple(helps),
+        notes=(
+            'Paste the whole line that contains "undefined symbol": with the symbol the answer can '
+            "say which torch it was built for.",
+            "Where an image brought torch, hold pip to that with a constraints file (pip -c).",
+        ),
+    )  # fmt: skip
+
+
+def _only_wrapped(seen: Seen) -> Answer:
+    """A lazy import of transformers, or the like, that failed: the text ends before the cause."""
+    module = seen.mention.detail.get("module", "")
+    load = f"{seen.python} -c 'import {module}'"
+    if "." not in module:
+        load = f"{seen.python} -c 'import transformers; print(transformers.{module})'"
+    plain = re.fullmatch(r"[\w.]{1,200}", module) is not None
+    return seen.answer(
+        "unrecognised", BANNER,
+        f"The import of {module or '?'} failed on something that it imports in turn; this "
+        "message hides what. The cause is the error further above in the log, or the last one of "
+        "the command's output.",
+        owner=None, direction="unknown", confidence="low",
+        help=(load,) if plain and module else (),
+        notes=("Paste the lines above it, up to the first traceback: the first error there is the "
+               "cause.",),
+    )  # fmt: skip
+
+
+def nameless(seen: Seen) -> Answer:
+    """An undefined symbol is talked of, without its name and without the file."""
+    return seen.answer(
+        "wrong-torch", BANNER,
+        "The text speaks of an undefined symbol and names neither the symbol nor the file. Most "
+        "often such a file was compiled for another torch than the one that runs: by pip in an "
+        "environment of its own (build isolation), or before torch was replaced.",
+        owner=None, direction="unknown", confidence="low",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+            "fa-forensics inspect PACKAGE",
+            f"{seen.pip} install -v --no-build-isolation --no-cache-dir --force-reinstall "
+            "--no-deps PACKAGE",
+        ),
+        notes=(
+            'Paste the whole line with "undefined symbol", or the log of pip -v, for an answer '
+            "that is sure.",
+            'A line "Collecting torch" or "Using cached torch-..." in that log is the torch that '
+            "the build took.",
+        ),
+    )  # fmt: skip
+
+
+def crash(seen: Seen) -> Answer:
+    """``Aborted (core dumped)``, ``Segmentation fault``: no symbol is missing."""
+    package = package_in(seen)
+    torch = seen.torch
+    if seen.mention.detail.get("pybind11"):
+        from fa_forensics.why.texts.python.python_text import pybind_crash
+
+        return pybind_crash(seen)
+    aborted = re.search(r"abort|terminate|free|malloc|corrupt", seen.mention.line, re.IGNORECASE)
+    what = "aborted" if aborted else "crashed"
+    name = package or "an extension"
+    cause = (
+        f"The process {what} without the loader naming anything missing. A build for another torch "
+        "minor release fits: every name is found, and the classes are laid out otherwise. So does "
+        "a fault of its own in the program. The first command tells which build "
+        f"{name if package else 'the extension'} is."
+    )
+    thrown = seen.mention.detail.get("thrown")
+    if thrown:
+        cause = (
+            f'A C++ exception that nobody caught ended the process ("{thrown[:160]}"); the loader '
+            "named nothing missing. Its text says what failed; a build for another torch minor "
+            "release, whose classes are laid out otherwise, fits too."
+        )
+    notes = [
+        "That all symbols are found does not mean that a file fits: names stay where layouts "
+        "change.",
+        "The second command says in which import or call it happens.",
+    ]
+    if torch is not None and _is_preview(torch):
+        notes.append(
+            f"torch {torch} is a build between releases: extensions for releases seldom fit."
+        )
+    module = _import_name(package)
+    return seen.answer(
+        "symbol-drift", "FA303", cause, owner=package, direction="unknown", confidence="low",
+        help=(
+            inspect_package(seen, package or "/path/to/the/extension.so"),
+            f"{seen.python} -X faulthandler -c 'import torch, {module}'"
+            if module
+            else f"{seen.python} -X faulthandler SCRIPT.py",
+        ),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+_NOT_FOUND = re.compile(r"module could not be found|WinError 126|找不到指定的模块")
+
+
+def windows(seen: Seen) -> Answer:
+    """``DLL load failed``: a Windows library, which this tool does not read."""
+    line = seen.mention.line
+    if (seen.mention.library or "").endswith(".so"):
+        return _linux_library(seen)
+    if seen.mention.detail.get("jit") and _NOT_FOUND.search(line):
+        return jit_module(seen)
+    cause = (
+        "This is a Windows message: a .pyd or .dll did not load. This tool reads Linux libraries "
+        "(ELF) alone and cannot look into that file."
+    )
+    if re.search(r"not a valid Win32|Win32 应用程序|WinError 193", line):
+        return _not_valid(seen)
+    if re.search(r"procedure|WinError 127|指定的程序|プロシージャ", line):
+        cause += (
+            ' "The specified procedure could not be found" means that a library is there without a '
+            "name that is needed: what is an undefined symbol on Linux, so most often a build for "
+            "another torch."
+        )
+    elif _NOT_FOUND.search(line):
+        cause += (
+            ' "The specified module could not be found" means that a library that the file needs '
+            "is missing, seldom the file itself."
+        )
+    whose = seen.mention.detail.get("importer", "")
+    if whose and whose != "torch" and package_in(seen) is None:
+        return seen.answer(
+            "windows", WINDOWS,
+            f"{cause} The last step of the traceback is {whose}'s: the file is one of that "
+            "package, not of torch.",
+            owner=whose, direction="unknown", confidence="high",
+            help=(f"{seen.pip} show {whose}",
+                  f"{seen.python} -c \"import struct, sys; print(8 * struct.calcsize('P'), "
+                  "sys.executable)\""),
+            notes=("Uninstall that package until pip finds none, remove what is left of its "
+                   "directory, and install it again for this Python (the second command prints "
+                   "whether it is a 32-bit or a 64-bit one).",),
+        )  # fmt: skip
+    return seen.answer(
+        "windows", WINDOWS, cause, owner=package_in(seen), direction="unknown", confidence="high",
+        help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.__file__)\"",),
+        notes=("A wheel for Windows is named for its torch and CUDA: compare with that line. "
+               "Either the wheel that is named for them takes its place, or the torch that it "
+               "names.",),
+    )  # fmt: skip
+
+
+_DLL = re.compile(r"[\"']([^\"'\n]{1,300}\.(?:dll|pyd))[\"']", re.IGNORECASE)
+
+
+def _not_valid(seen: Seen) -> Answer:
+    """``[WinError 193]``: the file is no library for this process, or is cut off."""
+    found = _DLL.search(seen.mention.line)
+    path = (seen.mention.library or (found[1] if found else "")).replace("\\\\", "\\")
+    name = re.split(r"[\\/]", path)[-1] or "The file"
+    torchs = re.search(r"[\\/]torch[\\/](?:lib|bin)[\\/]", path) is not None
+    whose = seen.mention.detail.get("importer", "")
+    owner = "torch" if torchs else package_in(seen) or (whose if whose != "torch" else "") or None
+    cause = (
+        f"{name} is no library that Windows can load into this Python. Two causes fit: it is cut "
+        "off or damaged (a download or a full disk ended it; the largest files suffer first), or "
+        "it is for another kind of machine (32 bit against 64). No release and no driver plays a "
+        "part."
+    )
+    helps = [
+        f"{seen.python} -c \"import struct, platform; print(8 * struct.calcsize('P'), "
+        'platform.machine())"'
+    ]
+    if owner is not None and (wanted := pip_name(seen, owner)) is not None:
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted}")
+    elif owner is not None:
+        helps.append(f"{seen.pip} show {owner}")
+    return seen.answer(
+        "windows", WINDOWS, cause, owner=owner, direction="none", confidence="medium",
+        help=tuple(helps),
+        notes=(
+            "The first command has to print 64: torch has no wheels for a 32-bit Python. Then it "
+            "is the file: see that the disk has room, and install the package again without pip's "
+            "cache, from the index that it came from. Where the message names a file or one of its "
+            "dependencies, a DLL that it needs may be the one.",
+        ),
+    )  # fmt: skip
+
+
+def _linux_library(seen: Seen) -> Answer:
+    """A ``.so`` that is loaded under Windows: the package was made for Linux alone."""
+    library = re.split(r"[\\\\/]", seen.mention.library or "")[-1]
+    whose = seen.mention.detail.get("importer", "")
+    package = package_in(seen) or (whose if whose != "torch" else None)
+    name = package or "that package"
+    first = _windows_since(package)
+    helps = [f'{seen.pip} install --upgrade "{package}>={first}"'] if first else []
+    helps.append(f"{seen.pip} show -f {package}" if package else f"{seen.pip} list")
+    notes = [
+        "The other ways are a build of it for Windows, or the whole program under WSL, where "
+        "Linux libraries load.",
+    ]
+    if first:
+        notes.insert(0, f"{name} has wheels for Windows since {first}, with .dll files.")
+    return seen.answer(
+        "windows", WINDOWS,
+        f"{library} is a library for Linux, and Windows loads .dll and .pyd files alone: the "
+        f"release of {name} that is installed was made for Linux and does not run on Windows. "
+        "Neither Python nor torch nor CUDA is at fault.",
+        owner=package, direction="none", confidence="high", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _windows_since(package: str | None) -> str | None:
+    """The first release of a package with wheels for Windows, where that is on record."""
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    since = row.get("windows_since") if row else None
+    return str(since) if since else None
+
+
+def _import_name(package: str | None) -> str | None:
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    return str(row["import"]) if row else None
+
+
+def _is_preview(version: str) -> bool:
+    return bool(re.search(r"dev\d|\da0|nightly|\+git", version))
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "kernels-variant": kernels_variant,
+    "stop-iteration-so": stop_iteration,
+    "import-wrapper": wrapped,
+    "segfault": crash,
+    "abort": crash,
+    "windows": windows,
+    "cuda-setup-failed": no_cuda_binary,
+}

@@ -1,0 +1,351 @@
+"""Answers about the Python side: a compiled module that is not found, and pybind11's crash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from fa_forensics.facts.flash_names import extra_folder
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import (
+    distribution_of,
+    installed,
+    jobs_of,
+    package_in,
+    pip_name,
+    raw_python,
+    version_of,
+)
+from fa_forensics.why.texts.files.other_tag import files_here, other_tag
+
+ABSENT = "FA880"
+
+#: Names that packages give to compiled modules: ``_C``, ``_ext``, ``quant_cuda``, ``exl_ext``.
+_COMPILED = re.compile(r"^_[A-Za-z]+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$")
+
+
+def no_module(seen: Seen) -> Answer:
+    """``No module named 'flash_attn_2_cuda'``: a compiled module that Python does not find."""
+    module = seen.mention.detail.get("module") or seen.mention.symbol or ""
+    if module.startswith("flash_attn."):
+        from fa_forensics.why.texts.python.api_change import missing_submodule
+
+        answer = missing_submodule(seen, module)
+        if answer is not None:
+            return answer
+    if "." in module:
+        from fa_forensics.why.texts.python.api_names import module_of_release
+
+        answer = module_of_release(seen, module)
+        if answer is not None:
+            return answer
+    if module.split(".")[0] == "pkg_resources":
+        from fa_forensics.why.texts.builds.install_text import pkg_resources
+
+        return pkg_resources(seen)
+    if seen.mention.detail.get("build"):
+        from fa_forensics.why.texts.builds.toolchain_text import BUILD_TOOLS, build_tool
+
+        if module in BUILD_TOOLS:
+            return build_tool(seen, module)
+    if seen.mention.detail.get("swallowed"):
+        return _caught(seen, module)
+    extra = extra_folder(module)
+    if extra is None and module == "flash_attn_3_cuda" and not files_here(seen, module):
+        extra = "hopper"
+    if extra is not None:
+        from fa_forensics.why.texts.gpu.hopper_text import separate_extension
+
+        return separate_extension(seen, module, extra)
+    if seen.mention.detail.get("frame", "").endswith("torch/utils/cpp_extension.py"):
+        return _never_built(seen, module)
+    top = module.split(".")[0]
+    if "." in module and not looks_compiled(module) and _without_quotes(seen, module):
+        # Python 2 named the whole path where the package itself was missing.
+        row = row_of_module(top)
+        return _not_installed(seen, top, str(row["distribution"]) if row else None, row)
+    return missing_module(seen, module)
+
+
+def _without_quotes(seen: Seen, module: str) -> bool:
+    return re.search(r"named\s+" + re.escape(module), seen.mention.line) is not None
+
+
+def _never_built(seen: Seen, module: str) -> Answer:
+    """torch's JIT loader looked for the module that it should have built."""
+    cause = (
+        f"{module} is built by torch when it is first used, and its file is not there: the "
+        "compilation failed, on this process or on another one that it waited for. The first error "
+        "of ninja, nvcc or ld above is the cause."
+    )
+    return seen.answer(
+        "missing-library", "FA883", cause, owner=module, direction="none", confidence="high",
+        help=(f"rm -r ~/.cache/torch_extensions/*/{module}", "ninja --version; nvcc --version"),
+        notes=(
+            "The directory keeps a half-made build and its lock; TORCH_EXTENSIONS_DIR may name "
+            "another place. Once the cause is mended, remove it and start again.",
+        ),
+    )  # fmt: skip
+
+
+def missing_module(seen: Seen, module: str) -> Answer:
+    """A module that is not there: a compiled one, a part of a package, or a package."""
+    row = row_of_module(module)
+    top = module.split(".")[0]
+    package = str(row["distribution"]) if row else None
+    listed = row is not None and module.split(".")[-1] in row["modules"]  # type: ignore[operator]
+    if not listed and not looks_compiled(module):
+        if "." in module:
+            return _no_part(seen, module, package or top.replace("_", "-"))
+        return _not_installed(seen, module, package, row)
+    if package is None:
+        package = top.replace("_", "-") if "." in module else package_in(seen)
+    files = files_here(seen, module)
+    if files or seen.mention.detail.get("shown"):
+        tagged = other_tag(seen, module, package, rebuilds(seen, package, row), files)
+        if tagged is not None:
+            return tagged
+    return _absent(seen, module, package, row)
+
+
+def looks_compiled(module: str) -> bool:
+    """Whether a module goes by a name that packages give to their compiled part."""
+    return _COMPILED.search(module.split(".")[-1]) is not None
+
+
+def _no_part(seen: Seen, module: str, package: str) -> Answer:
+    """A package without one of its parts: another release has it, or it is half there."""
+    version = version_of(seen, package)
+    name = f"{package} {version}" if version else package
+    top = module.split(".")[0]
+    cause = (
+        f"{name} is there and has no part {module}: its caller was written for another release of "
+        "it, or another directory of that name is imported in its place."
+    )
+    return seen.answer(
+        "api-change", "FA881", cause, owner=package, direction="none", confidence="medium",
+        help=(
+            f"{seen.pip} show {package}",
+            f"{seen.python} -c 'import importlib.util; print(importlib.util.find_spec(\"{top}\"))'",
+        ),
+        notes=("Which of the two is the older one, the text does not say.",),
+    )  # fmt: skip
+
+
+def row_of_module(module: str) -> Mapping[str, object] | None:
+    """What is known of the package that has a module, by the module or its own import name."""
+    from fa_forensics.rules.remedy import known_packages
+
+    top, last = module.split(".")[0], module.split(".")[-1]
+    for row in known_packages():
+        if last in row["modules"] or top in row["modules"]:  # type: ignore[operator]
+            return row
+    return next((r for r in known_packages() if str(r["import"]).split(".")[0] == top), None)
+
+
+def _not_installed(
+    seen: Seen, module: str, package: str | None, row: Mapping[str, object] | None
+) -> Answer:
+    """The package itself is not there; no compiled file comes into it."""
+    cause = (
+        f"No package that is imported as {module or 'that'} is installed for the Python that ran: "
+        "it is not installed, or for another Python."
+    )
+    if seen.mention.detail.get("metadata"):
+        cause = (
+            f"{module} is not installed for the Python that ran: it has no metadata there "
+            "(.dist-info), which pip writes. What asked for its version wants to use it; nothing "
+            "was loaded yet, so neither torch nor CUDA plays a part. Files that were copied by "
+            "hand do not count."
+        )
+    owner = "torch" if module == "torch" else package
+    get = f"{seen.pip} list"
+    if owner == "torch":
+        get = f"{seen.pip} install torch"
+    elif owner is not None:
+        get = _rebuild(seen, owner, row)
+    return seen.answer(
+        "python-abi", ABSENT, cause, owner=owner, direction="none",
+        confidence="high" if owner else "medium",
+        help=(f"{seen.python} -c 'import sys; print(sys.executable, sys.path)'", get),
+        notes=(_NO_FLASH,) if owner == "flash-attn" else (),
+    )  # fmt: skip
+
+
+_NO_FLASH = (
+    'Where speed allows, attn_implementation="sdpa" in transformers needs no flash-attn (in a '
+    "program with a choice of attention: sdpa or eager)."
+)
+
+
+def _absent(
+    seen: Seen, module: str, package: str | None, row: Mapping[str, object] | None
+) -> Answer:
+    """Python files of the package ask for its compiled module, which is not found."""
+    version = version_of(seen, package) if package else None
+    name = f"{package} {version}" if version else package or "the package"
+    last = module.split(".")[-1]
+    here = not seen.elsewhere and seen.place.environment is not None
+    here = here and package is not None and installed(seen, package) is not None
+    cause = f"The Python files of {name} are there, its compiled module {last} is not found"
+    python = seen.python_version if here or seen.elsewhere else None
+    tree = seen.mention.detail.get("tree", "")
+    if tree and not here:
+        return _in_a_tree(seen, name, package, last, tree)
+    if here:
+        cause += (
+            f": no file {last}.*.so is in this environment. The installation left the compiled "
+            "part out."
+        )
+    else:
+        of = f" than {python}" if python else ""
+        cause += (
+            f". Two causes fit: the build left it out (or a source tree without a build is "
+            f"imported), or it is there for another Python{of}, whose tag in the file name this "
+            "one does not look for. The first command tells them apart."
+        )
+    skipped = "FLASH_ATTENTION_SKIP_CUDA_BUILD, " if package == "flash-attn" else ""
+    notes = [
+        f"No file: the package was installed without compiling ({skipped}an interrupted build, the "
+        "source directory as working directory). A file with another cpython tag: it was built by, "
+        "or renamed for, another Python.",
+    ]
+    if package == "torch":
+        notes.append(
+            "A wheel that was renamed to pass pip's check has the other Python's tag inside."
+        )
+    find = (
+        f"{seen.python} -c 'import sys, glob; print(sys.version); "
+        f'[print(f) for p in sys.path for f in glob.glob(p + "/{module.replace(".", "/")}*.so")]\''
+    )
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=package, direction="none",
+        confidence="high" if here else "medium",
+        help=(find, *rebuilds(seen, package, row)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _in_a_tree(seen: Seen, name: str, package: str | None, last: str, tree: str) -> Answer:
+    """A source tree is imported in place of the installed package, and was not built in place."""
+    top = seen.mention.detail.get("module", "").split(".")[0]
+    cause = (
+        f"{top} is imported from the source tree {tree}, and its compiled module {last} is not "
+        f"there: the tree was never built in place. The working directory, or an editable install, "
+        f"comes before an installed {name}, which may be whole."
+    )
+    if re.match(r"[A-Za-z]:", tree):
+        return _in_a_folder_of_windows(seen, name, top, last, tree)
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=package, direction="none", confidence="medium",
+        help=(f"cd / && {seen.python} -c 'import {top}; print({top}.__file__)'",
+              f"cd {_quoted(tree)} && {seen.pip} install -v --no-build-isolation -e ."),
+        notes=("Where the first command prints the installed package, run the program from another "
+               "directory than the source tree; else the second builds the tree in place.",),
+    )  # fmt: skip
+
+
+def _in_a_folder_of_windows(seen: Seen, name: str, top: str, last: str, tree: str) -> Answer:
+    """As in a tree, or a wheel that was unpacked by hand, perhaps one for another system."""
+    cause = (
+        f"{top} is imported from the directory {tree}, and its compiled module {last} is not "
+        f"there for this Python: a source tree that was not built, or a wheel unpacked by hand "
+        f"(one for another system or Python). It comes before an installed {name}."
+    )
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=top, direction="none", confidence="medium",
+        help=(f"dir /b {tree}\\{top}\\{last}*",
+              f'cd \\ && {seen.python} -c "import {top}; print({top}.__file__)"',
+              f"{seen.pip} install {top}"),
+        notes=("Leave that directory and take it off PYTHONPATH: where the second command prints "
+               "another place, the program works from there. Else let pip install the package: it "
+               "takes the wheel for this Python, which copying folders does not.",),
+    )  # fmt: skip
+
+
+def _caught(seen: Seen, module: str) -> Answer:
+    """The package caught the error of its compiled module and went on without it."""
+    package = package_in(seen)
+    row = row_of_module(module) if package is None or module != "_C" else None
+    if package is not None and row is None:
+        from fa_forensics.rules.remedy import row_of
+
+        row = row_of(package)
+    load = f"import {module}"
+    if module == "_C":
+        top = str(row["import"]).removesuffix("._C") if row else "PACKAGE"
+        load = f"from {top} import _C"
+    name = package or "the package"
+    cause = (
+        f"{name[0].upper() + name[1:]} caught the error of its compiled module {module} and went "
+        "on without it: what stopped that import stands further above, or nowhere. Two causes fit: "
+        "the module was not built, or it does not load."
+    )
+    return seen.answer(
+        "damaged-file", "FA886", cause, owner=package, direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; {load}'",
+            f"fa-forensics inspect {package or 'PACKAGE'}",
+        ),
+        notes=("The first command shows the error that was caught.",),
+    )  # fmt: skip
+
+
+def rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:
+    """The command that builds a package again; () where pip's name for it is not known."""
+    name = pip_name(seen, package)
+    return () if name is None else (_rebuild(seen, name, row),)
+
+
+def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
+    from fa_forensics.rules.remedy import rebuild_command
+
+    if package == "torch":
+        return f"{seen.pip} install --force-reinstall --no-cache-dir torch"
+    known = distribution_of(seen, package)
+    version = known.version if known else ""
+    version = "" if re.search(r"\.?dev\d|\+g[0-9a-f]{5}", version) else version  # on no index
+    return rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)
+
+
+def pybind_crash(seen: Seen) -> Answer:
+    """A crash while pybind11 registers a module's types: two builds of its internals."""
+    cause = (
+        "The process died while pybind11 set a module up, with every symbol found: a module that "
+        "uses torch's registered classes shares pybind11's internals with torch, and that goes "
+        "wrong where the two were compiled by other compilers, flavours or pybind11 releases."
+    )
+    return seen.answer(
+        "python-abi", "FA888", cause, owner=seen.package, direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; print([(k, v) for k, v in vars(torch._C).items() "
+            "if \"PYBIND11\" in k])'",
+            seen.inspect_command(),
+        ),
+        notes=(
+            "The first command prints torch's side of the key, where it states one; the same "
+            "values belong into the extension's compiler flags, where torch's build helper puts "
+            "them.",
+            *_key_note(seen),
+        ),
+    )  # fmt: skip
+
+
+def _key_note(seen: Seen) -> tuple[str, ...]:
+    """The key by which a release of torch shares pybind11's internals."""
+    torch, atlas = seen.torch, seen.tables.atlas
+    build = atlas.build(torch.split("+")[0], seen.place.machine) if torch and atlas else None
+    if build is None or build.pybind11 is None:
+        return ()
+    return (f"The key in the wheel of torch {build.release}: {build.pybind11}.",)
+
+
+ANSWERERS: dict[str, Answerer] = {
+    "no-module": no_module,
+}
