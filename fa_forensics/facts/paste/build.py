@@ -35,7 +35,8 @@ def _of_linkers() -> tuple[Recogniser, ...]:
         ),
         by_pattern(
             ("ld.lld", "ld64.lld", "mold:", "error: undefined symbol", "wasm-ld"),
-            r"(?:ld(?:64)?\.lld|lld|mold|rust-lld)?:?\s?(?<![A-Za-z])(?:error|fatal):\s?"
+            # "runtime error: undefined symbol" is the loader's message, in a program's words.
+            r"(?:^\s{0,8}|(?:\bld|lld|mold):\s?)(?:error|fatal):\s?"
             r"undefined symbol:\s?",
             _reference,
         ),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
+from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.traced import traced_torch
 from fa_forensics.facts.paste.versions_table import (
     BANNER,
@@ -77,6 +78,7 @@ def read_versions(
     _nvidia_wheels(source, places, offer)
     _packages(source, places, offer)
     _environment(source, places, offer)
+    read_report(source, places, offer)
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
         offer("torch_traced", LOOSE + 2, traced[1], traced[0])

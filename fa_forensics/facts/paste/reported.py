@@ -1,0 +1,127 @@
+"""What a text says of its own day, and of who built its torch: conda-forge, a distribution."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+
+from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.versions_table import BANNER
+
+Offer = Callable[[str, int, int, str], None]
+Places = Callable[[str], Sequence[int]]
+
+#: How many places of one word are looked at.
+_MOST = 20
+
+#: (title, word, pattern): builds of torch that no wheel is. All of them are compiled with the
+#: compiler's own std::string, which is cxx11 since GCC 5: conda-forge/pytorch-cpu-feedstock,
+#: Arch's python-pytorch, Debian's and Fedora's python3-torch, nixpkgs, Gentoo, Spack.
+_MAKERS = (
+    (
+        "conda-forge's",
+        "conda-forge",
+        r"^(?:lib)?(?:py)?torch(?:-gpu|-cpu)?\s{1,60}\d[\w.]{0,20}\s{1,60}\S{1,60}\s{1,60}"
+        r"(?:\S{0,60}/)?conda-forge\b"
+        r"|\bconda-forge(?:/[\w-]{1,20})?::(?:lib|py)?torch\b"
+        r"|(?<![\w-])(?:py)?torch\b[^\n.;,(]{0,20}(?:\.\d[^\n.;,(]{0,10}){0,3}\((?:from )?conda-forge"
+        r"|\bconda-forge(?:'s)? (?:build of |package of )?(?:py)?torch\b(?!-)"
+        r"|(?<![\w-])(?:py)?torch\b(?: v?\d[\w.+]{0,20})? (?:(?:is|was|installed|comes|taken) )"
+        r"{0,2}(?:from|of|via|by|through) (?:the )?conda-forge"
+        r"|\b(?:conda|mamba) (?:install|create)\b(?=[^\n]{0,300}\bpytorch(?:=|\s|$))"
+        r"(?![^\n]{0,300}(?:-c|--channel)[ =]pytorch\b(?!-))[^\n]{0,300}conda-forge",
+    ),
+    ("conda-forge's", "pytorch-gpu", r"(?<![\w-])(pytorch-gpu)(?![\w-])"),
+    ("conda-forge's", "pytorch-cpu", r"(?<![\w-])(pytorch-cpu)(?![\w-])"),
+    (
+        "conda-forge's",
+        ".post",
+        r"\btorch\b[^\n]{0,40}(?<![\w.])[12]\.\d{1,2}\.\d\.post[1-9]\d\d\b",
+    ),
+    (
+        "Arch Linux's",
+        "pytorch",
+        r"(?<![\w-])python-pytorch(?:-opt)?(?:-cuda|-rocm)?(?![\w-])"
+        r"|\bArch(?:\s?Linux)?(?:'s)?,? (?:system |own )?(?:py)?torch\b"
+        r"|\bpacman -S\w{0,3} [^\n]{0,200}pytorch",
+    ),
+    ("a distribution's", "python3-torch", r"(?<![\w-])(python3-torch)(?![\w-])"),
+    (
+        "a distribution's",
+        "torch",
+        r"\b(?:system|distribution|distro)(?:'s)? (?:own )?(?:py)?torch\b(?![\w-])",
+    ),
+    (
+        "that of Nixpkgs",
+        "/nix/store",
+        r"/nix/store/[a-z0-9]{32}-python3\.\d{1,2}-(?:py)?torch-\d",
+    ),
+    ("that of Nixpkgs", "packages.", r"\bpython3?\d{0,3}Packages\.(?:py)?torch(?![\w-])"),
+    ("Gentoo's", "sci-", r"\bsci-(?:libs|ml)/(?:pytorch|caffe2)\b"),
+    ("Spack's", "py-torch@", r"(?<![\w-])(py-torch)@\d"),
+)
+_PATTERNS = tuple(
+    (title, word, re.compile(pattern, re.IGNORECASE)) for title, word, pattern in _MAKERS
+)
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+#: A month and a year as people write them, not a compiler's "Nov 22 2022".
+_MONTH = re.compile(
+    rf"(?<![\w-])(?P<month>{'|'.join(rf'{m[:3]}(?:t|{m[3:]})?' for m in _MONTHS)})\.?,? "
+    r"(?P<year>20[12]\d)(?![\w.-])",
+    re.IGNORECASE,
+)
+#: 2022-07-27 and 2022-07, in a sentence or before the time of a log's line.
+_ISO = re.compile(
+    r"(?:^|[,(] ?|\[)(?P<year>20[12]\d)-(?P<month>0[1-9]|1[0-2])(?:-[0-3]\d)?"
+    r"(?=$|[),]|[ T]\d\d:\d\d)"
+)
+#: ", 2022" at the end of a line, "(2023)", "late 2023".
+_YEAR = re.compile(
+    r"(?:[,(] |\(|\b(?:early|late|mid|end of|spring|summer|autumn) )(?P<year>20[12]\d)(?:\)|$)"
+)
+#: Lines whose dates are not the report's.
+_OTHER_DATE = re.compile(r"copyright|visual studio|msvc|\(c\)|macbook", re.IGNORECASE)
+
+
+def read_report(source: Source, places: Places, offer: Offer) -> None:
+    """The key ``torch_by``, who built the text's torch, and ``date``, its latest month."""
+    for title, word, pattern in _PATTERNS:
+        for place in places(word)[:_MOST]:
+            line = source.line_at(place)
+            if pattern.search(line.body) is not None:
+                offer("torch_by", BANNER, line.number, title)
+                break
+    found: list[tuple[str, int]] = []
+    for year in ("201", "202"):
+        read = 0
+        for place in places(year)[:_MOST]:
+            if place < read:
+                continue
+            line = source.line_at(place)
+            read = line.start + len(line.raw)
+            if _OTHER_DATE.search(line.raw) is None:
+                found += [(month, line.number) for month in _months_of(line.raw)]
+    if found:
+        month, number = max(found)
+        offer("date", BANNER, number, month)
+
+
+def _months_of(text: str) -> list[str]:
+    """The months that a line names, as 2023-06; a year alone is its last month."""
+    months = [
+        f"{found['year']}-{_number(found['month']):02d}"
+        for found in itertools.islice(_MONTH.finditer(text), 5)
+    ]
+    months += [
+        f"{found['year']}-{found['month']}" for found in itertools.islice(_ISO.finditer(text), 5)
+    ]
+    return months + [f"{found['year']}-12" for found in itertools.islice(_YEAR.finditer(text), 5)]
+
+
+def _number(month: str) -> int:
+    return next(i for i, name in enumerate(_MONTHS, 1) if name.startswith(month[:3].lower()))
