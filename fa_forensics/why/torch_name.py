@@ -94,21 +94,23 @@ def _package_since(needed_by: Sequence[str]) -> tuple[str, str]:
 def _by_library(owner: str, history: History | None, place: Place, tables: Tables) -> str:
     """The part of torch whose library exports the name: namespaces are spread over several.
 
-    Libraries of releases before 1.5 (libtorch.so) held all parts, and c10's are in libtorch_cpu
-    too: there the namespace counts.
+    Libraries of releases before 1.5 (libtorch.so) held all parts: there the namespace counts.
+    Where no release has the name, the library of its nearest other signature does.
     """
-    if history is None or tables.ages is None or owner == STABLE or not history.symbol:
+    if history is None or tables.ages is None or owner == STABLE:
         return owner
-    rows = tables.ages.exports(history.symbol, history.machine)
+    near = [named.symbol for form in (*history.line, *history.forms) for named in form.symbols]
+    asked = (tables.ages.exports(name, history.machine) for name in (history.symbol, *near) if name)
+    rows = next((found for found in asked if found), ())
     # Inline functions leave weak copies in other libraries: the part that defined it counts.
     defining = [row for row in rows if row.library in ("libc10.so", "libtorch_cpu.so")]
     there = {row.release: row.library for row in rows}
     present = place.present.release if place.present else ""
-    release = present if present in there else next(reversed(history.releases), "")
+    release = present if present in there else next(reversed(there), "")
     library = there.get(release, "")
     if defining and library in ("libtorch_python.so", "libtorch_cuda.so"):
         library = defining[-1].library
-    if library == "libtorch.so" or (owner == "torch/c10" and library == "libtorch_cpu.so"):
+    if library == "libtorch.so" or (owner == "torch/c10" and "libc10.so" in there.values()):
         return owner
     found = owner_of_library(library)
     return found if found is not None and is_torch(found) else owner
