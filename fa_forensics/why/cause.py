@@ -11,11 +11,9 @@ from fa_forensics.facts.demangle import (
 from fa_forensics.facts.owner import libraries_of
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.why.from_history import (
-    also_other_flavour,
     before_the_record,
     exported_there,
     moved_words,
-    told_flavour,
     told_inside,
     without_torch,
 )
@@ -43,6 +41,7 @@ from fa_forensics.why.judgement import (
     who_exports,
 )
 from fa_forensics.why.nowhere import cut_off, never_exported, unknown_name
+from fa_forensics.why.other_flavour import also_other_flavour, told_flavour
 from fa_forensics.why.place import Place
 from fa_forensics.why.signature import changes, reach_of
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fa_forensics.atlas.variants import variants_of
-from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
+from fa_forensics.facts.demangle import mentions_old_string, readable
 from fa_forensics.facts.owner import libraries_of
-from fa_forensics.why.history import BETWEEN, INSIDE, LONG_AGO, History, Present, order_key
+from fa_forensics.why.history import LONG_AGO, History, Present, order_key
 from fa_forensics.why.judgement import (
     FLAVOUR,
     NEWER,
@@ -19,6 +18,14 @@ from fa_forensics.why.judgement import (
     who_exports,
 )
 from fa_forensics.why.nowhere import hidden_before, never_exported
+from fa_forensics.why.other_flavour import (
+    all_in_this_flavour,
+    also_other_flavour,
+    flavour_of_name,
+    had_words,
+    limits,
+    of_stated_flavour,
+)
 from fa_forensics.why.place import CUDA_OWNERS, Place
 
 
@@ -31,9 +38,14 @@ def without_torch(
     """
     if not history.alive:
         return never_exported(question, None, history)
+    stated = of_stated_flavour(question, place, history)
+    if stated is not None:
+        return stated
     if history.twin is not None and history.twin.releases:
         return _one_of_two_flavours(question, place, history)
     if _all_have_it(history, place):
+        if mentions_old_string(question.demangled):
+            return all_in_this_flavour(question, place, history)
         return _not_loaded_before(question, place, history)
     direction, words, confidence = _who_lacks(question, history, place)
     hidden = hidden_before(question.demangled)
@@ -54,17 +66,14 @@ def without_torch(
 
 def _all_have_it(history: History, place: Place) -> bool:
     """Whether every torch that can be meant has the name."""
-    python = place.told.python if place.told else None
-    serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
-    return not _sides(history, serving or history.known)
+    return not _sides(history, _meant(None, place, history))
 
 
 def _not_loaded_before(question: Question, place: Place, history: History) -> Judgement:
     """No release is wrong: the file does not list the library, or torch is not whole."""
-    python = place.told.python if place.told else None
     every = "every torch"
     if _sides(history, history.known):
-        every = f"every torch with wheels for Python {python}"
+        every = f"every torch {limits(place)}"
     library = libraries_of(question.owner)[0]
     cause = (
         f"torch {who_exports(history, history.alive)} it, so {every} has it: the file was loaded "
@@ -109,13 +118,13 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
         )
     else:
         cause = f"No wheel on PyPI exports it in this std::string flavour; {other}"
-    python = place.told.python if place.told else None
+    limited = place.told is not None and bool(place.told.python or place.told.last)
     meant = _meant(question, place, history)
-    if python and history.releases and not set(meant) & set(history.releases):
+    if limited and history.releases and not set(meant) & set(history.releases):
         own = flavour_of_name(question.name, question.demangled, history)
         torchs = "pre-cxx11" if own == "cxx11" else "cxx11"
         cause += (
-            f". No torch of the former has a wheel for Python {python}: the torch that lacks it is "
+            f". No torch of the former {had_words(place)}: the torch that lacks it is "
             f"a {torchs} one, and the file was built for the {own} flavour."
         )
         sure = "high" if set(meant) <= set(twin.releases) else "medium"
@@ -125,10 +134,11 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
 
 
 def _meant(question: Question | None, place: Place, history: History) -> Sequence[str]:
-    """The releases that can be loaded: those for the text's Python, since the package exists."""
+    """The releases that can be loaded: for the text's Python and day, since the package exists."""
     python = place.told.python if place.told else None
-    serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
-    meant = serving or history.known
+    last = order_key(place.told.last) if place.told and place.told.last else None
+    out = [r for r in history.known if last is None or order_key(r) <= last] or history.known
+    meant = [r for r in out if python and python in history.pythons.get(r, ())] or out
     since = order_key(question.since) if question is not None and question.since else (0, 0, 0)
     return [release for release in meant if order_key(release) >= since] or meant
 
@@ -156,6 +166,8 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
         return UNKNOWN, words, "high"
     by_python = _sides(history, _meant(None, place, history)) == left
     why = _of_package(question) if not by_python else f"has wheels for Python {python}"
+    if by_python and place.told is not None and place.told.last:
+        why = had_words(place)
     return _one_side(history, left[0], why if len(sides) > 1 else "", exports)
 
 
@@ -290,74 +302,3 @@ def moved_words(history: History) -> str:
         f"{readable(history.moved.demangled)} took its place "
         f"(torch {history.interval(history.moved.releases)})."
     )
-
-
-def told_flavour(question: Question, place: Place, history: History) -> Judgement | None:
-    """The other std::string flavour, for a torch that is known by its version alone."""
-    present = place.present
-    if present is None or present.installed or place.requested is not None:
-        return None
-    own = flavour_of_name(question.name, question.demangled, history)
-    early = not present.published and present.release in history.alive
-    if own is None or (history.place(present) not in (INSIDE, BETWEEN) and not early):
-        return None
-    if present.flavour == own:
-        return None
-    return _other_flavour(present, own, history)
-
-
-def _other_flavour(present: Present, own: str, history: History) -> Judgement:
-    twin = history.twin
-    instead = f" ({readable(twin.demangled)})" if twin is not None else ""
-    if present.flavour == "unknown":
-        cause = (
-            f"{present.text} should have this name or its twin of the other std::string flavour"
-            f"{instead}: the file was built for the {own} flavour, so this torch most likely has "
-            "the other one."
-        )
-        return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
-    cause = (
-        f"{present.text} is {present.flavour}, the file was built for the {own} flavour of "
-        f"std::string: this torch has the same function in its own flavour{instead}."
-    )
-    notes = (
-        "Where the versions match, the flavours need not: a published wheel and a build of one's "
-        "own (a container's, too) differ in it.",
-    )
-    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, notes, "high")
-
-
-def flavour_of_name(name: str, demangled: str, history: History) -> str | None:
-    """The std::string flavour that a name shows, by itself or by its twin; None for neither."""
-    if mentions_cxx11(name, demangled):
-        return "cxx11" if history.twin is not None else None
-    if mentions_old_string(demangled):
-        return "pre-cxx11"
-    twin = history.twin
-    if twin is not None and mentions_cxx11(twin.symbol, twin.demangled):
-        return "pre-cxx11"
-    return None
-
-
-def also_other_flavour(question: Question, present: Present, history: History) -> Judgement | None:
-    """A published torch that should have the name: another build of it has the other flavour.
-
-    None where the name shows no flavour.
-    """
-    if flavour_of_name(question.name, question.demangled, history) is None:
-        return None
-    cause = (
-        f"The published torch {present.release} exports it, so two causes fit: the torch that is "
-        f"loaded is a build of {present.release} in the other std::string flavour (conda-forge's, "
-        "a container's, or one from source), or it is another release than the text says. The "
-        "flavour decides: torch.compiled_with_cxx11_abi() is "
-        f"{_python_bool(question, history)} for a torch that fits this file."
-    )
-    for cuda, flavour in variants_of(present.release, history.machine):
-        cause += f" PyTorch's own build of {present.release} for CUDA {cuda} is {flavour}."
-    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
-
-
-def _python_bool(question: Question, history: History) -> str:
-    own = flavour_of_name(question.name, question.demangled, history)
-    return "True" if own == "cxx11" else "False"

@@ -36,7 +36,10 @@ class Told:
     Its machine ("x86_64"), Python ("3.10") and the CUDA version that its driver supports;
     ``flavour`` tells whether the text names the std::string flavour of torch, and
     ``python_version`` is the Python as the text has it ("3.10.12"). ``wheels`` are the
-    NVIDIA wheels that it names, as (distribution, version).
+    NVIDIA wheels that it names, as (distribution, version). ``abi`` is the std::string flavour
+    that torch has by the text, release or not ("" where nothing says it), ``torch_by`` who
+    built that torch where the package index has no such one ("conda-forge's"). ``date`` is
+    the month of the report ("2023-06") and ``last`` the newest torch that there was then.
     """
 
     machine: str = ""
@@ -45,6 +48,10 @@ class Told:
     driver_cuda: tuple[int, int] | None = None
     python_version: str | None = None
     wheels: tuple[tuple[str, str], ...] = ()
+    abi: str = ""
+    torch_by: str = ""
+    date: str = ""
+    last: str = ""
 
 
 @dataclass(frozen=True, slots=True)

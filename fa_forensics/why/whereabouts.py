@@ -175,18 +175,26 @@ def _is_here(file: str, here: Place) -> bool:
 
 def told_place(paste: Paste, tables: Tables) -> Place:
     """The torch that a text names: by the table of releases, else by its number alone."""
+    from fa_forensics.why.told import report_day, torch_of_text
+
     version = told_torch(paste, tables)
+    abi, maker = torch_of_text(paste, version)
+    date, last = report_day(paste, tables, version)
     told = Told(
         paste.versions.get("machine", ""),
         _python(paste),
-        "cxx11_abi" in paste.versions,
+        bool(abi),
         _driver_cuda(paste),
         _python_version(paste),
         tuple(told_wheels(paste)),
+        abi,
+        maker,
+        date,
+        last,
     )
     if version is None:
         return Place(None, None, None, None, told=told)
-    requested = _requested(version, paste, tables, told.machine)
+    requested = _requested(version, abi, tables, told.machine)
     if requested is not None:
         present = Present(
             requested.version,
@@ -196,7 +204,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
             installed=False,
         )
         return Place(None, None, present, None, requested, told)
-    flavour = _told_flavour(paste, version) or "unknown"
+    flavour = abi or _told_flavour(version) or "unknown"
     has_cuda = "+cpu" not in version and _ROCM not in version
     present = Present(version, release_of(version), flavour, has_cuda, installed=False)
     return Place(None, None, present, None, told=told)
@@ -248,11 +256,8 @@ def _python_version(paste: Paste) -> str | None:
     return stated[0] if stated is not None else _python(paste)
 
 
-def _told_flavour(paste: Paste, version: str) -> str | None:
-    """The std::string flavour of the text's torch: as it says, or as such builds have it."""
-    told = paste.versions.get("cxx11_abi")
-    if told in ("True", "False"):
-        return "cxx11" if told == "True" else "pre-cxx11"
+def _told_flavour(version: str) -> str | None:
+    """The std::string flavour of a torch by its version alone, as such builds have it."""
     if _OWN_BUILD.search(version):
         return "cxx11"
     if not is_published(version):
@@ -262,16 +267,13 @@ def _told_flavour(paste: Paste, version: str) -> str | None:
     return "cxx11" if order_key(version) >= (2, 7, 0, False) else None
 
 
-def _requested(version: str, paste: Paste, tables: Tables, machine: str) -> RequestedTorch | None:
+def _requested(version: str, abi: str, tables: Tables, machine: str) -> RequestedTorch | None:
     """The release of the table that a version names; None for what no table has."""
     from fa_forensics.why.asked import requested_torch
 
     if tables.atlas is None or not is_published(version) or _ROCM in version:
         return None
-    told = paste.versions.get("cxx11_abi")
-    suffix = ""
-    if told in ("True", "False"):
-        suffix = "+cxx11abi" if told == "True" else "-cxx11abi"
+    suffix = ("+cxx11abi" if abi == "cxx11" else "-cxx11abi") if abi else ""
     known = machine if machine in tables.atlas.machines() else "x86_64"
     for text in (version + suffix, version.partition("+")[0] + suffix):
         try:

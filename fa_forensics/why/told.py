@@ -1,0 +1,55 @@
+"""What a text's words say of its torch: who built it, its flavour, and how new it can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa_forensics.why.history import order_key
+from fa_forensics.why.tables import Tables
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+#: From this release on the package index's own wheels are cxx11 as well.
+ALL_CXX11 = (2, 7, 0, False)
+
+
+def torch_of_text(paste: Paste, version: str | None) -> tuple[str, str]:
+    """(the std::string flavour of the text's torch, who built it); "" for what it does not say.
+
+    Builds of conda-forge, of distributions and of NVIDIA's containers take the compiler's own
+    std::string, which is cxx11.
+    """
+    told = paste.versions.get("cxx11_abi")
+    maker = paste.versions.get("torch_by", "")
+    if told in ("True", "False"):
+        return ("cxx11" if told == "True" else "pre-cxx11"), maker
+    if _is_wheel(version):
+        return "", ""
+    if maker:
+        return "cxx11", maker
+    if "ngc" in paste.versions and version is None:
+        return "cxx11", "that of NVIDIA's container"
+    return "", ""
+
+
+def _is_wheel(version: str | None) -> bool:
+    """Whether a version is one of PyTorch's own builds: 2.4.0+cu121, as only those are called."""
+    return "+cu" in (version or "") or "+cpu" in (version or "")
+
+
+def report_day(paste: Paste, tables: Tables, version: str | None) -> tuple[str, str]:
+    """(the month of the report, the newest torch that there was then); "" for both where none.
+
+    A text that names a torch of a later day is not of that month.
+    """
+    date = paste.versions.get("date", "")
+    if not date or tables.ages is None:
+        return "", ""
+    builds = tables.ages.builds("x86_64")
+    out = [build.release for build in builds if build.date and build.date[:7] <= date]
+    if not out or len(out) == len(builds):
+        return "", ""
+    last = max(out, key=order_key)
+    later = version is not None and order_key(version)[:2] > order_key(last)[:2]
+    return ("", "") if later else (date, last)
