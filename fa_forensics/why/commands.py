@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -359,5 +360,7 @@ def _another_release_helps(history: History, present: Present | None, flavour: b
 
 
 def _quoted(path: str) -> str:
-    """A path for a shell; ``~/`` stays what the shell expands."""
+    """A path for a shell; ``~/`` and ``${NAME}/`` stay what the shell expands."""
+    if re.fullmatch(r"\$\{[A-Z_]{2,40}\}/[\w./+-]*", path):
+        return f'"{path}"'
     return "~/" + shlex.quote(path[2:]) if path.startswith("~/") else shlex.quote(path)

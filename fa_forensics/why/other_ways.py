@@ -15,7 +15,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.own_torch import partner_from_source
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import clean_build
-from fa_forensics.why.judgement import UNKNOWN
+from fa_forensics.why.judgement import FLAVOUR, UNKNOWN
 from fa_forensics.why.place import Place
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def other_ways(
         return _libtorch_first(answer, paste)
     if any(command.startswith("PYTHONNOUSERSITE=1") for command in answer.help):
         return answer  # a file of the image, which is in order
+    if _of_conda(answer, paste):
+        return _with_condas_torch(answer, place)
     own = _own_torch(paste, place)
     if own is not None and not _is_of_torch(paste):
         return _for_own_torch(answer, paste, place, name, own)
@@ -63,6 +65,39 @@ def other_ways(
     if "flag:editable" in paste.versions and not any("--no-binary" in c for c in answer.help):
         return _build_again(answer)
     return answer
+
+
+#: A C++ library in the lib directory of a conda environment, which conda puts there, not pip.
+_IN_CONDA = re.compile(
+    r"(?:conda\d?|mamba\w*|miniforge\d?|/envs/|CONDA_PREFIX)[^\n]{0,200}/lib/"
+    r"(?:python3?[\d.]*/site-packages/\.\./\.\./)?lib[\w.+-]+\.so[.\d]*$",
+    re.IGNORECASE,
+)
+
+
+def _of_conda(answer: Answer, paste: Paste) -> bool:
+    """Whether the failing file is a conda package's, and cxx11 as conda-forge builds are."""
+    if answer.direction != FLAVOUR or _is_of_torch(paste):
+        return False
+    file = next((m.file for m in paste.mentions if m.file), "") or ""
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    return new and _IN_CONDA.search(file) is not None
+
+
+def _with_condas_torch(answer: Answer, place: Place) -> Answer:
+    """A library that conda-forge built, for its own torch, beside a torch from elsewhere."""
+    commands, notes = _without(answer)
+    commands = [text for text in commands if not text.startswith("rm -rf build")]
+    release = f"={place.present.release}" if place.present else ""
+    commands.insert(-1, f"conda install -c conda-forge pytorch{release}")
+    note = (
+        "The file lies in the lib directory of a conda environment: a package of conda brought it, "
+        "and conda-forge builds such packages for its own torch, which is cxx11. torch from the "
+        "same channel fits it; the one of pip or of the channel pytorch has to go first (python -m "
+        "pip uninstall torch, conda remove pytorch)."
+    )
+    kept = (text for text in notes if not text.startswith("Compiled on that machine"))
+    return replace(answer, help=tuple(commands), notes=(note, *kept))
 
 
 def _without(answer: Answer) -> tuple[list[str], list[str]]:
@@ -110,6 +145,8 @@ def _own_torch(paste: Paste, place: Place) -> str | None:
         return "The torch in the text was built from source."
     if "ngc" in versions or ".nv" in versions.get("torch", ""):
         return "The torch in the text is that of NVIDIA's container."
+    if place.told is not None and place.told.torch_by:
+        return f"The torch in the text is {place.told.torch_by}."
     if _OWN_BUILD.search(versions.get("torch", "")):
         return "The torch in the text is a build of its own, a container's or one from source."
     return None
@@ -137,13 +174,31 @@ def _for_own_torch(
     cause = answer.cause
     old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
     rocm = "+rocm" in paste.versions.get("torch", "")
-    if old and not rocm and cause.startswith("The published torch"):
+    channel = _of_its_channel(own, name)
+    if channel:
+        commands.insert(1 if commands and "print(torch" in commands[0] else 0, channel)
+        notes.insert(0, _SAME_CHANNEL)
+    if old and not rocm and (answer.direction == FLAVOUR or cause.startswith("The published")):
         cause = (
             f"{own} Such builds have the compiler's own flavour of std::string, which is cxx11, "
             "and the file was built for the pre-cxx11 one of the package index: the releases may "
             "match, the flavours do not."
         )
     return replace(answer, cause=cause, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+
+
+#: Said of conda-forge's builds.
+_SAME_CHANNEL = (
+    "conda-forge builds the package for its own torch: taken from there, the two agree, and the "
+    "copy that pip installed has to go first (python -m pip uninstall)."
+)
+
+
+def _of_its_channel(own: str, name: str | None) -> str:
+    """The package from conda-forge, where torch is from there and the package is there too."""
+    row = (row_of(name) if name else None) or {}
+    there = row.get("conda_forge")
+    return f"conda install -c conda-forge {there}" if there and "conda-forge" in own else ""
 
 
 def _of_one_pair(answer: Answer, name: str, served: Sequence[str]) -> Answer:

@@ -243,13 +243,25 @@ def path_before(body: str, place: int) -> str | None:
     if not segment.startswith(("/", "~", "...", "<")) or "'" in segment:
         stops = list(_FILE_STOP.finditer(segment))
         if stops:
-            segment = segment[stops[-1].end() :]
+            segment = _with_its_variable(segment, stops[-1].end())
     foreign = _FOREIGN.match(segment)
     if foreign is not None:
         segment = segment[foreign.end() :]
     if ":/" in segment and not re.match(r"[A-Za-z]:/", segment):
         segment = segment[segment.rfind(":/") + 1 :]
     return segment if is_file_name(segment) else None
+
+
+_VARIABLE = re.compile(r"\$\{[A-Z_]{2,40}\}$")
+
+
+def _with_its_variable(segment: str, at: int) -> str:
+    """What follows the last sign that is no part of a path; ``${CONDA_PREFIX}/lib`` stays whole."""
+    before, rest = segment[:at], segment[at:]
+    variable = _VARIABLE.search(before[-50:])
+    if variable is not None and rest.startswith("/"):
+        return variable[0] + rest
+    return rest.lstrip("/") if before.endswith("*") else rest
 
 
 _NAME = re.compile(

@@ -29,6 +29,18 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     (
+        "building",
+        r"\b(?:building|compiling) (?:my|our|its) own (?:version of |copy of )?((?:py)?torch)\b",
+        "flag:torch-source",
+        None,
+    ),
+    (
+        "self-",
+        r"\bself[- ](?:built|compiled|build) (?:version of )?((?:py)?torch)\b",
+        "flag:torch-source",
+        None,
+    ),
+    (
         "built",
         r"\bbuilt (?:my own |a )?(?:[\d.]{1,10} )?(?:version of )?((?:py)?torch)\b",
         "flag:torch-source",
@@ -45,6 +57,19 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
     ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
     ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),
+    ("ngc2", r"(?i)(?<![\w-])ngc(2\d\.\d\d)(?![\d.])", "ngc", None),
+    (
+        "-py3",
+        r"(?i)\b(?:pytorch|ngc|nvcr)\b[^\n]{0,60}?(?<![\d.])(2\d\.(?:0[1-9]|1[0-2]))-py3\b",
+        "ngc",
+        None,
+    ),
+    (
+        "nvcr",
+        r"(?i)\bnvcr pytorch (2\d\.(?:0[1-9]|1[0-2]))(?![\d.])",
+        "ngc",
+        None,
+    ),
     (
         "-torch",
         r"(?<![\w.])py3\d{1,2}-torch(\d{3,4}-cu\d{3})(?!\d)",
