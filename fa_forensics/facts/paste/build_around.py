@@ -95,16 +95,39 @@ _AMD = re.compile(
     r"|\bgfx\d{3,4}\b|variant[ =]rocm|\bhipcc\b",
     re.IGNORECASE,
 )
+#: Answered with a command that builds, for which the name of the package counts.
+_TO_BUILD = frozenset(
+    ("build-cuda-mismatch", "cuda-home-missing", "cuda-too-old-to-build", "out-of-memory-build",
+     "compiler-crashed", "jit-build-failed", "gcc-unsupported", "no-target", "cmake-stopped",
+     "setup-tool", "torch-cpu-in-build", "source-error", "header-not-included", "cxx-standard",
+     "torch-name-missing", "host-headers", "feature-needs-target", "linker-refuses",
+     "arch-unsupported-by-nvcc", "built-without-cuda")
+)  # fmt: skip
+#: Where texts say what is built or installed, and the name that follows or goes before.
+_SAYS = ("build", "install", "compil", "github.com/")
+_BUILDS = re.compile(
+    r"\b(?:(?:re)?build(?:ing)?|compil(?:e|ing|ation)|install(?:ing|ation)?)\b"
+    r"(?:\s(?:wheels?\sfor|editable\sfor|of|the|a|from\ssource|-\S{1,40}|\.|package|extension))"
+    r"{0,5}\s['\"`]?(?P<behind>[A-Za-z][\w-]{1,60})"
+    r"|\b(?P<before>[A-Za-z][\w-]{1,60})\s(?:JIT\s)?(?:build|compil|wheel|install)"
+    r"|github\.com/[\w.-]{1,60}/(?P<project>[A-Za-z][\w-]{1,60})",
+    re.IGNORECASE,
+)
+_EDITABLE = re.compile(
+    r"\binstall(?:\s-\S{1,40}){0,5}\s(?:-e|--editable)\s['\"]?\.(?![\w/.])|setup\.py develop"
+)
 _HOME = re.compile(r"CUDA_HOME\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{0,200})")
 #: What is answered otherwise where CUDA_HOME is a list of directories.
 _OF_A_HOME = frozenset(("jit-build-failed", "cuda-home-missing"))
 
 
 def around_of(mention: Mention, source: Source, places: Places) -> Mention:
-    """A failure of a build, with AMD's GPUs and a CUDA_HOME that is no directory told beside."""
-    if mention.what not in _OF_A_HOME:
+    """A failure of a build, with what is built, AMD's GPUs and a CUDA_HOME that is no directory."""
+    if mention.what not in _TO_BUILD:
         return mention
-    told: dict[str, str] = {}
+    told = _told_package(mention, source, places)
+    if mention.what not in _OF_A_HOME:
+        return replace(mention, detail={**mention.detail, **told}) if told else mention
     if mention.what == "cuda-home-missing":
         for text in _lines(source, places, ("rocm", "instinct", "radeon", "mi300", "mi250", "gfx")):
             if _AMD.search(text) and "N/A" not in text:
@@ -116,6 +139,26 @@ def around_of(mention: Mention, source: Source, places: Places) -> Mention:
             told["home"] = found["value"]
             break
     return replace(mention, detail={**mention.detail, **told}) if told else mention
+
+
+def _told_package(mention: Mention, source: Source, places: Places) -> dict[str, str]:
+    """The one package with compiled code that a text says is built, where the failure names none.
+
+    And whether pip builds it from the source directory that it runs in.
+    """
+    names: dict[str, None] = {}
+    editable = False
+    for text in _lines(source, places, _SAYS):
+        editable = editable or _EDITABLE.search(text) is not None
+        for found in _BUILDS.finditer(text):
+            name = found["behind"] or found["before"] or found["project"]
+            known = _known().get(re.sub(r"[-_]+", "-", name.lower()).strip("-"))
+            if known is not None:
+                names[known] = None
+    told = {"editable": "yes"} if editable and not mention.detail.get("editable") else {}
+    if len(names) == 1 and not mention.detail.get("package"):
+        told["package"] = next(iter(names))
+    return told
 
 
 def _lines(source: Source, places: Places, words: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_toolkit
+from fa_forensics.why.texts.builds.toolkit_commands import build_command, on_windows, with_toolkit
 from fa_forensics.why.texts.clues import cuda_version, named_gpu, package_in, pip_name
 from fa_forensics.why.texts.gpu.arch_choice import before, by_toolkit, runs_instead
 
@@ -142,9 +142,9 @@ def toolkit_that_can(
             f"X.Y is a toolkit of CUDA {since} or newer among those that are listed; where there "
             "is none, one has to be installed first."
         )
-        again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+        again = build_command(seen)
         return (*look, *with_toolkit(seen, "X.Y", again), *other), tuple(notes), calls
-    again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+    again = build_command(seen)
     return (*look, *with_toolkit(seen, fitting[0], again), *other), tuple(notes), False
 
 

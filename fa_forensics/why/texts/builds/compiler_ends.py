@@ -10,6 +10,7 @@ from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.toolkit_commands import (
+    build_command,
     on_windows,
     which_toolkit,
     with_jobs,
@@ -32,7 +33,7 @@ def compiler_crashed(seen: Seen) -> Answer:
         "for lack of memory with signal 9, so memory is the less likely cause: where it crashes "
         "with one job too, it is none."
     )
-    again = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+    again = build_command(seen)
     rest = () if on_windows(seen) else ("gcc --version", "free -g; df -h ${TMPDIR:-/tmp}")
     return seen.answer(
         KIND, COMPILE, cause, owner="nvcc", direction="none", confidence="medium",
@@ -75,7 +76,7 @@ def tool_stopped(seen: Seen, again: tuple[str, ...]) -> Answer:
         return seen.answer(
             KIND, MEMORY, f"{quoted}: it got no memory. Fewer jobs at once need less.",
             owner=package_in(seen), direction="none", confidence="medium",
-            help=with_jobs(seen, 1, f"{seen.pip} install --no-build-isolation PACKAGE"),
+            help=with_jobs(seen, 1, build_command(seen)),
         )  # fmt: skip
     why, helps = _why_it_stopped(seen, sort, tool)
     owner = {"disk": None, "link": package_in(seen), "host": "gcc"}.get(sort, "nvcc")
@@ -95,7 +96,7 @@ def _why_it_stopped(seen: Seen, sort: str, tool: str) -> tuple[str, tuple[str, .
             "or may not be written to; neither the source nor the options are at fault.",
             ("echo %TEMP% & dir %TEMP%",) if on_windows(seen) else
             ("df -h ${TMPDIR:-/tmp} .; ls -ld ${TMPDIR:-/tmp}",
-             f"mkdir -p ~/tmp && TMPDIR=~/tmp {seen.pip} install --no-build-isolation PACKAGE"),
+             f"mkdir -p ~/tmp && TMPDIR=~/tmp {build_command(seen)}"),
         )  # fmt: skip
     if sort == "link":
         return (
@@ -162,7 +163,7 @@ def toolkit_too_old(seen: Seen) -> Answer:
     helps = [which_toolkit(seen)]
     cuda = seen.torch_cuda
     if cuda and least and minor_numbers(cuda) >= minor_numbers(least):
-        build = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+        build = build_command(seen)
         helps.extend(with_toolkit(seen, cuda, build))
     system = "The nvcc in /usr/bin is the distribution's (package nvidia-cuda-toolkit), often old."
     return seen.answer(

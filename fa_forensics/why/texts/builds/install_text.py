@@ -9,6 +9,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import jit_folder
 from fa_forensics.why.texts.builds.cmake_text import cuda_compiler_unknown
+from fa_forensics.why.texts.builds.toolkit_commands import build_command, what_to_build
 from fa_forensics.why.texts.clues import package_in
 
 KIND, COMPILE, MIXED, NO_FILE = "wrong-torch", "FA883", "FA884", "FA887"
@@ -58,7 +59,7 @@ def no_target(seen: Seen) -> Answer:
         "gpu-arch", COMPILE, cause, owner=package_in(seen) or tool, direction="none",
         confidence="high" if detail.get("no_runtime") or detail.get("docker") else "medium",
         help=(f"nvidia-smi -L; {ask}",
-              f'{variable}="{value}" {seen.pip} install --no-build-isolation PACKAGE'),
+              f'{variable}="{value}" {build_command(seen)}'),
         notes=tuple(notes),
     )  # fmt: skip
 
@@ -92,7 +93,7 @@ def cpu_torch(seen: Seen) -> Answer:
     return seen.answer(
         KIND, MIXED, cause, owner=package or "torch", direction="none", confidence="high",
         help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
-              f"{seen.pip} install --no-build-isolation {package or 'PACKAGE'}"),
+              build_command(seen)),
         notes=("Where the first command prints None too, torch itself has to be installed from the "
                "index for a CUDA version.",),
     )  # fmt: skip
@@ -157,7 +158,7 @@ def cmake_stopped(seen: Seen) -> Answer:
         if cuda:
             there = f"/usr/local/cuda-{cuda}"
             command = f"CUDA_HOME={there} CUDACXX={there}/bin/nvcc {seen.pip} install "
-            helps = (*helps, f"{command}--no-build-isolation PACKAGE")
+            helps = (*helps, f"{command}--no-build-isolation {what_to_build(seen)}")
         notes.append(
             "With an older toolkit the same message means that its part nvtx is not installed, or "
             "that CMake found another toolkit than meant."
@@ -170,7 +171,7 @@ def cmake_stopped(seen: Seen) -> Answer:
             "libraries, not the compiler."
         )
         helps = (*helps, "CUDACXX=/usr/local/cuda/bin/nvcc CUDA_HOME=/usr/local/cuda "
-                         f"{seen.pip} install --no-build-isolation PACKAGE")  # fmt: skip
+                         f"{build_command(seen)}")  # fmt: skip
         notes.append("CUDACXX names the nvcc that CMake takes; it goes before PATH.")
     elif sort == "compiler":
         return cuda_compiler_unknown(seen)
@@ -209,7 +210,8 @@ def _cmake_release(seen: Seen, is_old: bool) -> Answer:
             f"{least}. Nothing was compiled."
         )
         helps = (f'{seen.pip} install "cmake<4"',
-                 f"CMAKE_POLICY_VERSION_MINIMUM=3.5 {seen.pip} install PACKAGE")  # fmt: skip
+                 "CMAKE_POLICY_VERSION_MINIMUM=3.5 "
+                 f"{seen.pip} install {what_to_build(seen)}")  # fmt: skip
         notes.append("One of the two is enough; a newer release of the package is a third way.")
     return seen.answer(
         KIND, COMPILE, cause, owner="cmake", direction="none", confidence="high", help=helps,
@@ -251,7 +253,7 @@ def setup_tool(seen: Seen) -> Answer:
         KIND, MIXED, cause + " Nothing was compiled, and no binary is at fault.",
         owner="setuptools", direction="none", confidence="medium",
         help=(f"{seen.pip} install {wanted}",
-              f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"),
+              build_command(seen)),
         notes=("Without --no-build-isolation pip fetches tools of its own for the build, and what "
                "is installed does not count.",),
     )  # fmt: skip
@@ -266,11 +268,10 @@ def pkg_resources(seen: Seen) -> Answer:
         "needs an older setuptools, or there is no setuptools at all (Python 3.12 and newer bring "
         "none along)."
     )
-    package = package_in(seen) or seen.mention.detail.get("package")
     helps = [f'{seen.pip} install "setuptools<{last}" wheel']
     notes = []
     if build or not seen.mention.detail.get("import"):
-        helps.append(f"{seen.pip} install --no-build-isolation {package or 'PACKAGE'}")
+        helps.append(build_command(seen))
         notes.append(
             "In a build pip fetches a setuptools of its own, so that the installed one does not "
             "count: --no-build-isolation, or a file with setuptools<82 in PIP_CONSTRAINT (newer "

@@ -6,8 +6,14 @@ import re
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.builds.toolkit_commands import on_windows, which_toolkit
-from fa_forensics.why.texts.clues import jobs_of, package_in
+from fa_forensics.why.texts.builds.toolkit_commands import (
+    build_variables,
+    on_windows,
+    package_built,
+    prebuilt,
+    what_to_build,
+    which_toolkit,
+)
 
 KIND, CODE = "wrong-torch", "FA884"
 
@@ -41,14 +47,16 @@ def another_torch_built(seen: Seen, toolkit: str | None, torch: str | None) -> A
         help=(
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
             f"{pip} install packaging ninja psutil wheel setuptools",
-            f"{pip} install --no-build-isolation {_what(seen)}",
+            f"{build_variables(seen, package_built(seen))}{pip} install --no-build-isolation "
+            f"{what_to_build(seen)}",
             which_toolkit(seen),
         ),
         notes=(
-            "The first command shows the installed torch: where its CUDA major version is not "
-            "nvcc's either, CUDA_HOME has to name a toolkit that is.",
-            "Neither a toolkit for the torch of the build nor another installed torch is needed "
-            "for it.",
+            "The first command shows the installed torch: where its CUDA major version is nvcc's, "
+            "nothing else has to be installed. Where it is not, nvcc does not fit that torch "
+            "either: CUDA_HOME has to name a toolkit of torch's CUDA major version, or torch has "
+            "to be a build for nvcc's.",
+            *prebuilt(seen, package_built(seen)),
         ),
     )  # fmt: skip
 
@@ -57,22 +65,9 @@ def _fits(cuda: str | None, major: str) -> bool:
     return cuda is not None and cuda.split(".")[0] == major
 
 
-def _what(seen: Seen) -> str:
-    """What is installed: a tree of sources, an address, or a package by its name."""
-    words = " ".join((seen.mention.line, *seen.mention.detail.values()))
-    source = seen.mention.detail.get("source")
-    if source:
-        return source
-    if seen.mention.detail.get("editable") or re.search(
-        r"\bbuild_editable\b|\bbuilding editable\b", words
-    ):
-        return "-e ."
-    return package_in(seen) or seen.mention.detail.get("package") or "PACKAGE"
-
-
 def torch_not_reached(seen: Seen) -> Answer:
     """``No module named 'torch'`` while pip, uv or poetry builds a package."""
-    package = package_in(seen) or seen.mention.detail.get("package")
+    package = package_built(seen)
     name = package or "PACKAGE"
     if seen.mention.detail.get("no_isolation"):
         return _not_there(seen, package)
@@ -88,23 +83,11 @@ def torch_not_reached(seen: Seen) -> Answer:
         confidence="medium" if seen.mention.detail.get("guess") else "high",
         help=(
             f"{pip} install {'' if told else 'torch '}packaging ninja psutil wheel setuptools",
-            f"{_variables(seen, package)}{pip} install --no-build-isolation {_what(seen)}",
+            f"{build_variables(seen, package)}{pip} install --no-build-isolation "
+            f"{what_to_build(seen)}",
         ),
         notes=_notes(seen, tool, name),
     )  # fmt: skip
-
-
-def _variables(seen: Seen, package: str | None) -> str:
-    """What the package's build goes by; not that it must compile where a wheel would do."""
-    from fa_forensics.rules.remedy import row_of
-
-    row = row_of(package) if package else None
-    if row is None or not row.get("environment") or on_windows(seen):
-        return ""
-    jobs = jobs_of(seen)
-    words = [w for w in str(row["environment"]).split() if "_FORCE_BUILD" not in w]
-    text = " ".join(words) + " " if words else ""
-    return text if jobs is None else re.sub(r"MAX_JOBS=\d+", f"MAX_JOBS={jobs}", text)
 
 
 def _notes(seen: Seen, tool: str, name: str) -> tuple[str, ...]:
@@ -149,7 +132,7 @@ def _not_there(seen: Seen, package: str | None) -> Answer:
         help=(
             f"{seen.python} -c 'import sys, torch; print(sys.executable, torch.__version__)'",
             f"{pip} --version" if tool != "uv" else "uv pip show torch",
-            f"{pip} install --no-build-isolation {package or 'PACKAGE'}",
+            f"{pip} install --no-build-isolation {what_to_build(seen)}",
         ),
         notes=(f"torch must be installed first, with the same {tool}."
                + (" python -m pip takes the pip of that very Python." if tool != "uv" else ""),),

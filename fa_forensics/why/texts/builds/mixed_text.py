@@ -7,14 +7,22 @@ import re
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.isolated_text import another_torch_built, torch_not_reached
-from fa_forensics.why.texts.builds.toolkit_commands import on_windows, which_toolkit, with_toolkit
-from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.builds.toolkit_commands import (
+    build_command,
+    build_variables,
+    on_windows,
+    package_built,
+    prebuilt,
+    which_toolkit,
+    with_toolkit,
+)
 
 ENVIRONMENT, COMPILE, MIXED = "wrong-torch", "FA883", "FA884"
 
 _OWN_WAY = (
-    "CUDA_HOME decides which nvcc is taken, before PATH. The other way out is a torch that was "
-    "built for the toolkit's major version. The CUDA version that nvidia-smi shows is the driver's "
+    "CUDA_HOME decides which nvcc is taken, then CUDA_PATH, before PATH: one that names another "
+    "toolkit is to be unset or changed. The other way out is a torch that was built for the "
+    "toolkit's major version. The CUDA version that nvidia-smi shows is the driver's "
     "and plays no part in this."
 )
 
@@ -67,12 +75,16 @@ def _another_nvcc(
     seen: Seen, cause: str, torch: str | None, notes: tuple[str, ...], owner: str = "nvcc"
 ) -> Answer:
     ask = () if torch else (f"{seen.python} -c 'import torch; print(torch.version.cuda)'",)
+    package = package_built(seen)
+    known = package or seen.mention.detail.get("editable")
+    name = () if known else ("PACKAGE is what was being installed when the message came.",)
     unsaid = ("X.Y is what the second command prints.",) if not torch else ()
-    build = f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}"
+    variables = build_variables(seen, package)
+    build = f"{variables}{build_command(seen)}"
     return seen.answer(
         ENVIRONMENT, MIXED, cause, owner=owner, direction="none", confidence="high",
         help=(which_toolkit(seen), *ask, *with_toolkit(seen, torch or "X.Y", build)),
-        notes=(*unsaid, *notes),
+        notes=(*unsaid, *name, *notes, *prebuilt(seen, package)),
     )  # fmt: skip
 
 
@@ -178,7 +190,7 @@ def on_amd(seen: Seen) -> Answer:
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip, "
             "torch.version.cuda)'",
             "echo ROCM_HOME=$ROCM_HOME; ls -d /opt/rocm*; command -v hipcc",
-            f"{seen.pip} install --no-build-isolation {package_in(seen) or 'PACKAGE'}",
+            build_command(seen),
         ),
         notes=("None in the second place of the first line means a torch for CUDA or for the CPU: "
                "the one for this ROCm comes from torch's index rocmX.Y. Where it prints a version, "

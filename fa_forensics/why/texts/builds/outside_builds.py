@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.toolkit_commands import build_command
 from fa_forensics.why.texts.builds.windows_build import link_error, newer_visual_studio
 
 COMPILE = "FA883"
@@ -48,7 +49,10 @@ def windows_build(seen: Seen) -> Answer:
             "The command prompt is that of Visual Studio, and DISTUTILS_USE_SDK is not set: "
             "setuptools would look for a compiler of its own, and torch's helper refuses that."
         )
-        helps = ("set DISTUTILS_USE_SDK=1", f"{seen.pip} install --no-build-isolation PACKAGE")
+        helps = (
+            "set DISTUTILS_USE_SDK=1",
+            build_command(seen),
+        )
     else:
         cause = (
             "A build on Windows needs Visual Studio's C++ compiler (cl.exe), and it is not "

@@ -8,6 +8,7 @@ from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.hip_twin import cuda_names_since
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.toolkit_commands import what_to_build
 from fa_forensics.why.texts.clues import package_in
 from fa_forensics.why.texts.gpu.rocm_code import target_of
 
@@ -39,7 +40,7 @@ def library_not_there(seen: Seen, path: str = "") -> Answer:
             f"ls -ld /opt/rocm*; ls -l {root}/lib/{name.split('.so')[0]}.so*; command -v hipcc",
             f"find / -name '{name.split('.so')[0]}.so*' -not -path '*/site-packages/*' 2>/dev/null",
             f"ROCM_PATH=/opt/rocm-X.Y.Z ROCM_HOME=/opt/rocm-X.Y.Z {seen.pip} install "
-            "--no-build-isolation PACKAGE",
+            f"--no-build-isolation {what_to_build(seen)}",
         ),
         notes=(
             "ROCM_PATH and ROCM_HOME name the directory that the second command shows; the build "
@@ -62,7 +63,7 @@ def no_toolkit(seen: Seen) -> Answer:
         help=("ls -d /opt/rocm*; command -v hipcc; hipconfig --version",
               f"{seen.python} {_HIP}",
               f"ROCM_PATH=/opt/rocm ROCM_HOME=/opt/rocm {seen.pip} install --no-build-isolation "
-              "PACKAGE"),
+              f"{what_to_build(seen)}"),
         notes=(
             "ROCM_PATH and ROCM_HOME name the directory; its release should be that of torch.",
             *(("Version 0.0.0 is what torch's CMake files read where hipconfig or HIP's own "
@@ -97,7 +98,7 @@ def torch_headers(seen: Seen) -> Answer:
     return seen.answer(
         KIND, "FA601", cause, owner="torch", direction="none", confidence="medium",
         help=(f"{seen.python} {_HIP}",
-              f"{seen.pip} install --no-build-isolation --no-cache-dir PACKAGE"),
+              f"{seen.pip} install --no-build-isolation --no-cache-dir {what_to_build(seen)}"),
         notes=("None in the first line is a torch without ROCm: the one for this ROCm comes from "
                "torch's own index (.../whl/rocmX.Y).",),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.header_text import releases_with
 from fa_forensics.why.texts.builds.standard_text import not_included, standard_needed
+from fa_forensics.why.texts.builds.toolkit_commands import build_command
 from fa_forensics.why.texts.clues import package_in
 
 KIND, COMPILE = "wrong-torch", "FA883"
@@ -175,7 +176,7 @@ def _flag_unknown(seen: Seen, flag: str) -> Answer:
     return seen.answer(
         KIND, COMPILE, cause, owner="gcc", direction="none", confidence="high",
         help=("command -v gcc g++; gcc --version; ls /usr/bin/g++*",
-              f"CC=gcc-N CXX=g++-N {seen.pip} install --no-build-isolation PACKAGE"),
+              f"CC=gcc-N CXX=g++-N {build_command(seen)}"),
         notes=("A newer gcc beside this one is enough: CC and CXX name it (with devtoolset, "
                "gcc-toolset or conda's gxx too). Warnings about ninja or the compiler's ABI in the "
                "same text are not the failure.",),
@@ -263,7 +264,7 @@ def host_headers(seen: Seen) -> Answer:
         confidence="high" if detail.get("sure") else "medium",
         help=("nvcc --version; gcc --version; ls -d /usr/local/cuda*; ls /usr/bin/g++*",
               f"NVCC_PREPEND_FLAGS='-ccbin g++-{older}' CC=gcc-{older} CXX=g++-{older} "
-              f"{seen.pip} install --no-build-isolation PACKAGE"),
+              f"{build_command(seen)}"),
         notes=tuple(notes),
     )  # fmt: skip
 
@@ -344,7 +345,7 @@ def feature_needs_target(seen: Seen) -> Answer:
     return seen.answer(
         "gpu-arch", COMPILE, cause, owner=package_in(seen) or "nvcc", direction="none",
         confidence="high",
-        help=(ask, f'TORCH_CUDA_ARCH_LIST="X.Y" {seen.pip} install --no-build-isolation PACKAGE'),
+        help=(ask, f'TORCH_CUDA_ARCH_LIST="X.Y" {build_command(seen)}'),
         notes=(
             "X.Y is what the first command prints; CMake builds may take CMAKE_CUDA_ARCHITECTURES. "
             f"A GPU below {needs} cannot run this code.",
@@ -364,7 +365,7 @@ def compiler_warned(seen: Seen) -> Answer:
         KIND, COMPILE, cause, owner="gcc", direction="unknown", confidence="low",
         help=(f"readlink -f $(command -v {compiler if compiler.isalnum() else 'c++'}); "
               "g++ --version",
-              f"CC=gcc CXX=g++ {seen.pip} install --no-build-isolation PACKAGE"),
+              f"CC=gcc CXX=g++ {build_command(seen)}"),
     )  # fmt: skip
 
 

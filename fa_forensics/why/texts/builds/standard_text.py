@@ -6,6 +6,7 @@ from fa_forensics.facts.numbers import minor_numbers
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import build_command
 from fa_forensics.why.texts.clues import package_in
 
 KIND, COMPILE = "wrong-torch", "FA883"
@@ -57,7 +58,7 @@ def _too_old(seen: Seen, needs: str, least: str, have: str) -> Answer:
         KIND, COMPILE, cause, owner="gcc", direction="none", confidence="high",
         help=("command -v gcc g++; gcc --version; ls /usr/bin/g++* /opt/rh",
               f'conda install -c conda-forge "gxx_linux-64>={least}"',
-              f"CC=gcc-N CXX=g++-N {seen.pip} install --no-build-isolation PACKAGE"),
+              f"CC=gcc-N CXX=g++-N {build_command(seen)}"),
         notes=("A newer gcc beside this one is enough: CC and CXX name it (with devtoolset, "
                "gcc-toolset or conda's gxx too).",
                "nvcc takes gcc up to a release of its own: the newest gcc need not do for this "
@@ -83,7 +84,7 @@ def not_included(seen: Seen) -> Answer:
         confidence="high" if newer else "medium",
         help=("gcc --version; ls /usr/bin/g++*",
               f"NVCC_PREPEND_FLAGS='-ccbin g++-{old}' CC=gcc-{old} CXX=g++-{old} "
-              f"{seen.pip} install --no-build-isolation PACKAGE"),
+              f"{build_command(seen)}"),
         notes=(f"#include <{header}> at the top of the file that the message names is the other "
                "way, and the lasting one; newer releases of the package may have it.",),
     )  # fmt: skip

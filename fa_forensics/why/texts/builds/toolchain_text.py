@@ -7,7 +7,14 @@ import re
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list, on_amd
-from fa_forensics.why.texts.builds.toolkit_commands import which_toolkit
+from fa_forensics.why.texts.builds.toolkit_commands import (
+    build_command,
+    build_variables,
+    package_built,
+    prebuilt,
+    which_toolkit,
+    with_toolkit,
+)
 from fa_forensics.why.texts.clues import package_in
 
 KIND, CODE = "wrong-torch", "FA883"
@@ -37,19 +44,22 @@ def no_toolkit(seen: Seen) -> Answer:
             " setup.py went on without asking, so that its own message is of a value that was "
             "never set."
         )
-    conda = _of_conda(seen)
+    conda, package = _of_conda(seen), package_built(seen)
+    again = f"{build_variables(seen, package)}{build_command(seen)}"
     return seen.answer(
         KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
         help=(which_toolkit(seen),
               f"{seen.python} -c 'import torch; print(torch.version.cuda)'",
-              *((f"CUDA_HOME=$CONDA_PREFIX {seen.pip} install --no-build-isolation PACKAGE",)
-                if conda else ())),
+              *((f"CUDA_HOME=$CONDA_PREFIX {build_command(seen)}",)
+                if conda else ()),
+              *(with_toolkit(seen, cuda, again) if cuda and not conda else ())),
         notes=(
             *conda,
             f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
             "prebuilt wheel for this torch needs none.",
             "torch.version.cuda None in the second line means that torch itself has no CUDA: a "
             "build for the CPU, or one for ROCm.",
+            *prebuilt(seen, package),
         ),
     )  # fmt: skip
 
@@ -126,7 +136,7 @@ def build_tool(seen: Seen, module: str) -> Answer:
         "wrong-torch", "FA884", cause, owner=package, direction="none", confidence="high",
         help=(
             f"{seen.pip} install {' '.join([wanted, *tools])}",
-            f"{seen.pip} install --no-build-isolation {package or 'PACKAGE'}",
+            build_command(seen),
         ),
         notes=(
             "--no-build-isolation builds with what is installed, torch too, which must be there "
@@ -147,14 +157,14 @@ def compiler_unsupported(seen: Seen) -> Answer:
             f"takes a newer gcc; an older gcc beside this one is the other way out."
         )
         command = f"NVCC_PREPEND_FLAGS='-ccbin g++-{newest}' CC=gcc-{newest} CXX=g++-{newest}"
-        helps: tuple[str, ...] = (f"{command} {seen.pip} install --no-build-isolation PACKAGE",)
+        helps: tuple[str, ...] = (f"{command} {build_command(seen)}",)
     elif span:
         toolkit = seen.mention.detail.get("toolkit", "")
         cause = (
             f"The host compiler{mine} is not one that CUDA {toolkit} takes: it takes gcc {span}. "
             "Another gcc beside this one is enough; CC and CXX name it."
         )
-        helps = ("ls /usr/bin/g++*", f"CC=gcc-N CXX=g++-N {seen.pip} install PACKAGE")
+        helps = ("ls /usr/bin/g++*", f"CC=gcc-N CXX=g++-N {build_command(seen)}")
     else:
         wanted = f"gcc {least} or newer" if least else "a newer compiler"
         cause = f"The host compiler{mine} is too old for torch's headers: they take {wanted}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import jobs_of, package_in
 
 _DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
 
@@ -20,7 +21,10 @@ def which_toolkit(seen: Seen) -> str:
     """Print which nvcc is taken and which toolkits there are."""
     if on_windows(seen):
         return "nvcc --version & where nvcc & echo %CUDA_HOME% %CUDA_PATH%"
-    return "nvcc --version; command -v nvcc; echo CUDA_HOME=$CUDA_HOME; ls -d /usr/local/cuda*"
+    return (
+        "nvcc --version; command -v nvcc; echo CUDA_HOME=$CUDA_HOME CUDA_PATH=$CUDA_PATH; "
+        "ls -d /usr/local/cuda*"
+    )
 
 
 def with_toolkit(seen: Seen, cuda: str, command: str) -> tuple[str, ...]:
@@ -29,6 +33,88 @@ def with_toolkit(seen: Seen, cuda: str, command: str) -> tuple[str, ...]:
         home = f"C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v{cuda}"
         return f'set "CUDA_HOME={home}"', command
     return (f"CUDA_HOME=/usr/local/cuda-{cuda} {command}",)
+
+
+def package_built(seen: Seen) -> str | None:
+    """The distribution that the text builds, as far as it says; None for an unknown one."""
+    return package_in(seen) or seen.mention.detail.get("package") or None
+
+
+def what_to_build(seen: Seen) -> str:
+    """What pip is given: a tree of sources, an address, or a package by its name."""
+    detail = seen.mention.detail
+    words = " ".join((seen.mention.line, *detail.values()))
+    if detail.get("source"):
+        return detail["source"]
+    if detail.get("editable") or re.search(r"\bbuild_editable\b|\bbuilding editable\b", words):
+        return "-e ."
+    from fa_forensics.rules.remedy import row_of
+
+    name = package_built(seen)
+    row = row_of(name) if name else None
+    if row is not None and row.get("requirement"):
+        return str(row["requirement"])
+    return name or "PACKAGE"
+
+
+def build_command(seen: Seen) -> str:
+    """Compile with the torch that is installed."""
+    return f"{seen.pip} install --no-build-isolation {what_to_build(seen)}"
+
+
+def build_variables(seen: Seen, package: str | None) -> str:
+    """What the package's build goes by; not that it must compile where a wheel would do."""
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    if row is None or not row.get("environment") or on_windows(seen):
+        return ""
+    jobs = jobs_of(seen)
+    words = [w for w in str(row["environment"]).split() if "_FORCE_BUILD" not in w]
+    text = " ".join(words) + " " if words else ""
+    return text if jobs is None else re.sub(r"MAX_JOBS=\d+", f"MAX_JOBS={jobs}", text)
+
+
+def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
+    """Where the package's project has wheels for each torch and CUDA, which need no nvcc."""
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package) if package else None
+    if row is None or on_windows(seen):
+        return ()
+    page = str(row.get("find_links", ""))
+    label, minor = _label_of(seen)
+    if page and label and minor:
+        place = page.format(label=label, minor=minor)
+        return (
+            f"{package} has wheels of its own for most torch releases and CUDA versions, which "
+            f"need no nvcc: pip install {package} -f {place}.",
+        )
+    if page:
+        place = page.format(label=label or "CUDA", minor="X.Y")
+        return (
+            f"{package} has wheels of its own for most torch releases and CUDA versions, which "
+            f"need no nvcc: pip install {package} -f {place}, with torch's own minor release in "
+            "place of X.Y and, where CUDA stands, its CUDA as in cu121.",
+        )
+    if package == "flash-attn":
+        return (
+            "A wheel of flash-attn's own releases needs no nvcc at all: fa-forensics wheels names "
+            "the one for the torch, CUDA, Python and C++ flavour of an environment, if there is "
+            "one.",
+        )
+    return ()
+
+
+def _label_of(seen: Seen) -> tuple[str, str]:
+    """(cu121, 2.1) of the torch that the text tells of; "" for what it does not say."""
+    torch = seen.torch or ""
+    local = torch.partition("+")[2]
+    cuda = seen.mention.detail.get("torch_cuda") or seen.torch_cuda or ""
+    label = local if re.fullmatch(r"cu\d{2,3}", local) else ""
+    if not label and re.match(r"\d{1,2}\.\d", cuda):
+        label = "cu" + "".join(cuda.split(".")[:2])
+    return label, ".".join(torch.split(".")[:2]) if "+" in torch else ""
 
 
 def with_jobs(seen: Seen, jobs: int, command: str) -> tuple[str, ...]:
