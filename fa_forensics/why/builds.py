@@ -67,7 +67,7 @@ _CMAKE_BUILD = (
 
 def in_source_tree(file: str) -> bool:
     """Whether a module lies in the directory that it was built in, and not where pip installs."""
-    whole = file.startswith(("/", "~/")) and "..." not in file
+    whole = file.startswith(("/", "~/")) and "..." not in file and "/path/to/" not in file
     return whole and "-packages/" not in file and not _NO_PIP.search(file) and is_module(file)
 
 
@@ -213,7 +213,8 @@ def numbered_as_torch(needed_by: Sequence[str]) -> tuple[str, ...]:
         return ()
     return (
         f"Each release of {name} is for the torch of the same minor version, and pip does not see "
-        "to that: the two have to be changed together.",
+        f"to that: the two have to be changed together (python -m pip install torch==X.Y.0 "
+        f"{name}==X.Y.0, one number for both; nightlies of one day).",
     )
 
 

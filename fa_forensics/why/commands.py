@@ -125,7 +125,7 @@ def commands_by_history(
         remarks = (*remarks, _COMPILED_HERE, *((_IN_ITS_SOURCE,) if again else ()))
         commands += [again] if again else []
     if built is None and flavour:
-        remarks = (*remarks, _FLAVOUR_HERE)
+        remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands, needed_by))
     return (*commands, inspect_command(place, needed_by)), (*numbered, *remarks)
 
 
@@ -142,11 +142,21 @@ _COMPILED_HERE = (
     "torch.utils.cpp_extension.load its directory in ~/.cache/torch_extensions."
 )
 #: Said of the command that compiles a package nothing is known of.
-_IN_ITS_SOURCE = "The command that begins with rm -rf build is for its source directory."
+_IN_ITS_SOURCE = (
+    "The command that begins with rm -rf build is for its source directory; where pip installed it "
+    "by a name, that name stands in place of the dot, and nothing is removed before."
+)
+
+
+def _by_name(commands: Sequence[str], needed_by: Sequence[str]) -> tuple[str, ...]:
+    """That a build in a source directory is meant, for a file that pip installed."""
+    installed = bool(needed_by) and "-packages/" in needed_by[0]
+    built = any(text.startswith("rm -rf build") for text in commands)
+    return (_IN_ITS_SOURCE,) if installed and built else ()
 
 
 #: The same, where the std::string flavour is what differs.
-_FLAVOUR_HERE = (
+FLAVOUR_HERE = (
     "Compiled on that machine: again for the torch that runs, from an empty directory (build/ and "
     "the old .so removed), with pip --no-build-isolation, and with no -D_GLIBCXX_USE_CXX11_ABI of "
     "its own: torch.utils.cpp_extension and CMake's TORCH_CXX_FLAGS take torch's, which is =1 "
@@ -213,7 +223,13 @@ def _installable(place: Place, history: History | None, since: str) -> tuple[str
     run = history.releases[history.releases.index(first) :]
     pythons = history.pythons
     served = [r for r in run if python is None or not pythons.get(r) or python in pythons[r]]
-    return tuple(r for r in served if not since or order_key(r) >= order_key(since))
+    last = place.told.last if place.told else ""
+    return tuple(
+        r
+        for r in served
+        if (not since or order_key(r) >= order_key(since))
+        and (not last or order_key(r) <= order_key(last))
+    )
 
 
 def torch_with_it(
@@ -314,7 +330,7 @@ def torch_commands(
     if built is None and again and not flavour:
         commands, remarks = [*commands, again], (*remarks, _IN_ITS_SOURCE)
     if built is None and flavour:
-        remarks = (*remarks, _FLAVOUR_HERE)
+        remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands, needed_by))
     return (*commands, inspect_command(place, needed_by)), remarks
 
 

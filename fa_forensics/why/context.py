@@ -123,6 +123,9 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     torch = tags.torch or torch_of(name or "", version)
     if torch is None:
         return answer
+    strange = _not_of_its_torch(answer, name or "", version, torch, by_tag=tags.torch is not None)
+    if strange is not None:
+        return strange
     notes = [f"{name} {version} was built for torch {torch}, as its version says."]
     flavour = variant_flavour(torch, tags.cuda or "", place.machine)
     if flavour is not None:
@@ -134,11 +137,7 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     own = torch in answer.exported_by and flavour is None
     abi = re.search(r"cxx11abi(TRUE|FALSE)", version)
     if abi is not None and answer.direction == FLAVOUR:
-        other = "FALSE" if abi[1] == "TRUE" else "TRUE"
-        notes.append(
-            f"The wheel in the text is {abi[0]}; releases that name it have the same wheel as "
-            f"cxx11abi{other}, which is the one for a torch of the other flavour."
-        )
+        notes.append(_other_wheel(answer, place, name or "", abi[1], tags.torch or ""))
     fitting = (
         _TORCH.sub(f'"torch=={torch}"', text) if own else text
         for text in answer.help
@@ -151,6 +150,59 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     if abi is not None:  # a wheel, which pip did not compile
         kept = tuple(note for note in kept if not _COMPILED.match(note))
     return replace(answer, help=commands, notes=(*notes, *kept))
+
+
+def _other_wheel(answer: Answer, place: Place, name: str, abi: str, torch: str) -> str:
+    """What a wheel's cxx11abiTRUE or FALSE says beside the flavour of the file in it."""
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    if new != (abi == "TRUE"):
+        own, flavour = ("cxx11", "pre-cxx11") if new else ("pre-cxx11", "cxx11")
+        return (
+            f"The wheel in the text is called cxx11abi{abi}, and the file that is loaded is {own} "
+            "all the same: either another file is loaded than that of this wheel, or the wheel is "
+            f"not what its name says. Another release of {name} whose wheel is {flavour}, or a "
+            "build from source for the installed torch, is the way out; cxx11abi"
+            f"{'FALSE' if abi == 'TRUE' else 'TRUE'} would be no better."
+        )
+    other = "FALSE" if abi == "TRUE" else "TRUE"
+    own_torch = ".".join(place.present.release.split(".")[:2]) if place.present else ""
+    if own_torch and torch and own_torch != ".".join(torch.split(".")[:2]):
+        return (
+            f"The wheel in the text is cxx11abi{abi} and for torch {torch}: neither fits. The one "
+            f"for the torch that is there has torch{own_torch} and cxx11abi{other} in its name."
+        )
+    return (
+        f"The wheel in the text is {abi}; releases that name it have the same wheel as "
+        f"cxx11abi{other}, which is the one for a torch of the other flavour."
+    )
+
+
+def _not_of_its_torch(
+    answer: Answer, name: str, version: str, torch: str, by_tag: bool
+) -> Answer | None:
+    """A file that needs a name which the torch of its package's version has not; None for others.
+
+    ``by_tag`` tells that the version itself names the torch (+cu118torch2.3), and not a table.
+    """
+    have = {tuple(release.split(".")[:2]) for release in answer.exported_by}
+    if answer.kind != "symbol-drift" or not have or tuple(torch.split(".")[:2]) in have:
+        return None
+    if by_tag:
+        note = (
+            f"{name} {version} was built for torch {torch}, as its version says, and no release of "
+            f"torch {torch} has the name: it was built on a nightly or another pre-release of "
+            f"{torch}, from the other side of that change. That very nightly, or a build for the "
+            "torch that is installed, puts it right."
+        )
+        helps = tuple(text for text in answer.help if not _TORCH.search(text))
+        kept = (n for n in answer.notes if not n.startswith(_ON_TWO) and not _COMPILED.match(n))
+        return replace(answer, help=helps, notes=(note, *kept))
+    note = (
+        f"The published {name} {version} is built for torch {torch}, which has no such name: this "
+        "file is not that wheel's. It was compiled against another torch (without "
+        "--no-build-isolation pip takes the newest one for that), or was left by another release."
+    )
+    return replace(answer, notes=(note, *answer.notes))
 
 
 #: Notes on a command for the extension and one for torch.

@@ -139,8 +139,14 @@ def _meant(question: Question | None, place: Place, history: History) -> Sequenc
     last = order_key(place.told.last) if place.told and place.told.last else None
     out = [r for r in history.known if last is None or order_key(r) <= last] or history.known
     meant = [r for r in out if python and python in history.pythons.get(r, ())] or out
-    since = order_key(question.since) if question is not None and question.since else (0, 0, 0)
-    return [release for release in meant if order_key(release) >= since] or meant
+    for since in (place.told.gpu_since if place.told else "", question.since if question else ""):
+        meant = [r for r in meant if not since or order_key(r) >= order_key(since)] or meant
+    return meant
+
+
+def meant_for(place: Place, history: History) -> Sequence[str]:
+    """The releases of torch that the text's machine can have: by its Python, day and GPU."""
+    return _meant(None, place, history)
 
 
 def _of_package(question: Question) -> str:
@@ -166,7 +172,7 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
         return UNKNOWN, words, "high"
     by_python = _sides(history, _meant(None, place, history)) == left
     why = _of_package(question) if not by_python else f"has wheels for Python {python}"
-    if by_python and place.told is not None and place.told.last:
+    if by_python and place.told is not None and (place.told.last or place.told.gpu_since):
         why = had_words(place)
     return _one_side(history, left[0], why if len(sides) > 1 else "", exports)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,8 +12,9 @@ from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.facts.tables import read_table
+from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import needed_libraries
-from fa_forensics.why.judgement import UNKNOWN, Judgement
+from fa_forensics.why.judgement import FLAVOUR, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 
 
@@ -54,14 +56,30 @@ def _flavour(symbol: SymbolText, owner: str) -> tuple[str, ...]:
     )
 
 
-def compiled_as_torch(demangled: str, owner: str) -> tuple[str, ...]:
+def linked_in_two_flavours(answer: Answer) -> Answer | None:
     """For a linker's message: that torch's flag made the name's flavour, where it can have."""
+    demangled, owner = answer.demangled or "", answer.owner or ""
     if not is_product(owner) or not mentions_old_string(demangled):
-        return ()
+        return None
     title = title_of(owner)
-    return (
-        "The name has a std::string in the pre-cxx11 flavour: a pre-cxx11 libtorch sets "
-        "-D_GLIBCXX_USE_CXX11_ABI=0 for whatever is compiled with it (TORCH_CXX_FLAGS), and a "
-        f"system's {title} is cxx11. A cxx11 libtorch goes with it (its cxx11-abi download, or "
-        f"2.7.0 and later), or a build of {title} with that flag.",
+    cause = (
+        f"It belongs to {title}, and its std::string is in the pre-cxx11 flavour: a pre-cxx11 "
+        "libtorch sets -D_GLIBCXX_USE_CXX11_ABI=0 for whatever is compiled with it "
+        f"(TORCH_CXX_FLAGS), and a system's {title} is cxx11 and has the function under another "
+        "name. Most likely no library is left out of the link line."
     )
+    notes = (
+        f"A cxx11 libtorch goes with that {title}: the download libtorch-cxx11-abi-..., or 2.7.0 "
+        f"and later, which are all cxx11; then everything is compiled again from an empty build "
+        f"directory. Else a build of {title} with that flag.",
+        f"Where names of {title} without any std::string are missing too, its libraries are not "
+        "on the link line.",
+    )
+    return replace(
+        answer, kind="cxx11-abi", code="FA301", direction=FLAVOUR, cause=cause,
+        confidence="medium", notes=notes,
+        help=(
+            "grep -rn GLIBCXX_USE_CXX11_ABI CMakeLists.txt Makefile",
+            "cmake -S . -B build -LA | grep -iE 'torch_dir|cxx_flags'",
+        ),
+    )  # fmt: skip

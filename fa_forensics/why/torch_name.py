@@ -58,7 +58,7 @@ def torch_answer(
         judgement = replace(judgement, notes=(*judgement.notes, _OTHER_MACHINE))
     helped, remarks = _help(judgement, question, provider, place, tables, needed_by)
     if place.told is not None and _newer_than_torch(judgement, question):
-        remarks = (*remarks, *isolated_build(place, needed_by))
+        remarks = (*remarks, *_built_elsewhere(judgement, history, place, needed_by))
     if history is not None and history.machine != place.machine:
         # That torch would come without CUDA on this machine.
         helped = tuple(command for command in helped if '"torch==' not in command)
@@ -79,6 +79,28 @@ def torch_answer(
         notes=(*judgement.notes, *remarks),
         releases_looked_up=history is not None,
     )
+
+
+def _built_elsewhere(
+    judgement: Judgement, history: History | None, place: Place, needed_by: Sequence[str]
+) -> tuple[str, ...]:
+    """How the file came to be of another torch: by pip's isolated build, where that can be."""
+    isolated = isolated_build(place, needed_by)
+    if not isolated or judgement.direction != FLAVOUR or history is None:
+        return isolated
+    from fa_forensics.why.from_history import meant_for
+
+    if set(meant_for(place, history)) & set(history.releases):
+        return isolated
+    return (_ON_ANOTHER_BUILD,)
+
+
+#: Said of a cxx11 file where no wheel that pip could have taken is cxx11.
+_ON_ANOTHER_BUILD = (
+    "No wheel of torch that pip could have taken for the build is cxx11: the file was compiled on "
+    "another torch (conda-forge's, a container's, one from source) than the one that is loaded, or "
+    "with -D_GLIBCXX_USE_CXX11_ABI=1 in its own flags."
+)
 
 
 def _package_since(needed_by: Sequence[str]) -> tuple[str, str]:

@@ -6,11 +6,20 @@ import re
 from dataclasses import replace
 
 from fa_forensics.facts.demangle import mentions_cxx11
-from fa_forensics.facts.owner import OWN, PYTHON, is_torch, libraries_of, owner_of_library, title_of
+from fa_forensics.facts.owner import (
+    OWN,
+    PYTHON,
+    is_cuda,
+    is_torch,
+    libraries_of,
+    owner_of_library,
+    title_of,
+)
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.system_releases import CXXABI, GLIBCXX, family_of, gcc_of, number
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import THIS_FLAVOUR
+from fa_forensics.why.commands import FLAVOUR_HERE, THIS_FLAVOUR
+from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import FLAVOUR, NEWER, NONE, UNKNOWN
 from fa_forensics.why.own import device_link
 from fa_forensics.why.seen import Answerer, Seen
@@ -18,6 +27,7 @@ from fa_forensics.why.texts.libraries.import_first import import_order
 from fa_forensics.why.texts.libraries.linked_glibc import linkers_glibc, newer_than_any
 from fa_forensics.why.texts.libraries.missing_library import missing_library
 from fa_forensics.why.texts.symbol_text import undefined_symbol
+from fa_forensics.why.told import ALL_CXX11
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")
 _HIP = re.compile(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
@@ -25,6 +35,13 @@ _HIP = re.compile(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
 
 def linker_undefined(seen: Seen) -> Answer:
     """``undefined reference to `...'``: the linker, at build time, not the loader."""
+    answer = _by_the_linker(seen)
+    # The file that is linked does not exist yet: there is nothing to be inspected.
+    kept = tuple(text for text in answer.help if "/path/to/the/failing.so" not in text)
+    return replace(answer, help=kept) if kept else answer
+
+
+def _by_the_linker(seen: Seen) -> Answer:
     answer = undefined_symbol(seen)
     if answer.kind in ("unrecognised", "rocm") or answer.owner is None:
         return answer
@@ -55,11 +72,17 @@ def _linked_in_two_flavours(seen: Seen, answer: Answer) -> Answer:
         f"This is the linker's message: the code was compiled in the {own} flavour, and the torch "
         f"on the link line is most likely {other}. Its build has to set -D_GLIBCXX_USE_CXX11_ABI="
         f"{0 if new else 1} as that torch does (TORCH_CXX_FLAGS of find_package(Torch), "
-        f"torch.utils.cpp_extension), or to take the {own} download of libtorch."
+        f"torch.utils.cpp_extension)"
     )
+    present = seen.place.present
+    if new or present is None or order_key(present.release) < ALL_CXX11:
+        note += f", or to take the {own} download of libtorch"
+        note += "." if new else ", which there is up to 2.6.0."
+    else:
+        note += f": of torch {present.release} there is no {own} download."
     look = "grep -rn GLIBCXX_USE_CXX11_ABI CMakeLists.txt Makefile setup.py"
     commands = [text for text in answer.help if "install" not in text and "cmake" not in text]
-    kept = (text for text in answer.notes if text != THIS_FLAVOUR)
+    kept = (text for text in answer.notes if text not in (THIS_FLAVOUR, FLAVOUR_HERE))
     return replace(answer, notes=(note, *kept), help=(look, *commands))
 
 
@@ -111,14 +134,16 @@ def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
     words = f" ({flag})" if flag and answer.owner != PYTHON else ""
     if seen.mention.version is not None and libraries:
         return _versioned(seen, answer, libraries[0], words)
+    from fa_forensics.why.products import linked_in_two_flavours
+
+    flavours = linked_in_two_flavours(answer)
+    if flavours is not None:
+        return flavours
     note = (
         f"It is the linker that misses it: {title_of(answer.owner or '')}{words} is not on the "
         "link line, or an older copy of it comes first there."
     )
-    from fa_forensics.why.products import compiled_as_torch
-
-    flavours = compiled_as_torch(answer.demangled or "", answer.owner or "")
-    return replace(answer, notes=(*flavours, note, *answer.notes))
+    return replace(answer, notes=(note, *answer.notes))
 
 
 def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
@@ -209,11 +234,56 @@ def _linkers_libstdcxx(seen: Seen, answer: Answer, version: str) -> Answer:
 
 
 def _device_linker(seen: Seen, answer: Answer) -> Answer:
+    if (answer.symbol or "").startswith("nvshmem"):
+        return _without_nvshmem(answer)
     cause = (
         "nvlink, CUDA's device linker, finds no definition of this device function: its source was "
         "not compiled with -rdc=true (-dc), or is not among the objects of the device link."
     )
-    return replace(answer, kind="own-symbol", code="FA205", owner=OWN, cause=cause, direction=NONE)
+    name = answer.owner or ""
+    if name not in ("", OWN) and is_cuda(name):
+        cause = (
+            f"nvlink, CUDA's device linker, finds no definition of this device function, which is "
+            f"{title_of(name)}'s: the library with its device code is not among the inputs of the "
+            "device link, or is of another release than the headers."
+        )
+        return replace(
+            answer, kind="own-symbol", code="FA205", cause=cause, direction=NONE,
+            confidence="medium",
+        )  # fmt: skip
+    return replace(
+        answer, kind="own-symbol", code="FA205", owner=OWN, cause=cause, direction=NONE,
+        confidence="medium",
+    )  # fmt: skip
+
+
+def _without_nvshmem(answer: Answer) -> Answer:
+    """A device name of NVSHMEM: its device library is left out, or was built without that part."""
+    cause = (
+        "It belongs to NVSHMEM, whose device code (libnvshmem_device.a) is linked into the "
+        "program, and nvlink, CUDA's device linker, finds no definition of it: the NVSHMEM that "
+        "was taken lacks it, or its device library is not among the inputs of the device link."
+    )
+    notes = [
+        "NVSHMEM_DIR has to be the directory of the NVSHMEM whose headers and whose "
+        "lib/libnvshmem_device.a are taken, both of one release. No torch and no driver lacks it."
+    ]
+    if "ibgda" in (answer.symbol or "").lower():
+        cause += (
+            " Names with ibgda are there only where NVSHMEM was built with IBGDA "
+            "(NVSHMEM_IBGDA_SUPPORT=1)."
+        )
+        notes.append(
+            "Built from source: again with NVSHMEM_IBGDA_SUPPORT=1, then the extension from an "
+            "empty directory; NVIDIA's wheel has IBGDA."
+        )
+    return replace(
+        answer, kind="own-symbol", code="FA205", owner="nvshmem", cause=cause, direction=NONE,
+        confidence="medium", notes=tuple(notes), help=(
+            "ls -l $NVSHMEM_DIR/lib; nm -C $NVSHMEM_DIR/lib/libnvshmem_device.a | grep -c ibgda",
+            "python -m pip install --upgrade nvidia-nvshmem-cu12",
+        ),
+    )  # fmt: skip
 
 
 def ldd_line(seen: Seen) -> Answer | None:
