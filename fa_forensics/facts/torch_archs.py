@@ -28,6 +28,13 @@ def torch_archs(release: str, cuda: str) -> tuple[str, ...] | None:
     return None
 
 
+def first_torch(capability: tuple[int, int]) -> str:
+    """The first release with code for GPUs of a compute capability; "" where all have it."""
+    rows: list[dict[str, str]] = read_table("torch_archs.json")["first"]
+    of = [r["torch"] for r in rows if tuple(map(int, r["capability"].split("."))) <= capability]
+    return of[-1] if of else ""
+
+
 def torch_minors() -> tuple[str, ...]:
     """The minor releases of the table, oldest first."""
     return tuple(minor for row in _rows() for minor in row["torch"])

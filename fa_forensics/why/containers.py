@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.facts.demangle import mentions_old_string
 from fa_forensics.facts.owner import is_torch
+from fa_forensics.facts.package import normalized
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import UNKNOWN
+from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
+from fa_forensics.why.seen import package_of
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -34,6 +36,31 @@ _PUT_OVER = (
 )
 
 
+def _of_the_image(image: str) -> str:
+    return (
+        f"Where the file is one that NVIDIA's image {image} brings, it is compiled on the image's "
+        "own torch, and another torch was put over that: start again from the image, and install "
+        "what is needed with --no-deps."
+    )
+
+
+#: Extensions that hardly anybody has in that directory but for NVIDIA's images.
+_THEIRS_ALONE = ("transformer_engine_extensions", "transformer_engine", "torch_tensorrt")
+
+
+def _perhaps_of_an_image(answer: Answer, package: str, place: Place) -> Answer:
+    """A file where NVIDIA's images keep theirs, in a text that names no image."""
+    if package not in _THEIRS_ALONE or place.present is not None:
+        return answer
+    note = (
+        f"NVIDIA's PyTorch images bring {package} in this very directory, compiled on the image's "
+        "own torch. If this is such a container, an installation in it put another torch over "
+        "that: start again from the image, and install that package with --no-deps. A program that "
+        f"does not need {package} runs without it as well (python -m pip uninstall)."
+    )
+    return replace(answer, notes=(note, *answer.notes))
+
+
 def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
     """The answer for a file of NVIDIA's image; any other as it is.
 
@@ -47,10 +74,17 @@ def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
         return answer
     if mentions_old_string(answer.demangled or ""):
         return answer  # of a wheel of the package index, which is none of the image's
-    if "ngc" not in paste.versions or found is None or found["package"] not in _BROUGHT:
+    if found is None or found["package"] not in _BROUGHT:
         return answer
+    if "ngc" not in paste.versions:
+        return _perhaps_of_an_image(answer, found["package"], place)
     if place.present is not None and not place.present.published:
         return answer
+    if normalized(paste.versions.get("flag:pip-installed", "")) == package_of(file):
+        return answer  # the project's own wheel or build, which pip put there
+    if place.present is not None and answer.direction in (OLDER, NEWER):
+        # The torch that is loaded is told, and the name's history with it.
+        return replace(answer, notes=(*answer.notes, _of_the_image(paste.versions["ngc"])))
     image = paste.versions["ngc"]
     cause = (
         f"{found['package']} in NVIDIA's image {image} is compiled on the image's own torch, a "

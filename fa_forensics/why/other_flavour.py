@@ -26,6 +26,8 @@ def limits(place: Place) -> str:
     words = f"for Python {told.python}" if told and told.python else ""
     if told and told.last:
         words += f"{' ' if words else ''}up to {month_words(told.date)}"
+    if told and told.gpu_since:
+        words += f"{' ' if words else ''}with code for the GPU in the text"
     return words
 
 
@@ -35,7 +37,9 @@ def had_words(place: Place) -> str:
     parts = [f"has wheels for Python {told.python}"] if told and told.python else []
     if told and told.last:
         parts.append(f"was out by {month_words(told.date)}")
-    return " and ".join(parts)
+    if told and told.gpu_since:
+        parts.append(f"has code for the GPU in the text ({told.gpu_since} or later)")
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if parts[1:] else "".join(parts)
 
 
 def of_stated_flavour(question: Question, place: Place, history: History) -> Judgement | None:

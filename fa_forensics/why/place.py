@@ -40,6 +40,7 @@ class Told:
     that torch has by the text, release or not ("" where nothing says it), ``torch_by`` who
     built that torch where the package index has no such one ("conda-forge's"). ``date`` is
     the month of the report ("2023-06") and ``last`` the newest torch that there was then.
+    ``gpu_since`` is the first torch with code for the GPU that it names.
     """
 
     machine: str = ""
@@ -52,6 +53,7 @@ class Told:
     torch_by: str = ""
     date: str = ""
     last: str = ""
+    gpu_since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,20 @@ def _is_wheel(version: str | None) -> bool:
     return "+cu" in (version or "") or "+cpu" in (version or "")
 
 
+def first_for_gpu(paste: Paste) -> str:
+    """The first torch with code for the GPU that a text names; "" where it names none."""
+    from fa_forensics.errors import ForensicsError
+    from fa_forensics.facts.gpus import parse_gpu
+    from fa_forensics.facts.torch_archs import first_torch
+
+    named = paste.versions.get("capability") or paste.versions.get("gpu")
+    try:
+        gpus = parse_gpu(named) if named else ()
+    except ForensicsError:
+        return ""  # a GPU that no table knows says nothing of torch
+    return first_torch(min(gpu.capability for gpu in gpus)) if gpus else ""
+
+
 def report_day(paste: Paste, tables: Tables, version: str | None) -> tuple[str, str]:
     """(the month of the report, the newest torch that there was then); "" for both where none.
 

@@ -175,7 +175,7 @@ def _is_here(file: str, here: Place) -> bool:
 
 def told_place(paste: Paste, tables: Tables) -> Place:
     """The torch that a text names: by the table of releases, else by its number alone."""
-    from fa_forensics.why.told import report_day, torch_of_text
+    from fa_forensics.why.told import first_for_gpu, report_day, torch_of_text
 
     version = told_torch(paste, tables)
     abi, maker = torch_of_text(paste, version)
@@ -191,6 +191,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         maker,
         date,
         last,
+        first_for_gpu(paste),
     )
     if version is None:
         return Place(None, None, None, None, told=told)

@@ -29,6 +29,9 @@ _PROSE_WORDS = frozenset(
 )  # fmt: skip
 
 
+#: A word of small letters behind the words, without a quote before it.
+_WORD = re.compile(r"\s{1,4}[a-z]{2,30}(?![\w@$`'\"(])")
+
 #: ``undefined symbol: X originating from the vllm._C.abi3.so shared library``.
 _FILE_BEHIND = re.compile(
     r"[`'\"*,]{0,4}\s{1,3}(?:\(?(?:originating|coming|needed|required|used)\s)?(?:from|in|of|by)\s"
@@ -75,6 +78,8 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     symbol = symbol_at(line, match.end())
     if symbol is not None and symbol.name.lower() in (("undefined",) if exact else _PROSE_WORDS):
         symbol = None
+    if symbol is not None and not exact and _WORD.match(body, match.end()):
+        symbol = None  # an English word: names of libraries have capitals, digits or underscores
     if symbol is None and not exact:
         before = _NAME_BEFORE.search(body[max(0, match.start() - 300) : match.start()])
         if before and file is None:

@@ -20,7 +20,17 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("-cu1", r"^([a-z][a-z0-9_]{1,30}-cu1\d{1,2})(?:\s{1,40}|==)\d", "flag:cuda-twin", None),
+    ("cpp_extension", r"\b(cpp_extension)s?\b", "flag:cpp-extension", None),
+    ("cppextension", r"\b(CppExtension)\b", "flag:cpp-extension", None),
+    ("cudaextension", r"\b(CUDAExtension)\b", "flag:cpp-extension", None),
     ("install -e", r"pip3? install (?:--?[\w-]+ ){0,4}(-e) ?\.", "flag:editable", None),
+    (
+        "install",
+        r"\bpip3? install [^\n]{0,120}?\b(flash[-_]attn|transformer[-_]engine|apex|torchvision"
+        r"|torch[-_]tensorrt)\b(?!\.git)",
+        "flag:pip-installed",
+        None,
+    ),
     ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
     (
         "from source",
