@@ -35,6 +35,12 @@ def cuda_name_gone(owner: str, name: str) -> Gone | None:
     return None
 
 
+def is_in_every(owner: str, name: str) -> bool:
+    """Whether a function came before CUDA 10, so that no library of today is too old for it."""
+    pattern: str = _table()["ever"].get(owner, "")
+    return bool(pattern) and re.fullmatch(pattern, name) is not None
+
+
 def first_torch_with(cuda: str) -> str | None:
     """The first torch release for a CUDA version ("10.1") or a newer one; None for newer ones."""
     rows: Mapping[str, str] = _table()["torch"]

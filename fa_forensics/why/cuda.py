@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,13 +21,19 @@ from fa_forensics.why.commands import (
 )
 from fa_forensics.why.cuda_age import (
     PLAIN_NAME,
-    came_with,
     gone_name,
     interval_since,
-    of_another_time,
     of_another_time_commands,
 )
-from fa_forensics.why.cuda_cure import PINNED, newer_wheel, same_wheel, torches_with, wheel_command
+from fa_forensics.why.cuda_copy import another_copy, not_linked, older_copy
+from fa_forensics.why.cuda_cure import (
+    PINNED,
+    newer_than_pinned,
+    newer_wheel,
+    same_wheel,
+    torches_with,
+    wheel_command,
+)
 from fa_forensics.why.cuda_origin import (
     EITHER,
     NO_TOOLKIT,
@@ -41,11 +45,12 @@ from fa_forensics.why.cuda_origin import (
     inner_of,
     is_the_library,
     of_another_package,
-    older_or_unlinked,
     one_file_for_two,
     outside_wheels,
+    preload,
     separate_commands,
     shared_file,
+    shared_note,
     short_name,
     this_copy,
     this_copy_commands,
@@ -57,10 +62,10 @@ from fa_forensics.why.other import another_major, provided
 from fa_forensics.why.place import Place, other_soname
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.wheels import (
-    NEWEST,
     TOLD,
     CudaHistory,
     Wheel,
+    asked_for,
     cuda_major,
     interval_words,
     library_histories,
@@ -68,11 +73,6 @@ from fa_forensics.why.wheels import (
 )
 
 KIND, CODE = "versioned-symbol", "FA204"
-
-_OLDER_COPY = (
-    "Where an error names it, an older copy of the library was loaded first, most often one of a "
-    "CUDA toolkit on LD_LIBRARY_PATH, which goes before the wheels' own search path."
-)
 
 
 def cuda_answer(
@@ -95,12 +95,14 @@ def cuda_answer(
     judgement = _judge(symbol, name, owner, provider, place, history, wheel, loaded, needed_by)
     shared: tuple[Wheel, ...] = ()
     if provider is None and history is not None and judgement.code == CODE:
-        shared = one_file_for_two(history, place)
+        shared = one_file_for_two(history, place, asked_for(history, place, tables))
         older = judgement.direction == NEWER and PLAIN_NAME not in judgement.notes
         if shared:
             judgement = shared_file(history, shared)
         elif older and not loaded and (wheel is None or place.told):
             judgement = with_origin(judgement, history, needed_by, wheel is None)
+            if wheel is not None and history.has(wheel):
+                judgement = replace(judgement, notes=(*judgement.notes, *shared_note(history)))
     foreign = foreign_row(needed_by)
     helped = _of_torch(provider, judgement, foreign)
     torches = torches_with(history, tables, place) if helped else ()
@@ -113,7 +115,7 @@ def cuda_answer(
     asked = symbol.version or ""
     helps = _help(judgement, place, history, wheel, loaded, torches, needed_by, asked)
     if not shared and any(" install " in text and ">=" in text for text in helps):
-        notes.append(PINNED)
+        notes.append(_about_pin(history, wheel))
     if shared and history is not None:
         helps = (*separate_commands(place, shared, history), *helps[-1:])
     return Answer(
@@ -132,6 +134,13 @@ def cuda_answer(
         notes=tuple(notes),
         releases_looked_up=table is not None,
     )
+
+
+def _about_pin(history: CudaHistory | None, wheel: Wheel | None) -> str:
+    """What is said of the version that torch asks for, where a command installs another one."""
+    if history is None or wheel is None or wheel.how == TOLD or history.has(wheel):
+        return PINNED
+    return newer_than_pinned(history, wheel) if history.of(wheel.distribution) else PINNED
 
 
 def _having(histories: Sequence[CudaHistory]) -> tuple[str, ...]:
@@ -185,7 +194,7 @@ def _judge(
 ) -> Judgement:
     title = title_of(owner)
     if provider is not None:
-        return replace(provided(KIND, CODE, provider), notes=(_OLDER_COPY, NO_TOOLKIT))
+        return replace(provided(KIND, CODE, provider), notes=(older_copy(owner), NO_TOOLKIT))
     other_major = other_soname(symbol, loaded)
     if other_major is not None:
         return another_major(other_major, symbol.version or "", place)
@@ -201,7 +210,7 @@ def _judge(
     if wheel is None and not loaded and _in_all(history, first.distribution):
         if is_the_library(symbol, history, needed_by):
             return this_copy(history, first, needed_by[0])
-        return _not_linked(owner, name, history, first, symbol.version, place)
+        return not_linked(owner, name, history, first, symbol.version, place)
     since = f"{history.soname} has it since {first.distribution} {first.version}"
     if wheel is None and loaded:
         cause = f"{since}; {loaded[0].path} (found by {loaded[0].found_by}) is older than that."
@@ -215,7 +224,7 @@ def _judge(
             cause = f"{since}, up to {last.distribution} {last.version}: it was dropped then."
         return Judgement(KIND, CODE, UNKNOWN if dropped else NEWER, cause)
     if history.has(wheel):
-        return _another_copy(wheel, since, loaded, place)
+        return another_copy(owner, history, wheel, since, loaded, place)
     direction = _direction(history, wheel)
     words = {
         NEWER: "older than that: the file was built for a newer one",
@@ -231,39 +240,6 @@ def _in_all(history: CudaHistory, distribution: str) -> bool:
     return len(known) > 1 and history.of(distribution) == known
 
 
-def _not_linked(
-    owner: str,
-    name: str,
-    history: CudaHistory,
-    first: LibraryRelease,
-    version: str | None,
-    place: Place,
-) -> Judgement:
-    """A name that no version on record lacks: the library is not there, or is older than these."""
-    title = title_of(owner)
-    since = f"Every {history.soname} on record exports it, from {first.distribution} "
-    since += f"{first.version} on"
-    if version is not None and ".so." in version and version != history.soname:
-        return of_another_time(owner, name, version, history.soname)
-    if version is not None:
-        cause = (
-            f"{since}, and the file asks for it in that library: the copy that is loaded is older "
-            "than all of these, most often one of a CUDA toolkit on LD_LIBRARY_PATH, or one that "
-            "another package loaded before."
-            f"{came_with(owner, name)}"
-        )
-        return Judgement(KIND, CODE, NEWER, cause, (NO_TOOLKIT,), "medium")
-    flag = re.sub(r"^lib(.+?)\.so.*", r"-l\1", history.soname)
-    if place.linker is None or place.told is not None or place.present is None:
-        return older_or_unlinked(since, title, history, flag, place, name, came_with(owner, name))
-    cause = (
-        f"{since}, so no version of these is too old: {title} is not loaded. The file does not "
-        f"list it among the libraries it needs (it was linked without {flag}) and counted on "
-        "something else, often torch, to bring it along."
-    )
-    return Judgement(KIND, "FA210", NONE, cause, (), "high" if place.linker else "medium")
-
-
 def _of_this_cuda(
     history: CudaHistory, wheel: Wheel | None, place: Place
 ) -> Sequence[LibraryRelease]:
@@ -271,8 +247,9 @@ def _of_this_cuda(
     lines = list(dict.fromkeys(row.distribution for row in history.having))
     if wheel is not None and wheel.distribution in lines:
         return history.of(wheel.distribution)
-    suffix = f"-cu{cuda_major(place) or '12'}"
-    line = next((name for name in lines if name.endswith(suffix)), lines[-1])
+    major = cuda_major(place) or "12"
+    older = lines[0] if int(major) < 11 else lines[-1]
+    line = next((name for name in lines if name.endswith(f"-cu{major}")), older)
     return history.of(line)
 
 
@@ -306,37 +283,6 @@ def _without_history(
     return Judgement(KIND, CODE, UNKNOWN, cause, (), "high" if place.linker else "medium")
 
 
-def _another_copy(
-    wheel: Wheel, since: str, loaded: Sequence[LoadedObject], place: Place
-) -> Judgement:
-    """The wheel has the name, and yet it is missing: another file comes first."""
-    cause = f"{since}, and {wheel.text} has it"
-    outside = [one for one in loaded if not _in_sites(one.path, place)]
-    if outside:
-        one = outside[0]
-        cause += (
-            f"; but the loader takes {one.path} instead (found by {one.found_by}), which is older."
-        )
-    else:
-        cause += (
-            ": where it is missing, another copy of the library was loaded first, most often one "
-            "of a CUDA toolkit on LD_LIBRARY_PATH"
-            f"{', or an older one of these wheels is installed' if _any_version(wheel) else ''}."
-        )
-    older = bool(outside) or place.told is not None
-    return Judgement(KIND, CODE, NEWER if older else NONE, cause, (NO_TOOLKIT,))
-
-
-def _any_version(wheel: Wheel) -> bool:
-    """Whether torch names no version of a wheel, so that an older one may be there."""
-    return wheel.how.startswith(NEWEST)
-
-
-def _in_sites(path: str, place: Place) -> bool:
-    sites = place.environment.site_dirs if place.environment else ()
-    return any(path.startswith(site + os.sep) for site in sites)
-
-
 def _help(
     judgement: Judgement,
     place: Place,
@@ -361,9 +307,11 @@ def _help(
     if history is None or not history.having or judgement.kind != KIND:
         return (look,)
     if judgement.code == "FA210" or EITHER in judgement.notes:
-        return (needed_libraries(needed_by), look)
+        return (needed_libraries(needed_by), *preload(place, history, needed_by), look)
     if wheel is not None and history.has(wheel):
-        return (without_path(place), *same_wheel(place, wheel, history), look)
+        listed = (list_wheels(place, short_name(history)),) if place.told is not None else ()
+        again = same_wheel(place, wheel, history, needed_by)
+        return (without_path(place), *listed, *again, look)
     commands = list(wheel_command(place, history, wheel))
     outside = bool(needed_by) and outside_wheels(needed_by[0])
     itself = outside and owner_of_library(needed_by[0].rsplit("/", 1)[-1]) == owner_of_library(

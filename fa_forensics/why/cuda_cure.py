@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from fa_forensics.atlas.builds import release_key
 from fa_forensics.why.builds import pip_of
 from fa_forensics.why.commands import install
+from fa_forensics.why.cuda_origin import short_name
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
@@ -21,11 +23,25 @@ PINNED = (
 )
 
 
+def newer_than_pinned(history: CudaHistory, wheel: Wheel) -> str:
+    """What is said where a newer wheel goes in the place of the one that torch asks for."""
+    first = history.of(wheel.distribution)[0].version
+    of_cuda = ".".join(first.split(".")[:2])
+    return (
+        f"torch asks for {wheel.version} of that wheel, and pip says so: a newer release of the "
+        "same major version serves torch too. The other ways out are a torch that is built for "
+        f"CUDA {of_cuda} or newer, of PyTorch's own indexes, and a release of what was imported "
+        "that is made for torch's CUDA. CUDA's libraries (cuSOLVER, cuSPARSE, cuBLAS) are to be of "
+        "one release."
+    )
+
+
 def newer_wheel(
     place: Place, history: CudaHistory, wheel: Wheel | None, direction: str
 ) -> tuple[str, ...]:
     """Install a version that has the name, where a wheel can be what brings an older one."""
-    if direction != NEWER or (wheel is not None and wheel.how != TOLD):
+    own = wheel is not None and wheel.how != TOLD
+    if direction != NEWER or (own and (place.told is None or not _serves_older(history))):
         return ()
     if wheel is not None and wheel.pinned is not None:
         return ()
@@ -39,6 +55,15 @@ def newer_wheel(
     # The next major version is another CUDA's, or another cuDNN: the soname tells them apart.
     end = f",<{int(major[0]) + 1}" if major and _by_major(history) else ""
     return (install(place, f"{line}>={first}{end}"),)
+
+
+#: Libraries that serve what was built with an older CUDA of the same major version.
+_SERVE_OLDER = ("libcublas.", "libcublasLt.", "libcudart.", "libnvJitLink.", "libnvrtc.")
+
+
+def _serves_older(history: CudaHistory) -> bool:
+    """Whether a newer release of the library can stand in torch's pinned one's place."""
+    return history.soname.startswith(_SERVE_OLDER)
 
 
 def _by_major(history: CudaHistory) -> bool:
@@ -72,8 +97,12 @@ def wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tu
     return ()
 
 
-def same_wheel(place: Place, wheel: Wheel, history: CudaHistory) -> tuple[str, ...]:
+def same_wheel(
+    place: Place, wheel: Wheel, history: CudaHistory, needed_by: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Put back the wheel that torch brings, where another one can have replaced its files."""
+    if needed_by and f"/nvidia/{short_name(history)}/" in needed_by[0]:
+        return ()  # that very wheel is there, and asks
     if place.present is None or not place.present.published or wheel.how == TOLD:
         return ()
     if wheel.how.startswith(NEWEST):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fa_forensics.atlas.libraries import LibraryRelease
-from fa_forensics.facts.cuda_names import is_emitted
+from fa_forensics.facts.cuda_names import is_emitted, is_in_every
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText
@@ -32,9 +32,19 @@ def short_name(history: CudaHistory) -> str:
     return re.sub(r"^nvidia-|-cu\d\d$", "", history.known[-1].distribution)
 
 
-def one_file_for_two(history: CudaHistory, place: Place) -> tuple[Wheel, ...]:
-    """The wheels that bring the library to one file, where one of them lacks the name."""
+def one_file_for_two(
+    history: CudaHistory, place: Place, brought: Wheel | None = None
+) -> tuple[Wheel, ...]:
+    """The wheels that bring the library to one file, where one of them lacks the name.
+
+    ``brought`` is the wheel that the torch of a text asks for.
+    """
     wheels = in_one_file(history, place)
+    names = [wheel.distribution for wheel in wheels]
+    if brought is not None and wheels and brought.distribution not in names:
+        shared = shared_lines(history)
+        if brought.distribution in shared and set(names) <= set(shared):
+            wheels = (*wheels, brought)
     if len(wheels) < 2 or all(history.has(wheel) for wheel in wheels):
         return ()
     return wheels
@@ -43,7 +53,11 @@ def one_file_for_two(history: CudaHistory, place: Place) -> tuple[Wheel, ...]:
 def shared_file(history: CudaHistory, wheels: Sequence[Wheel]) -> Judgement:
     """Two wheels that overwrite one another's library."""
     directory = f"nvidia/{short_name(history).replace('-', '_')}/lib/{history.soname}"
-    named = " and ".join(f"{wheel.distribution} {wheel.version}" for wheel in wheels)
+    named = " and ".join(
+        f"{wheel.distribution} {wheel.version}"
+        + (f" ({wheel.how})" if wheel.how.startswith("asked for") else "")
+        for wheel in wheels
+    )
     having = [wheel for wheel in wheels if history.has(wheel)]
     cause = (
         f"{named} are both there, and both bring {history.soname} as one and the same file, "
@@ -112,14 +126,19 @@ def with_origin(
             "LD_LIBRARY_PATH, from a system package or conda, or from an older wheel that "
             "replaced it."
         )
-    notes = list(judgement.notes)
+    notes = (*judgement.notes, *(shared_note(history) if guessed else ()))
+    return replace(judgement, cause=cause, notes=notes)
+
+
+def shared_note(history: CudaHistory) -> tuple[str, ...]:
+    """That several wheels bring the library to one file; none where one alone does."""
     shared = shared_lines(history)
-    if shared and guessed:
-        notes.append(
-            f"{', '.join(shared[:-1])} and {shared[-1]} bring {history.soname} as one and the "
-            "same file: where several of them are installed, the last one counts."
-        )
-    return replace(judgement, cause=cause, notes=tuple(notes))
+    if not shared:
+        return ()
+    return (
+        f"{', '.join(shared[:-1])} and {shared[-1]} bring {history.soname} as one and the same "
+        "file: where several of them are installed, the last one counts.",
+    )
 
 
 def outside_wheels(file: str) -> bool:
@@ -161,6 +180,24 @@ def asked_of(symbol: SymbolText, provider: str) -> bool:
     if not version.startswith("lib") or ".so" not in version:
         return True
     return provider.rsplit("/", 1)[-1].startswith(version.split(".so")[0] + ".so")
+
+
+#: What no CUDA toolkit contains: a copy of the system is a package of its own.
+_OUTSIDE_TOOLKITS = ("nccl", "cudnn", "cusparseLt", "nvshmem", "cudss", "cutensor")
+
+
+def usual_copy(owner: str, wheels: bool = False) -> str:
+    """Whose copy comes before a wheel's most often, for a sentence.
+
+    ``wheels`` tells that an older wheel can be there as well.
+    """
+    if owner in _OUTSIDE_TOOLKITS:
+        return (
+            "a copy of the system's or of the container's image, a module's, or an older wheel of "
+            "the same library that another package asked for"
+        )
+    more = ", or an older one of these wheels is installed" if wheels else ""
+    return f"most often one of a CUDA toolkit on LD_LIBRARY_PATH{more}"
 
 
 #: Said where a copy of the system can be the older one.
@@ -218,6 +255,24 @@ def this_copy_commands(file: str) -> tuple[str, ...]:
 EITHER = "The first command tells the two apart: where it lists the library, the copy is old."
 
 
+#: Said of a name that no release of today lacks.
+UNLINKED = (
+    "Where the command with RTLD_GLOBAL works, that is the cause. What puts it right: the package "
+    "is built again with the library among what it links, which a newer release of it mostly does; "
+    "until then that line, before the import, does the same."
+)
+
+
+def _unlinked(title: str, soname: str, flag: str) -> Judgement:
+    """A name that every release of the library has."""
+    cause = (
+        f"Every {soname} exports it, whatever its release: {title} is not loaded. The file does "
+        f"not list it among the libraries it needs (it was linked without {flag}) and counted on "
+        "something else, often torch, to bring it along."
+    )
+    return Judgement("versioned-symbol", "FA210", NONE, cause, (UNLINKED,), "medium")
+
+
 def older_or_unlinked(
     since: str,
     title: str,
@@ -229,6 +284,8 @@ def older_or_unlinked(
 ) -> Judgement:
     """A name without a version that all on record have, on a machine that nobody looked at."""
     stem = history.soname.split(".so")[0]
+    if is_in_every(owner_of_library(history.soname) or "", name):
+        return _unlinked(title, history.soname, flag)
     cause = (
         f"{since}. Two causes fit: {title} is not loaded, because the file does not list it among "
         f"the libraries it needs (it was linked without {flag}) and counted on something else, "
@@ -249,6 +306,16 @@ def older_or_unlinked(
         )
         return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (EITHER,), "medium")
     return Judgement("versioned-symbol", "FA210", NONE, cause, (EITHER,), "medium")
+
+
+def preload(place: Place, history: CudaHistory, needed_by: Sequence[str]) -> tuple[str, ...]:
+    """Bring the library into the process by hand, with its names for all, and import the file."""
+    from fa_forensics.why.seen import dotted_module
+
+    module = dotted_module(needed_by[0]) if needed_by else ""
+    python = place.python or "python"
+    load = f'ctypes.CDLL("{history.soname}", ctypes.RTLD_GLOBAL)'
+    return (f"{python} -c 'import ctypes, torch; {load}; import {module or 'MODULE'}'",)
 
 
 #: Before this Python the record of NVIDIA's wheels does not begin.

@@ -82,7 +82,7 @@ def library_histories(
         sonames = list(dict.fromkeys(row.soname for row in rows))
         sonames = [s for s in sonames if owner_of_library(s) == owner] or sonames
         sonames = sonames or sorted(here & set(table.sonames()))
-    cuda = cuda_major(place)
+    cuda = cuda_major(place) or _usual_major(place)
     sonames.sort(
         key=lambda soname: (
             soname not in here,
@@ -94,6 +94,12 @@ def library_histories(
         CudaHistory(soname, table.releases(soname), tuple(r for r in rows if r.soname == soname))
         for soname in sonames
     ]
+
+
+def _usual_major(place: Place) -> str:
+    """The CUDA that is meant where no text tells one: by the age of its Python."""
+    python = place.told.python if place.told is not None else None
+    return "11" if python is not None and python in ("3.6", "3.7") else "12"
 
 
 def _is_of(soname: str, cuda: str, table: CudaLibraries) -> bool:
@@ -136,6 +142,14 @@ def wheel_here(history: CudaHistory, place: Place, tables: Tables) -> Wheel | No
             pinned = _pin(distribution, torch.requires if torch is not None else ())
             return Wheel(distribution, installed[distribution], "installed here", pinned)
     return None
+
+
+def asked_for(history: CudaHistory, place: Place, tables: Tables) -> Wheel | None:
+    """The wheel that the torch that was asked for, or that a text names, brings a library with."""
+    row = _brought(history, place, tables)
+    if row is None or place.told is None:
+        return None
+    return Wheel(row.distribution, row.version, f"asked for by {place.here}")
 
 
 def _brought(history: CudaHistory, place: Place, tables: Tables) -> LibraryRelease | None:

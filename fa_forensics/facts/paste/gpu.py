@@ -7,14 +7,15 @@ import re
 from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.beside import said_beside
 from fa_forensics.facts.paste.compile_errors import nvcc_near
+from fa_forensics.facts.paste.gpu_around import built_beside, stack_file
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
-from fa_forensics.facts.paste.system_around import odd_part
 
 _HINT = re.compile(r"\s*\(([^()\n]{3,200})\)\s*$")
 #: Of code for the GPU, unless the call is the first one, which starts CUDA and runs no kernel.
 _OF_KERNELS = ("named-symbol-not-found", "no-kernel-image", "image-invalid", "illegal-instruction")
+_OF_CODE = (*_OF_KERNELS, "invalid-device-function", "unsupported-toolchain")
 _SM = re.compile(r"(?:sm|compute|gfx)_?\d{2,4}[af]?\b")
 
 
@@ -26,7 +27,6 @@ def recognisers() -> tuple[Recogniser, ...]:
         *_of_driver(),
         *_of_driver_itself(),
         *_of_compilers(),
-        *_of_cudnn(),
     )
 
 
@@ -49,8 +49,10 @@ def _called(what: str) -> Build:
             "hint": hint[1] if hint else "",
         }
         if what in ("no-kernel-image", "invalid-device-function"):
-            detail |= said_beside(line)
-        return line.mention(what, match.start(), detail=detail)
+            detail |= said_beside(line) | built_beside(line, match.start())
+        file = stack_file(line) if what in _OF_CODE else ""
+        detail["stack"] = "1" if file else ""
+        return line.mention(what, match.start(), file=file, detail=detail)
 
     return build
 
@@ -361,36 +363,3 @@ def _of_compilers() -> tuple[Recogniser, ...]:
             compiler="nvrtc",
         ),
     )
-
-
-def _of_cudnn() -> tuple[Recogniser, ...]:
-    return (
-        by_pattern(
-            ("nvrtc-builtins",),
-            r"failed to open (?P<library>lib\w{1,20}-builtins(?:-?\w{1,20})?\.(?:so|dll)"
-            r"(?:\.\d{1,3}){0,3})",
-            _builtins,
-        ),
-        by_pattern(
-            ("cudnn version incompat", "compiled against cudnn", "sublibrary_version_mismatch",
-             "cudnn_status_version_mismatch", "sublibrary_loading_failed"),
-            r"cuDNN version incompatibility:?\s?(?:PyTorch was compiled\s+against \("
-            r"(?P<built>[\d, ]{1,20})\) "
-            r"but found runtime version \((?P<found>[\d, ]{1,20})\))?"
-            r"|Loaded runtime CuDNN library: (?P<found2>[\d.]{1,20}) but source was compiled "
-            r"with: (?P<built2>[\d.]{1,20})"
-            r"|CUDNN_STATUS_(?P<status>(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|LOADING_FAILED))",
-            _cudnn_mix,
-        ),
-    )  # fmt: skip
-
-
-def _cudnn_mix(line: Line, match: re.Match[str]) -> Mention:
-    """Two releases of cuDNN, and the file that comes from another directory than the others."""
-    detail = {key: text.strip() for key, text in match.groupdict().items() if text}
-    detail["odd"] = odd_part(line)
-    return line.mention("cudnn-mix", match.start(), detail=detail)
-
-
-def _builtins(line: Line, match: re.Match[str]) -> Mention:
-    return line.mention("nvrtc-builtins", match.start(), library=match["library"])

@@ -33,7 +33,7 @@ _VAGUE = frozenset(
      "kernels-variant", "xformers-no-operator", "no-device", "operator-missing",
      "torch-pin-broken", "numpy-abi", "struct-size", "module-init", "torch-without-cuda",
      "hip-error", "gpu-warned", "sdpa-no-kernel", "no-matching-distribution", "compiler-warned",
-     "no-prebuilt", "wheel-not-there", "run-time", "torch-replaced")
+     "no-prebuilt", "wheel-not-there", "run-time", "torch-replaced", "cublas-status", "jax-library")
 )  # fmt: skip
 #: Errors of compilers that only the first of counts, behind all that name a cause.
 _ANY_SOURCE = frozenset(("source-error", "host-headers"))
@@ -48,6 +48,7 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "missing-own-file": _BUILDING,
     "no-kernel-image": frozenset(("gpu-not-supported-by-torch",)),
     "nccl": _LOADING,
+    "jax-library": _LOADING | {"loader-trace"},
     "xformers-no-operator": frozenset(("xformers-refusals",)),
     "lfs-pointer": frozenset(("invalid-elf", "file-too-short")),
     "cuda-home-missing": frozenset(("build-cuda-mismatch",)),

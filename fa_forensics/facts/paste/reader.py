@@ -9,6 +9,7 @@ from fa_forensics.facts.paste import (
     banners,
     build,
     caught,
+    cuda_copies,
     gpu,
     gpu_checks,
     gpu_limits,
@@ -84,6 +85,7 @@ def _recognisers() -> tuple[Recogniser, ...]:
         *link_refusals.recognisers(),
         *loader.recognisers(),
         *gpu.recognisers(),
+        *cuda_copies.recognisers(),
         *python_errors.recognisers(),
         *tools.recognisers(),
     )

@@ -136,6 +136,13 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
     told = _CUDNN_TOLD.search(lower) if source.holds(("cudnn",)) else None
     if told is not None:
         found["cudnn"] = told["version"]
+    built = (
+        _OWN_BUILD.search(lower)
+        if source.holds(("nccl-tests", "nccl tests", "nccl_home", "all_reduce_perf"))
+        else None
+    )
+    if built is not None and "torch" not in lower and "-packages/" not in (file or ""):
+        found["own_build"] = "nccl-tests"
     if version is None or not version.startswith("lib"):
         copy = _copy_taken(source.text[start:end], lower, file or "")
         if copy:
@@ -146,6 +153,9 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
             found["by"] = by
     return found
 
+
+#: Programs that are compiled with an NCCL of one's own.
+_OWN_BUILD = re.compile(r"\bnccl[- ]tests?\b|\bnccl_home\b|\ball_reduce_perf\b")
 
 #: Packages that load CUDA's libraries and do not link torch.
 _WITHOUT_TORCH = ("onnxruntime", "paddle", "cupy", "jax", "tensorflow", "mxnet")

@@ -24,7 +24,6 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "abort",
         "cuda-setup-failed",
         "import-wrapper",
-        "kernels-variant",
         "segfault",
         "stop-iteration-so",
         "windows",
@@ -95,6 +94,11 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "gpu-warned",
     ),
     "libraries.import_first": ("import-order",),
+    "libraries.copies_text": (
+        "cublas-status",
+        "jax-library",
+        "loader-trace",
+    ),
     "builds.install_text": (
         "cmake-stopped",
         "no-target",
@@ -115,13 +119,16 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "torchcodec-banner",
     ),
     "builds.link_text": ("linker-refuses",),
+    "python.kernels_text": ("kernels-variant",),
+    "files.layout_text": (
+        "exec-stack",
+        "misaligned",
+    ),
     "files.loader_text": (
         "bus-error",
         "cpu-level",
-        "exec-stack",
         "loader-inconsistent",
         "map-refused",
-        "misaligned",
         "static-tls",
     ),
     "files.machine_text": (
@@ -155,6 +162,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "ptxas-too-old",
     ),
     "python.python_text": ("no-module",),
+    "python.registry_text": ("type-not-cast",),
     "builds.replaced_text": ("torch-replaced",),
     "builds.rocm_build": (
         "rocm-flash-refused",

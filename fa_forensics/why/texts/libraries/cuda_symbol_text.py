@@ -9,7 +9,7 @@ from fa_forensics.facts.cuda_names import counted_by, cuda_name_since, first_tor
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library, title_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.cuda_origin import EITHER
+from fa_forensics.why.cuda_origin import EITHER, UNLINKED
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.seen import Seen
@@ -34,6 +34,8 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
         return answer
     if EITHER in answer.notes:
         return _by_its_age(answer, seen)
+    if UNLINKED in answer.notes:
+        return _linked_again(answer, seen)
     if answer.code != "FA204":
         return answer
     if seen.mention.detail.get("conda"):
@@ -42,7 +44,21 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
         return _of_board(answer, seen)
     if answer.direction == OLDER:
         return _compiled_again(answer, seen)
+    from fa_forensics.why.texts.libraries.cuda_copies_text import with_its_copy
+
+    answer = with_its_copy(answer, seen)
     return _without_torch(_wheel_taken(_compiled(answer, seen), seen), seen)
+
+
+def _linked_again(answer: Answer, seen: Seen) -> Answer:
+    """The package that was linked without the library: a newer release of it, or a build."""
+    name = package_needing(seen)
+    module = seen.mention.detail.get("import", "")
+    helps = [text.replace("import MODULE", f"import {module or 'MODULE'}") for text in answer.help]
+    if name is None:
+        return replace(answer, help=tuple(helps))
+    newer = f"{seen.pip} install --upgrade --no-deps --no-cache-dir {name}"
+    return replace(answer, help=(*helps[:-1], newer, *helps[-1:]))
 
 
 def _by_its_age(answer: Answer, seen: Seen) -> Answer:
