@@ -57,8 +57,12 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         return replace(answer, notes=(note, *answer.notes))
     if file.rsplit("/", 1)[-1].startswith("libtorchcodec_") and is_torch(answer.owner or ""):
         return replace(answer, notes=(_NOT_FFMPEG, *answer.notes))
-    if answer.owner == "torch/torch_python" and _linked_without(answer, seen):
-        return _without_torch_python(answer, seen)
+    if answer.owner == "torch/torch_python":
+        from fa_forensics.why.torch_python import of_torch_python
+
+        other = of_torch_python(answer, seen)
+        if other is not None:
+            return other
     jit = _JIT.search(file)
     if jit is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
         return stale_jit(answer, jit["folder"])
@@ -192,53 +196,6 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     command = f"{seen.pip} uninstall {shlex.quote(name)}"
     clean = "rm -rf build dist *.egg-info"
     return replace(answer, help=(command, clean, *answer.help), notes=(note, again, *answer.notes))
-
-
-def _whole_path(seen: Seen) -> str:
-    """The failing file; "" where the text cut its path."""
-    file = seen.mention.file or ""
-    return "" if "..." in file else file
-
-
-def _linked_without(answer: Answer, seen: Seen) -> bool:
-    """Whether a name of libtorch_python is most likely missing for want of that library.
-
-    CMake is named, or the file is no published package's and the torch that is loaded has the
-    name: every torch from some release on, or the one that the text names.
-    """
-    if seen.mention.detail.get("build") == "cmake":
-        return True
-    if seen.package is not None or seen.mention.what == "linker-undefined":
-        return False
-    later = re.match(r"1\.\d[\d.]{0,6} and later", answer.interval) is not None
-    return bool(answer.provider) or (later and seen.place.present is None)
-
-
-def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
-    """A name of libtorch_python in a file that CMake linked, by TORCH_LIBRARIES alone."""
-    module = seen.module or "MODULE"
-    cause = (
-        "It is a name of libtorch_python.so, which TORCH_LIBRARIES of CMake leaves out: most "
-        "likely the file was linked without it, and no release is wrong. torch.utils.cpp_extension "
-        "(setup.py) links it by itself."
-    )
-    cure = (
-        "In CMakeLists.txt: find_library(TORCH_PYTHON_LIBRARY torch_python) in the lib directory "
-        "of TORCH_INSTALL_PREFIX, and that variable in target_link_libraries beside "
-        "TORCH_LIBRARIES. Importing torch before the module may hide it."
-    )
-    if answer.exported_by:
-        cure_too = f"Where the file does list that library: torch {answer.interval} have the name."
-        notes: tuple[str, ...] = (cure, cure_too)
-    else:
-        notes = (cure,)
-    return replace(
-        answer, kind="missing-library", code="FA202", cause=cause, direction="none",
-        confidence="medium", notes=notes, help=(
-            f"readelf -d {shlex.quote(_whole_path(seen) or 'THE_FILE.so')} | grep NEEDED",
-            f"{seen.python} -c 'import torch; import {module}'",
-        ),
-    )  # fmt: skip
 
 
 #: How notes on another build of an extension begin.

@@ -140,3 +140,19 @@ def path_of_line_above(line: Line) -> str | None:
         if body.endswith(".so") or re.search(r"\.so(?:\.\d+)*" + ("" if lost else ":") + "$", body):
             return path_before(body, len(body))
     return None
+
+
+_WINDOWS_STEP = re.compile(r"File \"([A-Za-z]:\\[^\"\n]{1,400}\.py)\"")
+_STEP = re.compile(r"File \"(~?/[^\"\n]{1,400}\.py)\"")
+
+
+def source_tree(line: Line, top: str) -> str:
+    """The directory, outside of site-packages, whose Python files of the package were imported."""
+    for other in (line, *line.above(20), *line.below(20)):
+        step = _STEP.search(other.body) if f"/{top}/" in other.body else None
+        windows = _WINDOWS_STEP.search(other.body) if f"\\{top}\\" in other.body else None
+        if windows is not None and "-packages" not in windows[1]:
+            return windows[1].rpartition(f"\\{top}\\")[0].partition(f"\\{top}\\{top}\\")[0]
+        if step is not None and "-packages/" not in step[1] and ".egg/" not in step[1]:
+            return step[1].rpartition(f"/{top}/")[0].partition(f"/{top}/{top}/")[0]
+    return ""

@@ -161,6 +161,16 @@ def _variant(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("kernels-variant", match.start(), detail=detail)
 
 
+def _no_such_variant(line: Line, match: re.Match[str]) -> Mention:
+    """``Kernel at path `...` does not have build: torch210-cxx11-cu126-aarch64-linux``."""
+    found = re.search(r"models--(?P<owner>[\w.-]{1,60}?)--(?P<name>[\w.-]{1,80})", match["path"])
+    detail = {
+        "kernel": f"{found['owner']}/{found['name']}" if found else "",
+        "wanted": match["wanted"].strip(" `'\".,"),
+    }
+    return line.mention("kernels-variant", match.start(), detail=detail)
+
+
 def _bitsandbytes(line: Line, match: re.Match[str]) -> Mention:
     """With whether the library for the CPU, which every wheel holds, is missing beside."""
     near = (line, *line.below(6), *line.above(6))
@@ -195,6 +205,12 @@ def _of_packages() -> tuple[Recogniser, ...]:
             r"|File (?P<own>\w{1,80}_py\.so) not found",
         ),
         by_pattern(("build variant",), r"Cannot find a build variant", _variant),
+        by_pattern(
+            ("does not have build:", "does not have one of build variants"),
+            r"Kernel at path [`'\"]?(?P<path>[^`'\"\n]{1,400}?)[`'\"]? does not have "
+            r"(?:one of )?build(?: variant)?s?:\s?(?P<wanted>[^\n]{3,400})",
+            _no_such_variant,
+        ),
         by_pattern(
             ("cuda setup failed", "compiled without gpu support", "cuda binary not found",
              "rocm binary not found",

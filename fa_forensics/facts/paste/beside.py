@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.named_packages import PACKAGES
 
 _INSTALLED = re.compile(
     r"pip3? install (?:-{1,2}[\w-]{1,30} ){0,4}(?P<name>[A-Za-z][\w-]{1,40})(?![\w./:@-])"
@@ -22,6 +23,30 @@ _TOOLS = frozenset(
     ("torch", "torchvision", "torchaudio", "pip", "ninja", "packaging", "wheel", "setuptools",
      "numpy", "triton", "install", "the")
 )  # fmt: skip
+
+
+#: Names that are words too, or of what every text has.
+_NO_EXTENSION = frozenset(
+    ("torch", "pytorch", "numpy", "triton", "transformers", "accelerate", "kernels", "ninja", "mkl",
+     "pybind11", "cudatoolkit", "pytorch-cuda", "libstdcxx-ng")
+)  # fmt: skip
+
+
+def package_beside(line: Line) -> str:
+    """The one package with compiled code that the lines around a message name; "" for several."""
+    near = " ".join(other.lower for other in (*line.above(6), line, *line.below(8)))[:6_000]
+    near = near.replace("_", "-")
+    found = {
+        name
+        for name in PACKAGES
+        if name not in _NO_EXTENSION
+        and not name.startswith("nvidia-")
+        and name in near
+        and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w])", near)
+    }
+    family = {"torchvision", "torchaudio", "vllm", "sglang", "deepspeed"}
+    named = found - family or found
+    return named.pop() if len(named) == 1 else ""
 
 
 def said_beside(line: Line) -> dict[str, str]:

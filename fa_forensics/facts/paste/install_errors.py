@@ -123,10 +123,11 @@ def _of_files() -> tuple[Recogniser, ...]:
     return (
         plain(
             "wheel-damaged",
-            ("is invalid.", "is not a zip file", "badzipfile", "dist-info directory not found",
+            ("is invalid.", "is not a zip file", "badzipfile", "bad crc-32", "dist-info directory not found",
              "do not match the hashes", "is not a valid wheel filename", "invalid wheel filename"),
             r"Wheel '(?P<package>[^'\n]{1,80})' located at (?P<file>[^\n]{1,300}?) is invalid"
-            r"|(?P<reason>BadZipFile|File is not a zip file|DO NOT MATCH THE HASHES"
+            r"|Bad CRC-32 for file ['\"](?P<member>[^'\"\n]{1,300})"
+            r"|(?P<reason>BadZipFile(?!: Bad CRC|\()|File is not a zip file|DO NOT MATCH THE HASHES"
             r"|\.dist-info directory not found)"
             r"|^(?:ERROR: )?(?P<file2>[^\n]{1,200}?\.whl) is not a valid wheel (?P<named>filename)"
             r"|Invalid (?P<named2>wheel filename)[^\n]{0,40}: '?(?P<file3>[^'\n]{1,200})",

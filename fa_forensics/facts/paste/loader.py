@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.paste import loader_symbols
 from fa_forensics.facts.paste.around import fails_itself, importing, path_of_line_above
+from fa_forensics.facts.paste.beside import package_beside
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.machines import machines_around, rare_processor
 from fa_forensics.facts.paste.model import Mention
@@ -121,6 +122,18 @@ def _library_near(body: str, place: int) -> str | None:
     return found[-1] if found else None
 
 
+def _named_alone(line: Line, match: re.Match[str]) -> Mention | None:
+    """``ImportError: libcudart.so.13``, as people shorten the loader's message."""
+    if any("cannot open" in near.lower for near in (line, *line.above(3), *line.below(3))):
+        return None
+    detail = {"reason": "", "import": importing(line), "shortened": "yes"}
+    detail["other_number"] = shown_number(line, match["library"])
+    detail.update(system_around(line))
+    if not detail["import"]:
+        detail["by"] = package_of_frame(line)
+    return missing(line, match.start(), match["library"], detail)
+
+
 def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
     detail = {"needed_by": match["by"] or "", "libc": "musl", "reason": match["reason"].strip()}
     return missing(line, match.start(), match["library"], detail)
@@ -150,6 +163,7 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
         detail={
             "needed_by": requirer or "",
             "import": importing(line),
+            "beside": "" if requirer else package_beside(line),
             "torch_first": _torch_before(line) if "CXX" in match["version"].upper() else "",
             **(machines_around(line, requirer) if rare_processor(line) else {}),
         },
@@ -174,8 +188,9 @@ def _bare_version(line: Line, match: re.Match[str]) -> Claim | None:
     """``GLIBC_2.32 not found``, without the loader's own wording around it."""
     if re.search(r"version\s+[`'\"]?$", line.body[max(0, match.start() - 12) : match.start()]):
         return None
-    mention = line.mention("version-not-found", match.start(), version=match["version"])
-    return Claim(match.start(), match.end(), mention)
+    at, told = match.start(), {"beside": package_beside(line)}
+    mention = line.mention("version-not-found", at, version=match["version"], detail=told)
+    return Claim(at, match.end(), mention)
 
 
 def _macho_library(line: Line, match: re.Match[str]) -> Mention:
@@ -272,6 +287,12 @@ def _of_libraries() -> tuple[Recogniser, ...]:
             _musl_missing,
         ),
         by_words(cannot_open, "", _missing),
+        by_pattern(
+            ("importerror: lib", "oserror: lib"),
+            r"(?:ImportError|OSError): (?P<library>lib(?:cu|nv|nccl|torch|c10)[\w+]{0,30}"
+            r"\.so(?:\.\d{1,3}){0,2})(?![\w/:.]|\s?:)(?! (?:file|invalid|undefined|symbol|version))",
+            _named_alone,
+        ),
         by_pattern(
             ("not found", "\u627e\u4e0d\u5230"),
             r"version\s+[`'\"]?(?P<version>[A-Za-z_][\w.+-]{1,100})[`'\"]?\s+"

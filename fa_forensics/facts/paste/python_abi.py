@@ -148,6 +148,13 @@ def _of_pybind() -> tuple[Recogniser, ...]:
             _told("type-not-registered"),
         ),
         by_pattern(
+            ("unable to cast python instance",),
+            r"Unable to cast Python instance(?: of type <?(?:class )?['\"]?(?P<python>[\w.]{1,200})"
+            r"['\"]?>?)? to C\+\+ (?:r-?value )?type\s?"
+            r"(?:['\"](?P<cpp>[^'\"\n]{1,200})['\"])?",
+            _told("type-not-cast"),
+        ),
+        by_pattern(
             ("already registered", "already been registered", "already defined",
              "only a single torch_library"),
             r"generic_type: (?:type|cannot initialize type) \"(?P<type>[^\"\n]{1,100})\""

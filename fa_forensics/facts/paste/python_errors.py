@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste import python_abi
-from fa_forensics.facts.paste.around import frame, importing, package_file_near
+from fa_forensics.facts.paste.around import frame, importing, package_file_near, source_tree
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
@@ -95,28 +95,12 @@ def _no_module(line: Line, match: re.Match[str]) -> Mention:
         "prose": "" if match["error"] or line.lower.startswith("no module") else "yes",
     }
     if "." in module:
-        detail["tree"] = _source_tree(line, module.split(".")[0])
+        detail["tree"] = source_tree(line, module.split(".")[0])
     detail.update(python_abi.tag_shown(line, module))
     package = re.search(r"['\"];\s'?([\w.]{1,200})'? is not a package", line.body[match.start() :])
     if package or "is not a package" in line.lower:
         detail["not_a_package"] = "yes"
     return line.mention("no-module", match.start(), detail=detail)
-
-
-_WINDOWS_STEP = re.compile(r"File \"([A-Za-z]:\\[^\"\n]{1,400}\.py)\"")
-_STEP = re.compile(r"File \"(/[^\"\n]{1,400}\.py)\"")
-
-
-def _source_tree(line: Line, top: str) -> str:
-    """The directory, outside of site-packages, whose Python files of the package were imported."""
-    for other in (*line.above(20), *line.below(20)):
-        step = _STEP.search(other.body) if f"/{top}/" in other.body else None
-        windows = _WINDOWS_STEP.search(other.body) if f"\\{top}\\" in other.body else None
-        if windows is not None and "-packages" not in windows[1]:
-            return windows[1].rpartition(f"\\{top}\\")[0].partition(f"\\{top}\\{top}\\")[0]
-        if step is not None and "-packages/" not in step[1] and ".egg/" not in step[1]:
-            return step[1].rpartition(f"/{top}/")[0].partition(f"/{top}/{top}/")[0]
-    return ""
 
 
 def _no_init(line: Line, match: re.Match[str]) -> Mention:
@@ -143,8 +127,18 @@ def _wanted(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("no-module", match.start(), detail=detail)
 
 
-def _swallowed(line: Line, match: re.Match[str]) -> Mention:
-    """The import of a compiled module failed in a try block; its use is what is seen."""
+#: ``(Caught error: No module named 'vllm._C')``: the error that was caught stands beside.
+_TOLD = re.compile(r"No module named ['\"`][\w.]{1,100}\._?[A-Za-z]")
+
+
+def _swallowed(line: Line, match: re.Match[str]) -> Mention | None:
+    """The import of a compiled module failed in a try block; its use is what is seen.
+
+    Not where the text says what was caught: the name is then only what the module's functions
+    are called by.
+    """
+    if any(_TOLD.search(near.body) for near in (line, *line.below(3))):
+        return None
     path, function, code = frame(line)
     detail = {"module": match["module"], "frame": path, "function": function, "code": code}
     return line.mention("no-module", match.start(), detail={**detail, "swallowed": "yes"})

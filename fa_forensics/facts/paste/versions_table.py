@@ -182,6 +182,15 @@ _BANNERS: tuple[Row, ...] = (
     ("mmcv/dist/cu", r"mmcv/dist/cu(\d{2,3})/torch", "index_cuda", BANNER, _cuda_label),
     ("mmcv/dist/", r"mmcv/dist/c\w{2,4}/torch(\d\.\d{1,2}(?:\.\d)?)", "torch", PROSE),
     ("detectron2/wheels/cu", r"wheels/cu(\d{2,3})/torch", "index_cuda", BANNER, _cuda_label),
+    ("/whl/cu", r"download\.pytorch\.org/whl/cu(\d{2,3})\b", "index_cuda", PROSE, _cuda_label),
+    (
+        "cu1",
+        rf"\btorch(?:\s?[=:]{{1,2}}\s?v?{VERSION})?(?: (?:for|with|is|build|wheels?))? "
+        r"\(?cu(1\d{2})\b",
+        "torch_cuda",
+        PROSE,
+        _cuda_label,
+    ),
     ("whl/torch-", r"whl/torch-[\d.]{3,8}\+cu(\d{2,3})", "index_cuda", BANNER, _cuda_label),
     ("/whl/cu", r"\btorch\b[^\n]{0,200}/whl/cu(\d{2,3})\b", "index_cuda", PROSE, _cuda_label),
     ("detected cuda version", rf"detected CUDA version \(({_SHORT})\)", "cuda", REPORT),
@@ -304,6 +313,12 @@ _SENTENCES: tuple[Row, ...] = (
         PROSE,
     ),
     ("+cuda", r"\+cuda\s?(\d{1,2}\.\d)", "torch_cuda", PROSE),
+    (
+        "with cuda",
+        r"\b(?:py)?torch[ =v]{1,3}\d\.[\d.]{1,6} with cuda ?(\d{1,2}\.\d)",
+        "torch_cuda",
+        PROSE,
+    ),
     ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
     (
         "python",

@@ -15,7 +15,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.compiler_ends import tool_stopped
 from fa_forensics.why.texts.builds.header_text import missing_header
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list
-from fa_forensics.why.texts.builds.toolkit_commands import with_jobs
+from fa_forensics.why.texts.builds.toolkit_commands import what_to_build, with_jobs
 from fa_forensics.why.texts.clues import jobs_of, package_in, words_of
 
 ENVIRONMENT = "wrong-torch"
@@ -85,7 +85,7 @@ def _no_reason(seen: Seen) -> Answer:
     )
     return seen.answer(
         ENVIRONMENT, COMPILE, cause, owner=package, direction="unknown", confidence="low",
-        help=(f"{seen.pip} install -v --no-build-isolation --no-cache-dir {package or 'PACKAGE'} "
+        help=(f"{seen.pip} install -v --no-build-isolation --no-cache-dir {what_to_build(seen)} "
               "2>&1 | tee build.log",
               "grep -n -m 8 -iE 'error|fatal|killed|not found' build.log"),
     )  # fmt: skip
@@ -264,6 +264,9 @@ def wheel_not_supported(seen: Seen) -> Answer:
             host, *(tuple(tags[part].split(".")) for part in ("python", "abi", "platform"))
         )
         kind = _kind_of_misfit(why or "")
+    part = re.search(r"\bcp(\d)(\d{1,2})\b", name) if tags is None else None
+    if part is not None:
+        return _of_its_python(seen, name, f"{part[1]}.{part[2]}", host)
     cause = f"pip refuses {name} by the tags in its name"
     if why is not None:
         cause += f": {why}"
@@ -281,6 +284,26 @@ def wheel_not_supported(seen: Seen) -> Answer:
             *_ways_round(tags["python"] if tags else ""),
             "The first command lists the tags that this pip accepts, the best first.",
         ),
+    )  # fmt: skip
+
+
+def _of_its_python(seen: Seen, name: str, python: str, host: TagHost | None) -> Answer:
+    """A wheel of which the text names the Python alone: ``cp39-cp39``."""
+    package = package_in(seen)
+    shown = name if name.endswith(".whl") else f"the wheel{f' of {package}' if package else ''}"
+    cause = f"pip refuses {shown} by its tags: it is for Python {python}"
+    other = host is not None and host.python != python
+    if other and host is not None:
+        cause += f", and Python {host.python} runs here"
+    cause += ". Renaming it changes the name, not the code inside."
+    return seen.answer(
+        "python-abi", NO_FILE, cause, owner=package, direction="none",
+        confidence="high" if other else "medium",
+        help=(
+            f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'",
+            f"{seen.pip} debug --verbose",
+        ),
+        notes=_ways_round("cp" + python.replace(".", "")),
     )  # fmt: skip
 
 

@@ -160,6 +160,8 @@ def _format(seen: Seen) -> Answer:
         "x86_64, 32 bit against 64), or no library at all (a Git LFS pointer, a text, an error "
         "page), or an object that another compiler made (-flto). The first command tells which."
     )
+    if "linker script" in seen.mention.line:
+        return _a_text(seen, file, name, owner)
     sure = re.search(
         r"wrong\sformat|incompatible with elf|architecture of input", seen.mention.line
     )
@@ -182,6 +184,26 @@ def _format(seen: Seen) -> Answer:
     return _stopped(
         seen, MACHINE if sure else DAMAGED, cause, *helps, owner=owner, notes=rest,
         confidence="high" if sure else "medium",
+    )  # fmt: skip
+
+
+def _a_text(seen: Seen, file: str, name: str, owner: str | None) -> Answer:
+    """``file format not recognized; treating as linker script``: it holds no code at all."""
+    folder = file.rpartition("/")[0]
+    there = shlex.quote(folder) if folder and "..." not in folder else "/path/to/the/repository"
+    notes = [
+        "The command with head shows it: a line that begins with version https://git-lfs is such a "
+        "pointer. A ZIP archive of a repository holds pointers too: clone it with git and Git LFS.",
+        "Where the first bytes are zeros or an error page, fetch that file anew; an object that an "
+        "earlier build left half written goes away with the build directory.",
+    ]
+    return _stopped(
+        seen, DAMAGED,
+        f"{name} is a text or is cut off, and no library: the linker found neither an archive nor "
+        "an object in it, and read it as a script. In a source tree it is most likely a Git LFS "
+        "pointer, three lines in place of a file that was not fetched.",
+        f"head -c 200 {_quoted(file)}", f"cd {there} && git lfs install && git lfs pull",
+        owner=owner, notes=tuple(notes), confidence="medium",
     )  # fmt: skip
 
 
@@ -286,7 +308,9 @@ def _disk(seen: Seen) -> Answer:
 
 
 def _quoted(path: str) -> str:
-    return shlex.quote(path) if path and "..." not in path else "/path/to/the/file"
+    if path and "..." not in path:
+        return shlex.quote(path)
+    return f"/path/to/{shlex.quote(base(path))}" if base(path) else "/path/to/the/file"
 
 
 _SORTS: dict[str, Callable[[Seen], Answer]] = {

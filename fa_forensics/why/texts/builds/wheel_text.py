@@ -7,7 +7,7 @@ import shlex
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.clues import package_in, pip_name, version_of
 
 KIND, NO_FILE = "wrong-torch", "FA887"
 
@@ -15,6 +15,8 @@ KIND, NO_FILE = "wrong-torch", "FA887"
 def wheel_damaged(seen: Seen) -> Answer:
     """pip cannot read a .whl file as one."""
     detail = seen.mention.detail
+    if detail.get("member"):
+        return _damaged_member(seen, detail["member"])
     file = seen.mention.file or detail.get("file2") or detail.get("file3") or ""
     by_name = detail.get("named") or detail.get("named2")
     name = re.split(r"[/\\]", file)[-1] or "The wheel"
@@ -40,20 +42,57 @@ def wheel_damaged(seen: Seen) -> Answer:
             "stopped, a proxy or a mirror that sends something else, or a file that was replaced "
             "since. No version of Python or CUDA is involved."
         )
-        helps = (f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir PACKAGE")
+        name = pip_name(seen, package_in(seen)) or "PACKAGE"
+        helps = (f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir {name}")
     else:
         cause = (
             f"{name} is not a wheel inside: a download that stopped, a web page that was stored "
             "under that name, or the small text file that Git LFS leaves in place of a file that "
             "it did not fetch. No version of Python, torch or CUDA is involved."
         )
-        helps = (ask, f"{seen.python} -m zipfile -t {shown}")
+        helps = (ask, f"{seen.python} -m zipfile -t {shown}", f"{seen.pip} cache purge")
+    code = NO_FILE if by_name or detail.get("metadata") else "FA102"
     return seen.answer(
-        "damaged-file", NO_FILE, cause, owner=package_in(seen), direction="none",
+        "damaged-file", code, cause, owner=package_in(seen), direction="none",
         confidence="high" if by_name or detail.get("metadata") else "medium",
         help=helps,
-        notes=("A wheel has its megabytes and begins with PK; fetch the file anew from where it "
-               "was published.",) if not by_name and not detail.get("metadata") else (),
+        notes=() if code == NO_FILE else (
+            "A wheel has its megabytes and begins with PK; fetch the file anew from where it was "
+            "published (with pip: --no-cache-dir).",
+        ),
+    )  # fmt: skip
+
+
+def _damaged_member(seen: Seen, member: str) -> Answer:
+    """``Bad CRC-32 for file 'torch/lib/libtorch_cuda.so'``: the archive opens, one file is ill."""
+    top = re.split(r"[/\\]", member)[0]
+    named = re.match(r"(?P<name>[\w.]+?)-(?P<version>\d[\w.+!]*)\.(?:dist-info|data)$", top)
+    name = named["name"].replace("_", "-") if named else pip_name(seen, top)
+    owner = name or package_in(seen) or top
+    version = named["version"] if named else version_of(seen, owner)
+    version = seen.torch if owner == "torch" and not version else version
+    spec = shlex.quote(f"{owner}=={version}") if version and name else name or "PACKAGE"
+    cause = (
+        f"The wheel of {owner} opens, and what it holds as {member} is damaged: its checksum does "
+        "not fit. A download that was interrupted and went on, or a damaged copy in a cache or on "
+        "the disk, is the reason. No version of Python, torch or CUDA is involved."
+    )
+    notes = [
+        "Then install it again as before, from the same index, with --no-cache-dir. A wheel that "
+        "something else fetched (aria2c, wget, a cache that docker build mounts) has to be removed "
+        "where that put it: pip's cache is not the one then, and docker build needs --no-cache.",
+        "Where a fresh download fails too, each time at another file, it is the machine: its "
+        "memory (RAM), its disk, or a proxy on the way.",
+    ]
+    if version and "+" in version:
+        notes.insert(0, (
+            f"A version with +{version.partition('+')[2]} is on torch's own index alone: give the "
+            "--index-url of the first installation too."
+        ))  # fmt: skip
+    return seen.answer(
+        "damaged-file", "FA102", cause, owner=owner, direction="none", confidence="high",
+        help=(f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir {spec}", "df -h ~ ."),
+        notes=tuple(notes),
     )  # fmt: skip
 
 

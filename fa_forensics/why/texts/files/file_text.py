@@ -105,18 +105,30 @@ def too_short(seen: Seen) -> Answer:
 
 #: Builds that a program makes at run time and keeps.
 JIT_CACHE = re.compile(
-    r"(?P<folder>(?:\S*/)?(?:\.triton/cache|torchinductor_[\w.-]+|torch_extensions|\.cache/flashinfer))(?:/|$)"
+    r"(?P<folder>(?:\S*/)?(?:\.triton/cache|torchinductor_[\w.-]+|torch_extensions"
+    r"|\.cache/(?:flashinfer|vllm|keops[\w.]*|tvm-ffi)|\.tilelang|\.deep_gemm|\.aiter))(?:/|$)"
 )
+#: What names another place for each, by a part of the directory's name.
+_CACHE_SETTINGS = (
+    (".triton", "TRITON_CACHE_DIR"), ("torchinductor", "TORCHINDUCTOR_CACHE_DIR"),
+    ("torch_extensions", "TORCH_EXTENSIONS_DIR"), ("flashinfer", "FLASHINFER_WORKSPACE_BASE"),
+    ("vllm", "VLLM_CACHE_ROOT"), ("keops", "KEOPS_CACHE_FOLDER"),
+    ("tilelang", "TILELANG_CACHE_DIR"), ("deep_gemm", "DG_JIT_CACHE_DIR"),
+    ("aiter", "AITER_JIT_DIR"),
+)  # fmt: skip
 
 
 def _half_written(seen: Seen, path: str, folder: str, code: str = "FA102") -> Answer:
     """A library in a cache of compiled code: another process writes it, or one died over it."""
+    state = "is empty or cut off" if code == "FA102" else "does not begin as a library does"
     cause = (
-        f"{base(path)} is empty or cut off, and it was compiled on this machine into a cache. Most "
+        f"{base(path)} {state}, and it was compiled on this machine into a cache. Most "
         "often another process is still writing it while this one loads it (several processes or "
         "nodes share the cache), or an earlier one was stopped over it or filled the disk. The "
         "installed packages are whole."
     )
+    named = next((name for part, name in _CACHE_SETTINGS if part in folder), "")
+    of = f" ({named} names its place)" if named else ""
     home = folder.startswith("~/")
     remove = f"rm -r ~/{quoted(folder)[2:]}" if home else f"rm -r {quoted(folder)}"
     return seen.answer(
@@ -124,9 +136,8 @@ def _half_written(seen: Seen, path: str, folder: str, code: str = "FA102") -> An
         help=(remove, f"df -h {quoted(os.path.dirname(folder)) if folder[0] == '/' else '~ /tmp'}"),
         notes=(
             "With no process of the program running, remove that directory: it is compiled again. "
-            "Where several processes start together, a cache for each (TORCHINDUCTOR_CACHE_DIR, "
-            "TRITON_CACHE_DIR, TORCH_EXTENSIONS_DIR), or one that compiles before the others, "
-            "avoids it.",
+            f"Where several processes start together, a cache for each{of}, or one that compiles "
+            "before the others, avoids it.",
         ),
     )  # fmt: skip
 

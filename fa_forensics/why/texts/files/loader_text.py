@@ -11,12 +11,9 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base
 from fa_forensics.why.texts.files.file_text import is_torchs, owner_of, path_of, quoted
-from fa_forensics.why.texts.files.put_back import reinstall
 
 LOADER, MACHINE, REWRITTEN = "elf-loader", "wrong-machine", "FA104"
 
-#: auditwheel and its like put a hash into the names of the libraries that they copy.
-_COPIED = re.compile(r"-[0-9a-f]{8}\.so")
 _TOP = re.compile(r"(?:site|dist)-packages/([A-Za-z_]\w{0,60})/")
 _TUNABLE = "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000"
 
@@ -150,87 +147,6 @@ def _python_text(path: str) -> str:
     """A path as a text of Python inside of single quotes of the shell."""
     plain = re.fullmatch(r"[\w./+@~-]+", path)
     return f'"{path}"' if plain and "..." not in path else '"/path/to/the/library.so"'
-
-
-def executable_stack(seen: Seen) -> Answer:
-    """``cannot enable executable stack as shared object requires``."""
-    path = path_of(seen)
-    name = base(path) or "The file"
-    line = seen.mention.line
-    reason = "this system refuses that"
-    if "Permission denied" in line:
-        reason = "a security module (SELinux) or a hardened kernel refuses that"
-    elif "Invalid argument" in line:
-        reason = "glibc 2.41 and later refuse that in dlopen (and WSL 1, with any glibc)"
-    cause = (
-        f"{name} asks for an executable stack (a flag in its headers), and {reason}. The file's "
-        "permissions play no part: chmod changes nothing."
-    )
-    return seen.answer(
-        LOADER, "FA105", cause, owner=owner_of(seen, path), direction="none", confidence="high",
-        help=(
-            f"readelf -lW {quoted(path)} | grep GNU_STACK",
-            f"patchelf --clear-execstack {quoted(path)}",
-        ),
-        notes=(
-            "RWE in the first command's line is the flag; the second clears it (patchelf 0.18 or "
-            "newer), which is safe for code that compilers made. A newer release of the package "
-            "may be built without it.",
-            "From glibc 2.42 on, GLIBC_TUNABLES=glibc.rtld.execstack=2 before the command allows "
-            "it for one process.",
-        ),
-    )  # fmt: skip
-
-
-def misaligned(seen: Seen) -> Answer:
-    """``ELF load command address/offset not properly aligned`` and its like."""
-    path = path_of(seen)
-    name = base(path) or "The file"
-    line = seen.mention.line
-    owner = owner_of(seen, path)
-    if re.search(r"alignment not page-aligned|system page\ssize", line):
-        return _page_size(seen, path)
-    cause = (
-        f"A segment of {name} lies at an address and an offset that do not agree modulo its "
-        "alignment, so that it cannot be mapped: a tool rewrote the file (patchelf, as wheel "
-        "repair runs it), or the file is damaged."
-    )
-    notes = [
-        "Shown by the first command: offset and address of each LOAD line.",
-        "A build of one's own: repair the wheel again with another patchelf.",
-    ]
-    if _COPIED.search(name) is not None:
-        notes.insert(0, "The hash in its name says that wheel repair (auditwheel) copied it in.")
-    return seen.answer(
-        LOADER, REWRITTEN, cause, owner=owner, direction="none", confidence="high",
-        help=(f"readelf -lW {quoted(path)}", *reinstall(seen, owner)), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _page_size(seen: Seen, path: str) -> Answer:
-    """A file for pages of 4 KB under a kernel with larger ones."""
-    cause = (
-        f"The segments of {base(path) or 'the file'} are aligned for smaller pages than this "
-        "kernel has (4 KB against 64 KB, as some aarch64 systems have), so that it cannot be "
-        "mapped."
-    )
-    if re.search(r"system\spage", seen.mention.line):
-        cause = (
-            "jemalloc was built for smaller pages than this kernel has (4 KB against 16 or 64 KB, "
-            "as some aarch64 systems have), and refuses to work."
-        )
-    return seen.answer(
-        LOADER, REWRITTEN, cause, owner=owner_of(seen, path), direction="none", confidence="high",
-        help=("getconf PAGESIZE", f"readelf -lW {quoted(path)} | grep -A1 LOAD"),
-        notes=(
-            "The file is whole: it has to be linked for such pages (-Wl,-z,max-page-size=65536, "
-            "jemalloc: --with-lg-page=16), which then loads everywhere, or the machine started "
-            "with a kernel of 4 KB pages. A container uses its host's kernel, so another image "
-            "changes nothing.",
-            "A newer release of the package may be linked so: 0x10000 in the last column of the "
-            "second command, in place of 0x1000, shows it.",
-        ),
-    )  # fmt: skip
 
 
 def map_refused(seen: Seen) -> Answer:
@@ -386,8 +302,6 @@ def bus_error(seen: Seen) -> Answer:
 
 ANSWERERS: dict[str, Answerer] = {
     "static-tls": static_tls,
-    "exec-stack": executable_stack,
-    "misaligned": misaligned,
     "map-refused": map_refused,
     "loader-inconsistent": inconsistent,
     "cpu-level": processor_level,

@@ -161,6 +161,10 @@ _WHOLE = (
 )
 
 
+#: torch-sys of Rust asks Python for its torch.
+_CARGO = "cargo clean -p torch-sys && LIBTORCH_USE_PYTORCH=1 cargo build"
+
+
 def _torch_for_arm(seen: Seen, host: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     notes = []
     name = seen.mention.detail.get("host_name", "")
@@ -185,11 +189,16 @@ def _torch_for_arm(seen: Seen, host: str) -> tuple[tuple[str, ...], tuple[str, .
         or not is_torchs(path_of(seen))
         or ("libtorch/" in path_of(seen))
     ):
-        helps = (*helps, _WHOLE.format(seen.python))
+        cargo = "torch-sys" in f"{path_of(seen)} {seen.mention.line}"
+        helps = (*helps, _CARGO if cargo else _WHOLE.format(seen.python))
         notes.append(
             "The archives of libtorch for Linux were made for x86-64; the wheel of torch for this "
             "machine has the same libraries, headers and CMake files in its own directory, which "
-            "is what the command with cmake names."
+            + (
+                "is what LIBTORCH_USE_PYTORCH takes (without the feature download-libtorch)."
+                if cargo
+                else "is what the command with cmake names."
+            )
         )
     return helps, tuple(notes)
 

@@ -37,11 +37,76 @@ def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
     name = pip_name(seen, owner)
     if name is None:
         return ()
-    version = seen.torch if name == "torch" else version_of(seen, name)
+    if name == "torch":
+        return (_torch_again(seen),)
+    version = version_of(seen, name)
     pinned = f"{name}=={version}" if version and not re.search(r"[+]|dev\d", version) else name
     row = row_of(name)
     isolated = "--no-build-isolation " if row is not None and row["source_build"] else ""
     return (f"{seen.pip} install {isolated}--force-reinstall --no-deps --no-cache-dir {pinned}",)
+
+
+def _torch_again(seen: Seen) -> str:
+    """The very torch again: its release, and the index for its CUDA where it is told."""
+    told = seen.versions.get("torch", "")
+    release = (seen.torch or told).partition("+")[0]
+    head = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir"
+    if not release or re.search(r"dev\d|a0|git", seen.torch or told):
+        return f"{head} {same_version(seen, 'torch')}"
+    pinned = f'"torch=={release}"'
+    return f"{head} {pinned} --index-url INDEX" if index_of(seen) else f"{head} {pinned}"
+
+
+def index_of(seen: Seen) -> str:
+    """How the index of a torch ends that is not the package index's own build; "" for that one."""
+    told = seen.versions.get("torch", "").partition("+")[2]
+    if re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", told):
+        return told
+    from fa_forensics.facts.torch_cuda import published_cuda
+
+    minor = ".".join((seen.torch or "").split(".")[:2])
+    cudas = published_cuda().get(minor, ())
+    for key in ("torch_cuda", "index_cuda", "cuda"):
+        cuda = ".".join(seen.versions.get(key, "").split(".")[:2])
+        own = (seen.torch or "").partition("+")[2]
+        label = f"cu{cuda.replace('.', '')}"
+        if cuda in cudas and label != own:
+            return label
+    return ""
+
+
+def same_version(seen: Seen, name: str) -> str:
+    """``NAME==VERSION`` as a shell asks pip's records for it, without importing anything."""
+    return (
+        f'"{name}==$({seen.python} -c "import importlib.metadata as m; '
+        f"print(m.version('{name}'))\")\""
+    )
+
+
+def whole_wheel(seen: Seen, path: str) -> tuple[tuple[str, ...], list[str]]:
+    """(commands, notes) that bring a library of NVIDIA's as its own wheel has it."""
+    from fa_forensics.why.texts.libraries.brought_text import wheel_of
+
+    name = base(path)
+    major = (seen.torch_cuda or "").split(".")[0]
+    numbered = re.search(r"\.so\.(1[1-9])\b", name)
+    wheel = wheel_of(seen, name, major or (numbered[1] if numbered else ""))
+    if wheel is None:
+        return (), []
+    head = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir"
+    return (f"{head} {same_version(seen, wheel)}",), [
+        f"As it was published, the file is in {wheel}: the command with pip puts that back, in the "
+        "release that is installed. The copy in a bundle, or in a repaired wheel, is another file, "
+        "and has to be made again from it."
+    ]  # fmt: skip
+
+
+def newer_release(seen: Seen, owner: str | None, since: str = "") -> tuple[str, ...]:
+    """Get a newer release of a package; () where pip's name for it is not known, and of torch."""
+    name = pip_name(seen, owner)
+    if name is None or name == "torch":
+        return ()
+    return (f"{seen.pip} install --upgrade " + (f'"{name}>={since}"' if since else name),)
 
 
 def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -57,13 +122,28 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
         return _from_conda(*conda)
     known = reinstall(seen, owner)
     if known:
-        return known, (_ROOM,)
+        return known, (*_index_note(seen, known[0]), _ROOM)
     site = _SITE.search(path)
     if site is None and owner is not None and is_cuda_library(base(path)):
         return _by_its_place(base(path))
     if site is None:
         return (), (_ROOM,)
     return _from_a_record(seen, path, site["site"])
+
+
+def _index_note(seen: Seen, command: str) -> tuple[str, ...]:
+    """What INDEX stands for, and where a build with its CUDA in the version comes from."""
+    if "--index-url INDEX" in command:
+        return (
+            "INDEX is the address that pytorch.org/get-started/previous-versions gives for that "
+            f"release; it ends in /{index_of(seen)}.",
+        )
+    if "m.version('torch')" in command:
+        return (
+            "The command takes the release that is installed. Where pip finds no such version "
+            "(one with + and a CUDA in it), --index-url has to name the index that it came from.",
+        )
+    return ()
 
 
 _ROOM = (

@@ -98,6 +98,9 @@ def _glibc(seen: Seen, version: str) -> Answer:
         "system, or a system (a container) with that glibc, are the two ways.",
     ]
     helps = _built_here(seen)
+    if not enough and "flash-attn" in (seen.package, seen.mention.detail.get("beside")):
+        older, remark = _older_flash(seen, version)
+        helps, notes = (*older, *helps), [*remark, *notes]
     if enough:
         cause += (
             f". The system that the text names has glibc {own}, which is enough: another one "
@@ -124,6 +127,25 @@ def _glibc(seen: Seen, version: str) -> Answer:
         "glibc", "FA203", cause, owner="libc", direction=NEWER,
         confidence="medium" if enough else "high",
         help=(*helps, "ldd --version | head -1", seen.inspect_command()), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _older_flash(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The last release of flash-attn whose wheels are not known to need so new a glibc."""
+    from fa_forensics.facts.wheel_matrix import builds, glibc_floor
+
+    releases = list(dict.fromkeys(build.release for build in builds()))
+    wanted = version_number(version)
+    floors = ((release, glibc_floor(release)) for release in releases)
+    below = [r for r, floor in floors if floor is None or (wanted and number(floor) < wanted)]
+    if not below or len(below) == len(releases):
+        return (), ()
+    return (
+        f'{seen.pip} install --no-build-isolation --no-cache-dir "flash-attn=={below[-1]}"',
+    ), (
+        f"Wheels of flash-attn up to {below[-1]} load on older systems (glibc 2.31 too); setup.py "
+        "takes the one for the torch that is installed, where there is one. "
+        "FLASH_ATTENTION_FORCE_BUILD=TRUE compiles the release that is wanted on this system.",
     )  # fmt: skip
 
 
@@ -164,8 +186,8 @@ def _built_here(seen: Seen) -> tuple[str, ...]:
     from fa_forensics.rules.remedy import rebuild_command, row_of
     from fa_forensics.why.texts.clues import package_in
 
-    name = package_in(seen) or _named(seen)
-    if name is None:
+    name = package_in(seen) or _named(seen) or seen.mention.detail.get("beside")
+    if not name:
         return ()
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
     return (rebuild_command(python, name, "", row_of(name)),)

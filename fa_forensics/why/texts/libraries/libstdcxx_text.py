@@ -59,6 +59,7 @@ def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
             f"container of one) has a libstdc++ of GCC {gcc or 'that age'} or newer; else the file "
             "has to be built on this system."
         ))  # fmt: skip
+    notes += other_flavour(seen)
     built = _built_here(seen)
     if built is not None:
         notes.insert(0, built)
@@ -66,6 +67,25 @@ def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
         "libstdcxx", "FA203", cause, owner="libstdc++", direction=NEWER, confidence="high",
         help=helps, notes=tuple(notes),
     )  # fmt: skip
+
+
+def other_flavour(seen: Seen) -> tuple[str, ...]:
+    """That a wheel of the other std::string flavour is refused once this message is cured.
+
+    Wheels of torch on the package index are pre-cxx11 up to 2.5 on x86_64 (torch_variants.json).
+    """
+    versions = (text for key, text in seen.versions.items() if key.startswith("pkg:"))
+    tags = (re.search(r"torch(\d{1,2})\.(\d{1,3})cxx11abiTRUE", text) for text in versions)
+    torch = next((found for found in tags if found is not None), None)
+    if torch is None or (int(torch[1]), int(torch[2])) > (2, 5):
+        return ()
+    if seen.versions.get("machine") == "aarch64":
+        return ()
+    return (
+        f"The wheel that the text names is for a torch in the cxx11 flavour (cxx11abiTRUE). Torch "
+        f"{torch[1]}.{torch[2]} of the package index and of pytorch.org has the other one: once libstdc++ is "
+        "newer, that file misses names of torch. The wheel with cxx11abiFALSE is for that torch.",
+    )
 
 
 _LIST_COPIES = (

@@ -344,7 +344,12 @@ def type_not_registered(seen: Seen) -> Answer:
         KIND, TYPES, cause, owner=package_in(seen), direction="none",
         confidence="medium",
         help=(f"{seen.python} -c 'import torch; import {module}'", seen.inspect_command()),
-        notes=("If the first command works, the order of imports is the cause.",),
+        notes=(
+            "If the first command works, the order of imports is the cause.",
+            "Else the module has to be compiled again with the pybind11 that torch brings, by the "
+            "same compiler and against the torch that is installed: torch.utils.cpp_extension does "
+            "so, and no pybind11 of pip's or of the project's own may come before it.",
+        ),
     )  # fmt: skip
 
 

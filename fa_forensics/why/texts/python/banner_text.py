@@ -13,54 +13,6 @@ from fa_forensics.why.texts.libraries.bitsandbytes_text import no_cuda_binary
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
 
-_VARIANT = re.compile(
-    r"torch(?P<digits>\d{2,3})-(?P<flavour>cxx11|cxx98)-(?P<kind>cu\d+|rocm\d+|cpu|xpu\d*)"
-)
-
-
-def kernels_variant(seen: Seen) -> Answer:
-    """``Cannot find a build variant for this system in kernels-community/...``."""
-    text = " ".join((seen.mention.line, *seen.mention.detail.values()))
-    variants = sorted(
-        {(int(f["digits"][0]), int(f["digits"][1:])) for f in _VARIANT.finditer(text)}
-    )
-    have = seen.torch
-    stated = re.search(r"environment Torch version \((\d+\.\d+)\)", text)
-    have = seen.mention.detail.get("here_torch") or (stated[1] if stated else have)
-    cause = "The repository of kernels has no file that was built for this system"
-    if variants and have:
-        shown = ", ".join(f"{major}.{minor}" for major, minor in variants[:8])
-        cause += f": its variants are for torch {shown}, torch {have} is here"
-    elif have:
-        cause += f" (torch {have})"
-    cause += "."
-    direction = "unknown"
-    own = re.match(r"(\d+)\.(\d+)", have or "")
-    if variants and own is not None:
-        mine = (int(own[1]), int(own[2]))
-        direction = "file-older" if mine > variants[-1] else "unknown"
-        direction = "file-newer" if mine < variants[0] else direction
-    torches: tuple[str, ...] = ()
-    if variants:
-        major, minor = variants[-1]
-        torches = (f'{seen.pip} install "torch=={major}.{minor}.*"',)
-    return seen.answer(
-        "symbol-drift", NO_FILE, cause, owner=seen.mention.detail.get("kernel") or "kernels",
-        direction=direction, confidence="high",
-        help=(
-            f"{seen.pip} install --upgrade kernels",
-            *torches,
-        ),
-        notes=(
-            "A variant's name has torch's minor release, the flavour, the CUDA version and the "
-            "machine; each must be that of the environment.",
-            "Variants that use torch's stable interface alone (names with aoti_torch_ and torch_) "
-            "are not bound to one torch, only to a minimum: take a revision that has those, where "
-            "the repository has one.",
-        ),
-    )  # fmt: skip
-
-
 def stop_iteration(seen: Seen) -> Answer:
     """``StopIteration`` where a package looks for its own .so: it globbed and found none."""
     package = package_in(seen) or seen.mention.detail.get("package")
@@ -341,7 +293,6 @@ def _is_preview(version: str) -> bool:
 
 
 ANSWERERS: dict[str, Answerer] = {
-    "kernels-variant": kernels_variant,
     "stop-iteration-so": stop_iteration,
     "import-wrapper": wrapped,
     "segfault": crash,

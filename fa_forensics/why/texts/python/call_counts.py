@@ -16,6 +16,11 @@ KIND, MIXED = "api-change", "FA882"
 
 def pybind_arguments(seen: Seen) -> Answer:
     """``f(): incompatible function arguments``: Python files and compiled module do not match."""
+    from fa_forensics.why.texts.python.registry_text import unknown_again
+
+    unknown = unknown_again(seen)
+    if unknown is not None:
+        return unknown
     function = seen.mention.detail.get("function", "").rpartition(".")[2]
     takes, given = _taken(seen), _given(seen, function)
     call = call_of(function)

@@ -309,9 +309,12 @@ def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
 
 
 def _quoted(path: str) -> str:
+    """A path for a shell, which has to see a ~ at its start; a stand-in for a cut one."""
     import shlex
 
-    return shlex.quote(path)
+    if "..." in path:
+        return "/path/to/the/source"
+    return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
 
 
 def pybind_crash(seen: Seen) -> Answer:
