@@ -135,6 +135,9 @@ def _replacement(
     from fa_forensics.facts.build_machine import jobs, read_build_machine
     from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
 
+    if name in NOT_EXCHANGED and place.told is not None and place.present is not None:
+        again = f"{pip_of(place)} install --force-reinstall --no-cache-dir {name}"
+        return again, f"installs {name} with the torch that it asks for, in place of the one there"
     ready = _official(place, name, version, python) or _partner(place, name) or _both(place, name)
     row = row_of(name)
     if ready is not None or _only_newer(place, name, row, direction) or _not_on_the_index(row):
@@ -196,7 +199,7 @@ def _only_newer(place: Place, name: str, row: Mapping[str, object] | None, direc
 
     if row is not None and row["source_build"]:
         return False
-    if has_partners(name) and not brings_torch(name):
+    if (has_partners(name) or (row or {}).get("by_torch")) and not brings_torch(name):
         return True  # its newest is for the newest torch, and takes none along
     if brings_torch(name):
         return place.present is not None and not place.present.published
@@ -219,7 +222,7 @@ def numbered_as_torch(needed_by: Sequence[str]) -> tuple[str, ...]:
 
 
 #: Packages whose other releases are other programs: those are not changed to fit a torch.
-_NOT_EXCHANGED = ("vllm",)
+NOT_EXCHANGED = ("vllm",)
 
 
 def _partner(place: Place, name: str) -> tuple[str, str] | None:
@@ -228,7 +231,7 @@ def _partner(place: Place, name: str) -> tuple[str, str] | None:
     from fa_forensics.rules.own_torch import partner_from_source
     from fa_forensics.rules.remedy import row_of
 
-    if place.present is None or name in _NOT_EXCHANGED:
+    if place.present is None or name in NOT_EXCHANGED:
         return None
     release = partner_of(name, place.present.release)
     if release is None:

@@ -15,8 +15,9 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.containers import in_container
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.other_ways import other_ways
+from fa_forensics.why.pairs import with_pairs
 from fa_forensics.why.place import Place
-from fa_forensics.why.same_release import same_release
+from fa_forensics.why.same_release import package_in_text, same_release
 from fa_forensics.why.seen import directory_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.together import together
@@ -37,6 +38,7 @@ def with_context(
     name = directory_of(file) if file else None
     served = _served(place, tables) if name and ended_at(name) is not None else ()
     first = same_release(first, paste, place, name)
+    first = with_pairs(first, paste, place, name or package_in_text(paste))
     first = other_ways(first, paste, place, name, served)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.

@@ -136,12 +136,20 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
 def _meant(question: Question | None, place: Place, history: History) -> Sequence[str]:
     """The releases that can be loaded: for the text's Python and day, since the package exists."""
     python = place.told.python if place.told else None
-    last = order_key(place.told.last) if place.told and place.told.last else None
-    out = [r for r in history.known if last is None or order_key(r) <= last] or history.known
+    out = _out_by(place.told.last if place.told else "", history.known)
     meant = [r for r in out if python and python in history.pythons.get(r, ())] or out
     for since in (place.told.gpu_since if place.told else "", question.since if question else ""):
         meant = [r for r in meant if not since or order_key(r) >= order_key(since)] or meant
     return meant
+
+
+def _out_by(last: str, known: Sequence[str]) -> Sequence[str]:
+    """The releases up to one, and those of the next minor version, which nightlies are of."""
+    if last not in known:
+        return known
+    later = known[known.index(last) + 1 :]
+    minors = dict.fromkeys(order_key(release)[:2] for release in (last, *later))
+    return [r for r in known if order_key(r)[:2] <= [*minors][:2][-1]]
 
 
 def meant_for(place: Place, history: History) -> Sequence[str]:
@@ -162,7 +170,8 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
     left = _sides(history, meant) or sides
     if len(left) > 1:
         if _GAP not in left:
-            serving = _meant(None, place, history)
+            serving = [r for r in history.known if python and python in history.pythons.get(r, ())]
+            serving = serving or list(history.known)
             if _likely_newer(history, serving):
                 return _most_likely(history, exports, serving)
             words = f"torch {exports} it: a torch that lacks it is older or newer than that"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
 #: Commands that bring a wheel of the package index, and torch with it.
 _FROM_INDEX = re.compile(
-    r"\"torch[=>]=|pip install --upgrade |--force-reinstall --no-deps --no-cache-dir '?[\w-]+=="
+    r"\"torch[=>]=|pip install --upgrade |--force-reinstall (?:--no-deps )?--no-cache-dir '?[\w-]+=="
 )
 #: Notes on commands that are taken out.
 _ON_COMMANDS = re.compile(
@@ -143,9 +143,13 @@ def _own_torch(paste: Paste, place: Place) -> str | None:
         return "The torch in the text is one for ROCm."
     if "flag:torch-source" in versions:
         return "The torch in the text was built from source."
-    if "ngc" in versions or ".nv" in versions.get("torch", ""):
+    own = place.present is not None and place.present.published
+    patch = own and place.present is not None and not place.present.release.endswith(".0")
+    if ("ngc" in versions and not patch) or ".nv" in versions.get("torch", ""):
         return "The torch in the text is that of NVIDIA's container."
     if place.told is not None and place.told.torch_by:
+        return f"The torch in the text is {place.told.torch_by}."
+    if place.told is not None and place.told.torch_by and not own:
         return f"The torch in the text is {place.told.torch_by}."
     if _OWN_BUILD.search(versions.get("torch", "")):
         return "The torch in the text is a build of its own, a container's or one from source."

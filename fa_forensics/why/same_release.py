@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.owner import is_torch
-from fa_forensics.facts.package import normalized
+from fa_forensics.facts.package import build_tags, normalized
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
 from fa_forensics.why.builds import name_then, rebuild_named
@@ -18,7 +18,7 @@ from fa_forensics.why.commands import (
     reinstall_torch,
     with_its_torch,
 )
-from fa_forensics.why.judgement import FLAVOUR, OLDER, UNKNOWN
+from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
         return answer
     if answer.kind not in _DRIFT:
         return answer
-    if name is None and not any("/" in (m.file or "") for m in paste.mentions):
-        name = _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
+    if name is None:
+        name = package_in_text(paste)
         if name is not None:
             answer = _with_build(answer, place, name)
     if name is None:
@@ -50,8 +50,18 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     row = row_of(name)
     if row is None or not row["source_build"]:
         return answer
-    answer = _pinned(answer, name, version[0] if version else "", row)
+    tag = build_tags(paste.versions.get(f"pkg:{name}", "")).torch
+    there = place.present.release.split(".")[:2] if place.present is not None else []
+    meant = tag is not None and tag.split(".")[:2] == there
+    answer = _pinned(answer, name, version[0] if version else "", row, meant)
     return _of_its_time(answer, paste, place, name) if row.get("before") else answer
+
+
+def package_in_text(paste: Paste) -> str | None:
+    """The only package with compiled code that a text names, where it names no path of a file."""
+    if any("/" in (mention.file or "") for mention in paste.mentions):
+        return None
+    return _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
 
 
 def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
@@ -69,7 +79,7 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
     called = re.compile(rf"--no-binary {re.escape(name)} {re.escape(name)}$")
     helps = [called.sub(f"--no-binary {wanted} {spelt}", text) for text in answer.help]
     index = str((row_of(name) or {}).get("find_links", ""))
-    label = _label(paste, place)
+    label = label_of(paste, place)
     if index and label and place.present is not None:
         minor = ".".join(place.present.release.split(".")[:2])
         link = index.format(label=label, minor=minor)
@@ -78,22 +88,26 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
     return replace(answer, help=tuple(helps))
 
 
-def _label(paste: Paste, place: Place) -> str:
+def label_of(paste: Paste, place: Place) -> str:
     """The text's build of torch as indexes name it: cu111, cpu; "" where it does not say."""
     local = place.present.version.partition("+")[2] if place.present is not None else ""
     told = "+" in paste.versions.get("torch", "")
     if told and re.fullmatch(r"cpu|cu\d{2,3}", local):
         return local
-    cuda = paste.versions.get("torch_cuda", "")
-    return f"cu{cuda.replace('.', '')}" if re.fullmatch(r"\d{1,2}\.\d", cuda) else ""
+    cuda = paste.versions.get("torch_cuda") or paste.versions.get("pkg:cudatoolkit", "")
+    found = re.match(r"(\d{1,2})\.(\d)(?![\d])", cuda)
+    return f"cu{found[1]}{found[2]}" if found is not None else ""
 
 
 def _only_package(versions: Mapping[str, str]) -> str | None:
     """The one package with compiled code, torch's own family aside, that the text lists."""
-    listed = {normalized(key.removeprefix("pkg:")) for key in versions if key.startswith("pkg:")}
     known = {normalized(str(row["distribution"])) for row in known_packages()}
-    found = [name for name in sorted(listed & known) if name not in _FAMILY]
-    return found[0] if len(found) == 1 else None
+    for sort in ("pkg:", "named:"):
+        listed = {normalized(key.removeprefix(sort)) for key in versions if key.startswith(sort)}
+        found = [name for name in sorted(listed & known) if name not in _FAMILY]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def _with_build(answer: Answer, place: Place, name: str) -> Answer:
@@ -116,8 +130,14 @@ def _with_build(answer: Answer, place: Place, name: str) -> Answer:
     return replace(answer, help=helps, notes=(*answer.notes, note))
 
 
-def _pinned(answer: Answer, name: str, version: str, row: Mapping[str, object]) -> Answer:
-    """The commands that compile it, in the text's release and under the name it has there."""
+def _pinned(
+    answer: Answer, name: str, version: str, row: Mapping[str, object], meant: bool
+) -> Answer:
+    """The commands that compile it, in the text's release and under the name it has there.
+
+    A file that is older than torch is compiled in its newest release, unless its own is one
+    that is ``meant`` for that torch.
+    """
     before: Mapping[str, str] = row.get("before", {})  # type: ignore[assignment]
     names, own = [name], ""
     if before:
@@ -125,7 +145,8 @@ def _pinned(answer: Answer, name: str, version: str, row: Mapping[str, object]) 
         if version:
             old = _key(version) < _key(before["first"])
             own = before["distribution"] if old else name
-    pin = version if version and (answer.direction == FLAVOUR or own not in ("", name)) else ""
+    same = answer.direction in (FLAVOUR, NEWER) or own not in ("", name) or meant
+    pin = version if version and same else ""
     helps = list(answer.help)
     if pin or own:
         wanted = own or name

@@ -16,5 +16,5 @@ PACKAGES = (
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
     "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
     "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda",
-    "cudatoolkit", "ninja",
+    "cudatoolkit", "ninja", "gsplat", "torch-tensorrt", "pyg-lib",
 )  # fmt: skip

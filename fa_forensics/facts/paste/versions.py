@@ -123,6 +123,7 @@ def _in_prose(
             sort = PROSE if whole else LOOSE
             if _ANOTHER.search(words[max(0, match.start() - 40) : match.start()]):
                 sort = LOOSE + 1
+            text = rule.convert(text) if rule.convert else text
             text += _local_part(rule.key, text, words, match.end())
             offer(rule.key, sort, line.number, text.removesuffix("+cuda"))
 
@@ -282,6 +283,7 @@ def _packages(
 ) -> None:
     pattern = re.compile(
         r"(?<![\w/.-])(?P<name>[a-z0-9_-]{2,40}?)"
+        rf"(?:\[[\w,-]{{1,40}}\])?"
         rf"(?:\s?==\s?|\s?[:=]\s{{1,3}}v?(?=\d)|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)"
         rf"|\s+(?:(?:version|is)\s){{0,2}}v?)"
         rf"(?P<version>{VERSION})",
@@ -289,7 +291,10 @@ def _packages(
     )
     for package in PACKAGES:
         for spelling in {package, package.replace("-", "_")}:
-            for place in places(spelling)[:PER_SIGN]:
+            found = places(spelling)[:PER_SIGN]
+            if any(_stands_alone(source.text, place, spelling) for place in found[:20]):
+                offer(f"named:{package}", LOOSE, 0, package)
+            for place in found:
                 line = source.line_at(place)
                 for match in _near(pattern, line, place, spelling):
                     key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
@@ -306,6 +311,14 @@ def _packages(
                         sort = LOOSE + 1 if _ANOTHER.search(before) else sort
                         text += _local_part(key, text, match.string, match.end())
                     offer(key, sort, line.number, text)
+
+
+def _stands_alone(text: str, place: int, name: str) -> bool:
+    """Whether a package is named at a place as a word, an extra (.[vllm]) or a library (X.so)."""
+    before = text[max(0, place - 1) : place]
+    return not re.match(r"[\w/.-]", before) and not re.match(
+        r"[\w/-]|\.(?!so\b|\s|$)", text[place + len(name) : place + len(name) + 3]
+    )
 
 
 def _near(pattern: re.Pattern[str], line: Line, place: int, name: str) -> Iterable[re.Match[str]]:

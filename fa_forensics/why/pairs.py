@@ -1,0 +1,119 @@
+"""What a text's package adds to the commands: its pair with torch, its wheels, what fails already."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.owner import is_torch
+from fa_forensics.facts.python_api import partner_of
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.builds import NOT_EXCHANGED
+from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
+from fa_forensics.why.place import CUDA_OWNERS, Place
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+_DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
+_ONE_TORCH = re.compile(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"$')
+#: Notes on a command that is taken out.
+_ON_COMMANDS = ("One of the two commands", "The command installs", "No package is named")
+
+
+def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
+    """The answer for the package ``name`` of a text from elsewhere; any other as it is."""
+    if place.told is None or name is None or answer.kind not in _DRIFT:
+        return answer
+    if answer.owner is None or not is_torch(answer.owner):
+        return answer
+    answer = _without_what_fails(answer, paste, name)
+    helps = [_with_partner(text, name) for text in answer.help]
+    notes = [*answer.notes]
+    row = row_of(name)
+    if row is not None:
+        notes += _wheels(row, name)
+        notes += _older_release(answer, helps, row, name)
+    if name == "torch-xla" and answer.owner in CUDA_OWNERS:
+        notes.append(_STAND_INS)
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
+
+
+#: nm -D of torch_xla 2.8.0's and 2.8.1's _XLAC_cuda_functions.so, and torch_xla/__init__.py.
+_STAND_INS = (
+    "torch-xla has stand-ins for CUDA's names (_XLAC_cuda_functions.so), which it loads only where "
+    "torch.cuda.is_available() is False: with CUDA_VISIBLE_DEVICES= before the command, or with "
+    "torch's build for the CPU, it loads where no GPU is used."
+)
+
+
+def _without_what_fails(answer: Answer, paste: Paste, name: str) -> Answer:
+    """No command for the very release that the text shows to fail."""
+    told = paste.versions.get(f"pkg:{name}", "").partition("+")[0]
+    if answer.direction == FLAVOUR or not told:
+        return answer  # the same release is built, or taken from another place
+    again = re.compile(rf"(?<![\w-]){re.escape(name)}==(?P<wanted>[\w.]{{1,40}}(?:\.\*)?)")
+    dropped = [
+        text
+        for text in answer.help
+        if "--no-binary" not in text
+        and (found := again.search(text))
+        and (found["wanted"] == told or told.startswith(found["wanted"].removesuffix("*")))
+    ]
+    if not dropped:
+        return answer
+    note = (
+        f"{name} {told} is the release for that torch, by its number, and fails all the same: it "
+        "was compiled on another state of torch, and to install it again changes nothing. The pair "
+        "that is typed, or a build of it for the torch that is there, puts it right."
+    )
+    kept = tuple(n for n in answer.notes if not n.startswith(_ON_COMMANDS))
+    return replace(
+        answer,
+        help=tuple(text for text in answer.help if text not in dropped),
+        notes=(note, *kept),
+    )
+
+
+def _with_partner(command: str, name: str) -> str:
+    """A command that changes torch, with the package that has to be changed with it."""
+    found = _ONE_TORCH.search(command)
+    partner = partner_of(name, found["release"]) if found and name not in NOT_EXCHANGED else None
+    return command if partner is None else f"{command} {shlex.quote(f'{name}=={partner}')}"
+
+
+def _wheels(row: Mapping[str, object], name: str) -> list[str]:
+    """Where the project has wheels for each torch, which the package index has not."""
+    own = row.get("wheels_for")
+    if not isinstance(own, Mapping):
+        return []
+    return [
+        f"{name}'s own project has wheels by torch and CUDA: {own['address']} is the address of "
+        f"those for {own['of']}, and of that form are the others. One for the torch that runs is "
+        "seconds in place of a build."
+    ]
+
+
+def _older_release(
+    answer: Answer, helps: Sequence[str], row: Mapping[str, object], name: str
+) -> list[str]:
+    """The way out that no command has: a release of the time of the torch that is there."""
+    named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for text in helps)
+    if row["source_build"] or named or answer.direction not in (NEWER, OLDER):
+        return []
+    if row.get("by_torch"):
+        return [
+            f"Each release of {name} is for one minor version of torch: the one for the torch that "
+            "is loaded is what fits, from the project's releases where the package index has none."
+        ]
+    if answer.direction == OLDER:
+        return []
+    return [
+        f"{name} comes as a wheel alone: a release of it from the time of the torch that is there "
+        f"is the other way out (python -m pip index versions {name} lists them; the project that "
+        "uses it pins one)."
+    ]
