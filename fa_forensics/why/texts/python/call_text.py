@@ -11,7 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 from fa_forensics.why.texts.python.call_counts import schema_mismatch
-from fa_forensics.why.texts.python.caught_text import pair_command, pair_words, which_pair
+from fa_forensics.why.texts.python.pairs import pair_command, pair_notes, pair_words, which_pair
 from fa_forensics.why.texts.python.python_text import row_of_module
 
 
@@ -126,7 +126,10 @@ def operator_missing(seen: Seen) -> Answer:
     return seen.answer(
         "wrong-torch", "FA886", cause, owner=package, direction="unknown", confidence="medium",
         help=tuple(helps),
-        notes=("Packages of that sort have one release for each release of torch.",)
+        notes=(
+            *pair_notes(seen, package),
+            "Packages of that sort have one release for each release of torch.",
+        )
         if has_partners(package)
         else ("The first command tells whether it is there at all, and whether it fits torch.",),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.python_api import brings_torch, ended_at, partner_of, torch_of
+from fa_forensics.facts.python_api import partner_of, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Answerer, Seen
@@ -14,9 +14,16 @@ from fa_forensics.why.texts.clues import (
     package_in,
     pip_name,
     raw_python,
-    version_of,
 )
 from fa_forensics.why.texts.gpu.jetson_text import is_jetson, without_cuda
+from fa_forensics.why.texts.python.pairs import (
+    from_index,
+    index_note,
+    index_tag,
+    pair_command,
+    pair_notes,
+    torch_with_cuda,
+)
 
 HIDDEN = "FA886"
 
@@ -136,10 +143,14 @@ def pair_mismatch(seen: Seen) -> Answer:
     cause = f"{package} {found} is not for torch {torch}."
     built = torch_of(package, found)
     cause += f" It was built for torch {built}." if built else " Its own check says so."
-    helps, notes = [], []
+    helps: list[str] = []
+    notes: list[str] = []
     fitting = partner_of(package, release)
+    tag = index_tag(seen, package, torch)
     if fitting:
-        helps.append(f'{seen.pip} install --no-deps "{package}=={fitting}"')
+        pinned = f'"{package}=={fitting}"'
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}")
+        notes += index_note(tag)
         notes.append(f"The release for torch {release} is {package} {fitting}.")
     elif detail.get("want"):
         helps.append(f'{seen.pip} install --no-deps "{package}{detail["want"]}"')
@@ -191,8 +202,11 @@ def sees_no_gpu(seen: Seen) -> Answer:
     asked = seen.mention.detail.get("sort") == "asked"
     if is_jetson(seen):
         return without_cuda(seen)
+    again: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
     if cpu:
         cause = f"torch {seen.torch} is a build without CUDA: no package can use a GPU with it."
+        again, more = torch_with_cuda(seen, (seen.torch or "").partition("+")[0])
     else:
         cause = "torch sees no GPU." if asked else "torch sees no GPU, and the package needs one."
         cause += (
@@ -201,8 +215,8 @@ def sees_no_gpu(seen: Seen) -> Answer:
         )
     return seen.answer(
         "wrong-torch", "FA601" if cpu else "FA821", cause, owner="torch", direction="none",
-        confidence="high" if cpu else "medium", help=(_sees(seen), "nvidia-smi"),
-        notes=("In a container, the GPU has to be handed in (docker run --gpus all).",),
+        confidence="high" if cpu else "medium", help=(_sees(seen), *again, "nvidia-smi"),
+        notes=(*more, "In a container, the GPU has to be handed in (docker run --gpus all)."),
     )  # fmt: skip
 
 
@@ -286,9 +300,10 @@ def _image(seen: Seen) -> Answer:
             'print(torchvision.__version__, glob.glob(torchvision.__path__[0] + "/image*"))\'',
             *pair_command(seen, "torchvision"),
         ),
-        notes=("Harmless as long as nothing calls torchvision.io: transforms and datasets read "
+        notes=(*pair_notes(seen, "torchvision"),
+               "Harmless as long as nothing calls torchvision.io: transforms and datasets read "
                "with PIL. Another wheel of that release, or a build from source with libjpeg and "
-               "libpng, brings the file.",),
+               "libpng, brings the file."),
     )  # fmt: skip
 
 
@@ -301,63 +316,6 @@ def _sees(seen: Seen) -> str:
     return (
         f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
         "torch.cuda.is_available())'"
-    )
-
-
-def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
-    """Install the release of a package that goes with the torch that is there."""
-    torch = seen.torch.partition("+")[0] if seen.torch else None
-    if torch is None:
-        return _both(seen, package)
-    fitting = partner_of(package, torch)
-    if fitting is None or version_of(seen, package) == fitting:
-        return ()
-    return (f'{seen.pip} install --force-reinstall --no-deps "{package}=={fitting}"',)
-
-
-def _both(seen: Seen, package: str) -> tuple[str, ...]:
-    """Install a package and the torch that goes with it, where the text names no torch."""
-    version = version_of(seen, package)
-    built = torch_of(package, version) if version else None
-    if built is not None:
-        return (f'{seen.pip} install "torch=={built}" "{package}=={str(version).split("+")[0]}"',)
-    if not brings_torch(package) or ended_at(package) is not None:
-        return ()
-    return (f"{seen.pip} install --upgrade --no-cache-dir torch {package}",)
-
-
-def pair_words(seen: Seen, package: str | None) -> str:
-    """For which torch the package's release was built, and how that goes with the one that ran."""
-    version = version_of(seen, package) if package else None
-    built = torch_of(package, version) if package and version else None
-    if built is None:
-        return ""
-    version = str(version).partition("+")[0]
-    torch = seen.torch.partition("+")[0] if seen.torch else None
-    if torch is None:
-        return f" {package} {version} was built for torch {built}, and needs that one."
-    if partner_of(str(package), torch) is None:
-        return (
-            f" {package} {version} was built for torch {built}, and needs that one; no release of "
-            f"it is known for torch {torch}, which the text names."
-        )
-    if torch == built:
-        return (
-            f" {package} {version} is the release for torch {built}, so these versions agree: the "
-            "Python that failed has other ones, or one of the two is a build for another CUDA."
-        )
-    return (
-        f" {package} {version} was built for torch {built}, and torch {torch} ran: either another "
-        "torch than the one that was installed with it is found first (~/.local, PYTHONPATH, "
-        "conda beside pip), or one of the two was replaced."
-    )
-
-
-def which_pair(seen: Seen, package: str) -> str:
-    """Print which torch and which release of a package the Python of the failure has, and where."""
-    return (
-        f"{seen.python} -c 'import sys, torch, importlib.metadata as m; print(sys.executable, "
-        f'torch.__version__, torch.__path__[0], m.version("{package}"))\''
     )
 
 

@@ -8,7 +8,7 @@ from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in
-from fa_forensics.why.texts.python.caught_text import pair_command
+from fa_forensics.why.texts.python.pairs import pair_command, pair_notes
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]")
 
@@ -60,6 +60,7 @@ def _second_import(seen: Seen, top: str, name: str) -> Answer:
         helps += pair_command(seen, package)
         if fitting:
             notes.append(f"The release for torch {torch} is {package} {fitting}.")
+        notes += pair_notes(seen, package)
     return seen.answer(
         kind, code, cause, owner=package, direction="unknown", confidence="medium",
         help=tuple(helps), notes=tuple(notes),

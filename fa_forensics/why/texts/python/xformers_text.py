@@ -9,12 +9,20 @@ from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import inspect_package
+from fa_forensics.why.texts.python.pairs import cuda_of, from_index, index_note, index_tag
 
 BANNER = "FA886"
 
 _TORCH = re.compile(
     r"(?P<built>\d+\.\d+[\w.+]*)\s+with\s+CUDA\s+(?:\d+|None)\s+"
     r"\(you have (?P<have>[\w.+]+)\)"
+)
+#: xformers' own wheels: the last release for one torch and the first for many (its metadata),
+#: and the torch of the first that is one file for all Pythons (0.0.31: cp39-abi3; 0.0.35: py39).
+_LAST_OF_ONE, _OF_MANY, _FIRST_ABI3 = "2.10.0", "0.0.35", "2.7.1"
+_ONE_OF_TWO = (
+    "One of the two installations is enough: the first keeps the torch that is here, the second "
+    "changes torch, for all other packages too."
 )
 _PYTHON = re.compile(r"Python\s+(?P<built>[\d.]+)\s+\(you have (?P<have>[\d.]+)\)")
 
@@ -52,14 +60,20 @@ def xformers(seen: Seen) -> Answer:
             "and of another release."
         )
         code = "FA601"
-        commands, more = _cuda_torch(seen, built)
-        helps[:0] = commands
-        notes += more
+        get = f"{seen.pip} install --force-reinstall --no-cache-dir"
+        helps.insert(0, f'{get} "torch=={built}" --index-url INDEX')
+        notes += [*index_note(_tag(built)),
+                  "torchvision and torchaudio have to come from there too."]  # fmt: skip
     elif built and have and _release(built) != _release(have):
         cause = f"xformers was built for torch {built}, and torch {have} is here."
+        one, other = cuda_of(built).split(".")[0], cuda_of(have).split(".")[0]
+        if one and other and one != other:
+            cause += f" CUDA's major version differs too: {one} against {other}."
         direction = _direction(built, have)
-        helps[:0] = _one_of_the_two(seen, built, have)
-        notes.append("An xformers release for the torch that is here is the other way out.")
+        commands, more = _one_of_the_two(seen, built, have)
+        helps[:0] = commands
+        notes[:0] = more
+        notes += _python_note(built, pythons)
     elif built and have and pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
         return _other_python(seen, pythons[0], pythons[1], tuple(helps))
     elif built and have and built != have:
@@ -93,11 +107,62 @@ def _on_a_mac(seen: Seen, built: str) -> Answer:
     )  # fmt: skip
 
 
-def _one_of_the_two(seen: Seen, built: str, have: str) -> list[str]:
-    """The torch that it was built for, or the release of xformers for the torch that is here."""
-    fitting = partner_of("xformers", _release(have))
-    pair = f'{seen.pip} install --force-reinstall --no-deps "xformers=={fitting}"'
-    return [f'{seen.pip} install "torch=={_release(built)}"', *([pair] if fitting else [])]
+def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[str]]:
+    """(commands, notes): xformers for the torch that is here, or the torch it was built for."""
+    release, tag = _release(have), index_tag(seen, "xformers", have)
+    fitting = partner_of("xformers", release)
+    get = f"{seen.pip} install --force-reinstall --no-deps"
+    commands, notes = [], []
+    if fitting and "+rocm" not in have:
+        commands.append(f'{get} "xformers=={fitting}"{from_index(tag)}')
+    elif _direction(have, _LAST_OF_ONE) != "file-older":
+        tag = _tag(have) if cuda_of(have) else ""
+        commands.append(f'{get} "xformers>={_OF_MANY}"{from_index(tag)}')
+        notes.append(
+            f"xformers is no longer for one release of torch since {_OF_MANY}, which takes torch "
+            "2.10 and newer."
+        )
+        fitting = _OF_MANY
+    pinned = built if _tag(built).startswith("cu") else _release(built)
+    ends = _tag(pinned)
+    commands.append(f'{seen.pip} install "torch=={pinned}"{from_index(ends)}')
+    if fitting:
+        notes.insert(0, _ONE_OF_TWO)
+        notes.append(
+            "In the second, torchvision and torchaudio have to be changed with torch, from the "
+            "same index."
+        )
+    else:
+        notes.append("An xformers release for the torch that is here is the other way out.")
+    tags = [one for one in dict.fromkeys((tag, ends)) if one]
+    if len(tags) == 2:
+        return commands, [*notes, _two_indexes(*tags)]
+    return commands, [*notes, *index_note("".join(tags))]
+
+
+def _two_indexes(first: str, second: str) -> str:
+    return (
+        f"INDEX is the address of torch's own index, in the first command the one that ends in "
+        f"/{first}, in the second the one that ends in /{second}: pytorch.org/get-started gives "
+        "it, for older releases its page previous-versions. The package index has one CUDA "
+        "version of each release."
+    )
+
+
+def _python_note(built: str, pythons: list[str | None]) -> list[str]:
+    """Whether another Python than the one that built it matters."""
+    one, other = pythons
+    if not one or not other or _minor(one) == _minor(other):
+        return []
+    if _direction(built, _FIRST_ABI3) != "file-older":
+        return [
+            f"Python {other} against {one} plays no part: xformers for torch {_FIRST_ABI3} and "
+            "newer is one file for all of them."
+        ]
+    return [
+        f"Python {one} against {other} is a second mismatch: xformers of that time has a file for "
+        "each Python, and pip takes the one for the Python that runs it."
+    ]
 
 
 def _two_environments(
@@ -115,10 +180,13 @@ def _two_environments(
     )
     fitting = partner_of("xformers", _release(have))
     helps = [look]
+    tag = index_tag(seen, "xformers", have)
     if fitting:
         helps.append(
             f'PROGRAMS_PYTHON -m pip install --force-reinstall --no-deps "xformers=={fitting}"'
+            f"{from_index(tag)}"
         )
+        notes = (*index_note(tag), *notes)
     return seen.answer(
         "wrong-torch", "FA607", cause, owner="xformers", direction=_direction(built, have),
         confidence="high", help=tuple(helps), notes=(
@@ -137,7 +205,7 @@ def _other_cuda(
 
     release = _release(built)
     flavours = [
-        variant_flavour(release, _cuda(version), seen.place.machine) for version in (built, have)
+        variant_flavour(release, cuda_of(version), seen.place.machine) for version in (built, have)
     ]
     cause = (
         f"xformers was built for torch {built}, and torch {have} is here: one release, but "
@@ -149,9 +217,9 @@ def _other_cuda(
             ", and their std::string flavours differ: names with std::string in them are not found"
         )
     notes = (
-        f"INDEX is the address that pytorch.org/get-started gives; it ends in /{_tag(have)}. The "
-        "package index has one build of each xformers alone, so an install from there gets the "
-        "same file again.",
+        *index_note(_tag(have)),
+        "The package index has one build of each xformers alone, so an install from there gets "
+        "the same file again.",
         *notes,
     )
     fitting = partner_of("xformers", release)
@@ -171,12 +239,6 @@ def _tag(version: str) -> str:
     return version.partition("+")[2]
 
 
-def _cuda(version: str) -> str:
-    """``12.6`` of ``2.6.0+cu126``."""
-    digits = _tag(version).removeprefix("cu")
-    return f"{digits[:-1]}.{digits[-1]}" if digits.isdigit() else ""
-
-
 def _other_python(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -> Answer:
     """torch is the same release, Python another minor version."""
     cause = (
@@ -189,22 +251,6 @@ def _other_python(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -> 
         help=(*helps, f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir xformers"),
         notes=("The file name's tag (cpython-312, abi3) in the second command decides.",),
     )  # fmt: skip
-
-
-def _cuda_torch(seen: Seen, built: str) -> tuple[list[str], list[str]]:
-    """(commands, notes): the build of torch with CUDA, from the index that has it."""
-    windows = seen.mention.detail.get("os") == "Windows"
-    atlas = seen.tables.atlas
-    default = atlas.build(_release(built), seen.place.machine) if atlas is not None else None
-    get = f"{seen.pip} install --force-reinstall --no-cache-dir"
-    if not windows and default is not None and default.cuda == _cuda(built):
-        return [f'{get} "torch=={_release(built)}"'], []
-    note = (
-        f"INDEX is the address that pytorch.org/get-started gives; it ends in /{_tag(built)}. The "
-        "package index has builds of torch without CUDA alone for Windows, and one CUDA version a "
-        "release for Linux."
-    )
-    return [f'{get} "torch=={built}" --index-url INDEX'], [note]
 
 
 def no_operator(seen: Seen) -> Answer:
@@ -240,8 +286,10 @@ def _without_code(seen: Seen) -> Answer:
     torch = _release(seen.torch) if seen.torch else None
     fitting = partner_of("xformers", torch) if torch else None
     helps = [f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info"]
+    tag = index_tag(seen, "xformers", seen.torch or "") if fitting else ""
     if fitting:
-        helps.append(f'{seen.pip} install --force-reinstall --no-deps "xformers=={fitting}"')
+        pinned = f'"xformers=={fitting}"'
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}")
     helps += [f"{seen.pip} show torch xformers", inspect_package(seen, "xformers")]
     return seen.answer(
         "wrong-torch", BANNER,
@@ -255,6 +303,7 @@ def _without_code(seen: Seen) -> Answer:
             "The first command shows the error of the load. Each release of xformers before 0.0.35 "
             "is for one release of torch; without xformers most programs take torch's own "
             "scaled_dot_product_attention.",
+            *index_note(tag),
         ),
     )  # fmt: skip
 

@@ -1,0 +1,138 @@
+"""The release of a package that goes with a torch, and the index that has it for torch's CUDA."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.python_api import brings_torch, ended_at, partner_of, torch_of
+from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
+from fa_forensics.why.texts.clues import version_of
+
+#: Published once for each CUDA by PyTorch; the package index has one build of each release.
+_BY_CUDA = frozenset(("torch", "torchvision", "torchaudio", "torchcodec", "xformers"))
+#: Builds that an index of torch has, as its version ends.
+_TAG = re.compile(r"cu\d{2,3}|cpu|rocm[\d.]+|xpu")
+
+
+def index_tag(seen: Seen, package: str, torch: str) -> str:
+    """The index of torch that has a package for this build of torch; "" where pip's own does.
+
+    On Windows the package index has torch and its family without CUDA alone, and xformers for
+    the CUDA that torch on Linux has there.
+    """
+    release, _, tag = torch.partition("+")
+    if package not in _BY_CUDA or not _TAG.fullmatch(tag):
+        return ""
+    if tag == "cpu":
+        return "" if package == "xformers" or on_windows(seen) else tag
+    if on_windows(seen) and package != "xformers":
+        return tag
+    atlas = seen.tables.atlas
+    build = atlas.build(release, seen.place.machine) if atlas is not None else None
+    return "" if build is not None and build.cuda == cuda_of(torch) else tag
+
+
+def from_index(tag: str) -> str:
+    """The end of a pip command: the index, where it takes another one than pip's own."""
+    return " --index-url INDEX" if tag else ""
+
+
+def index_note(tag: str) -> tuple[str, ...]:
+    """What INDEX stands for."""
+    if not tag:
+        return ()
+    return (
+        f"INDEX is the address of torch's own index that ends in /{tag}: pytorch.org/get-started "
+        "gives it, for older releases its page previous-versions. The package index has one CUDA "
+        "version of each release for Linux, and for Windows torch without CUDA alone.",
+    )
+
+
+def torch_with_cuda(seen: Seen, release: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): the same release of torch in a build with CUDA."""
+    cudas = published_cuda().get(".".join(release.split(".")[:2]), ())
+    ends = " or ".join(f"/cu{cuda.replace('.', '')}" for cuda in cudas)
+    command = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+    where = (
+        f"INDEX is the address that pytorch.org/get-started gives; it ends in {ends}."
+        if ends
+        else "INDEX is the address that pytorch.org/get-started gives; it ends in /cu and the CUDA "
+        "version."
+    )
+    return (f"{command} --index-url INDEX",), (
+        where, "torchvision and torchaudio have to come from there too.",
+    )  # fmt: skip
+
+
+def cuda_of(version: str) -> str:
+    """``12.6`` of ``2.6.0+cu126``; "" without."""
+    digits = version.partition("+")[2].removeprefix("cu")
+    return f"{digits[:-1]}.{digits[-1]}" if digits.isdigit() else ""
+
+
+def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
+    """Install the release of a package that goes with the torch that is there."""
+    torch = seen.torch.partition("+")[0] if seen.torch else None
+    if torch is None:
+        return _both(seen, package)
+    fitting = partner_of(package, torch)
+    if fitting is None or version_of(seen, package) == fitting:
+        return ()
+    tag = index_tag(seen, package, seen.torch or "")
+    pinned = f'"{package}=={fitting}"'
+    return (f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}",)
+
+
+def pair_notes(seen: Seen, package: str | None) -> tuple[str, ...]:
+    """What ``pair_command`` needs to be told."""
+    command = pair_command(seen, package) if package else ()
+    needs = any("INDEX" in text for text in command)
+    return index_note(index_tag(seen, package or "", seen.torch or "")) if needs else ()
+
+
+def _both(seen: Seen, package: str) -> tuple[str, ...]:
+    """Install a package and the torch that goes with it, where the text names no torch."""
+    version = version_of(seen, package)
+    built = torch_of(package, version) if version else None
+    if built is not None:
+        return (f'{seen.pip} install "torch=={built}" "{package}=={str(version).split("+")[0]}"',)
+    if not brings_torch(package) or ended_at(package) is not None:
+        return ()
+    return (f"{seen.pip} install --upgrade --no-cache-dir torch {package}",)
+
+
+def pair_words(seen: Seen, package: str | None) -> str:
+    """For which torch the package's release was built, and how that goes with the one that ran."""
+    version = version_of(seen, package) if package else None
+    built = torch_of(package, version) if package and version else None
+    if built is None:
+        return ""
+    version = str(version).partition("+")[0]
+    torch = seen.torch.partition("+")[0] if seen.torch else None
+    if torch is None:
+        return f" {package} {version} was built for torch {built}, and needs that one."
+    if partner_of(str(package), torch) is None:
+        return (
+            f" {package} {version} was built for torch {built}, and needs that one; no release of "
+            f"it is known for torch {torch}, which the text names."
+        )
+    if torch == built:
+        return (
+            f" {package} {version} is the release for torch {built}, so these versions agree: the "
+            "Python that failed has other ones, or one of the two is a build for another CUDA."
+        )
+    return (
+        f" {package} {version} was built for torch {built}, and torch {torch} ran: either another "
+        "torch than the one that was installed with it is found first (~/.local, PYTHONPATH, "
+        "conda beside pip), or one of the two was replaced."
+    )
+
+
+def which_pair(seen: Seen, package: str) -> str:
+    """Print which torch and which release of a package the Python of the failure has, and where."""
+    return (
+        f"{seen.python} -c 'import sys, torch, importlib.metadata as m; print(sys.executable, "
+        f'torch.__version__, torch.__path__[0], m.version("{package}"))\''
+    )
