@@ -13,12 +13,13 @@ from fa_forensics.facts.package import build_tags
 from fa_forensics.facts.python_api import ended_at, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.containers import in_container
-from fa_forensics.why.judgement import FLAVOUR
+from fa_forensics.why.gems import gem_of, in_ruby
+from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
 from fa_forensics.why.other_ways import other_ways
 from fa_forensics.why.pairs import with_pairs
 from fa_forensics.why.place import Place
 from fa_forensics.why.same_release import package_in_text, same_release
-from fa_forensics.why.seen import directory_of
+from fa_forensics.why.seen import directory_of, package_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.together import together
 
@@ -40,10 +41,12 @@ def with_context(
     first = same_release(first, paste, place, name)
     first = with_pairs(first, paste, place, name or package_in_text(paste))
     first = other_ways(first, paste, place, name, served)
+    if gem := gem_of(paste):
+        first = in_ruby(first, place, gem)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")
-    notes = [*_asked_for(first, paste), *_copies(first, paste)]
+    notes = [*_asked_for(first, paste), *_alike(first, paste), *_copies(first, paste)]
     rest = _one_torch(first, answers[1:])
     if not notes:
         return (first, *rest)
@@ -57,6 +60,22 @@ def _served(place: Place, tables: Tables) -> tuple[str, ...]:
     python = place.told.python if place.told is not None else None
     builds = tables.ages.builds(place.machine)
     return tuple(b.release for b in builds if not python or python in b.pythons)
+
+
+def _alike(answer: Answer, paste: Paste) -> list[str]:
+    """That several packages of a text miss one name of torch: then torch is the odd one."""
+    if answer.kind != "symbol-drift" or answer.direction not in (OLDER, NEWER):
+        return []
+    asked = next((m.symbol for m in paste.mentions if m.file), None)
+    files = [m.file for m in paste.mentions[:100] if m.file and m.symbol and m.symbol == asked]
+    names = list(dict.fromkeys(name for file in files if (name := package_of(file))))
+    if len(names) < 2:
+        return []
+    age = "older" if answer.direction == NEWER else "newer"
+    return [
+        f"{' and '.join(names[:3])} miss the same name, so torch is the odd one: it is {age} than "
+        "all of them, and one torch that they are built for puts all of them right."
+    ]
 
 
 def _asked_for(answer: Answer, paste: Paste) -> list[str]:
@@ -149,15 +168,33 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     commands = tuple(dict.fromkeys(fitting))
     if not any(_TORCH.search(text) for text in commands):
         kept = tuple(note for note in kept if not note.startswith(_ON_TWO))
+    if abi is not None and _mislabelled(answer, abi[1]):
+        commands = tuple(_from_source(text, name or "", place) for text in commands)
     if abi is not None:  # a wheel, which pip did not compile
         kept = tuple(note for note in kept if not _COMPILED.match(note))
     return replace(answer, help=commands, notes=(*notes, *kept))
 
 
+def _mislabelled(answer: Answer, abi: str) -> bool:
+    """Whether a wheel's name and the file in it are of two flavours."""
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    return answer.direction == FLAVOUR and new != (abi == "TRUE")
+
+
+def _from_source(command: str, name: str, place: Place) -> str:
+    """A build from source in place of a wheel whose name cannot be trusted."""
+    from fa_forensics.rules.remedy import rebuild_command, row_of
+
+    row = row_of(name)
+    if "cxx11abi" not in command or row is None:
+        return command
+    return rebuild_command(place.python or "python", name, "", row)
+
+
 def _other_wheel(answer: Answer, place: Place, name: str, abi: str, torch: str) -> str:
     """What a wheel's cxx11abiTRUE or FALSE says beside the flavour of the file in it."""
     new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
-    if new != (abi == "TRUE"):
+    if _mislabelled(answer, abi):
         own, flavour = ("cxx11", "pre-cxx11") if new else ("pre-cxx11", "cxx11")
         return (
             f"The wheel in the text is called cxx11abi{abi}, and the file that is loaded is {own} "

@@ -123,7 +123,10 @@ def _by_library(owner: str, history: History | None, place: Place, tables: Table
         return owner
     near = [named.symbol for form in (*history.line, *history.forms) for named in form.symbols]
     asked = (tables.ages.exports(name, history.machine) for name in (history.symbol, *near) if name)
-    rows = next((found for found in asked if found), ())
+    lives = [rows for rows in asked if rows]
+    # One library held all parts before 1.5: a signature of a later release tells more.
+    later = (life for life in lives if any(row.library != "libtorch.so" for row in life))
+    rows = next(later, lives[0] if lives else ())
     # Inline functions leave weak copies in other libraries: the part that defined it counts.
     defining = [row for row in rows if row.library in ("libc10.so", "libtorch_cpu.so")]
     there = {row.release: row.library for row in rows}

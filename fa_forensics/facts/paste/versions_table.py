@@ -259,6 +259,13 @@ _IMAGES: tuple[Row, ...] = (
     ),
     ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", BANNER, lambda _abi: "True"),
     (
+        "libtorch-shared-with-deps",
+        r"libtorch-(shared)-with-deps-(?:1\.|2\.[0-6]\.)",
+        "libtorch_abi",
+        BANNER,
+        lambda _shared: "False",
+    ),
+    (
         "nvcr.io/nvidia/pytorch",
         r"nvcr\.io/nvidia/pytorch(?::|[^\n\d]{1,40})(\d\d\.\d\d)(?![\d.])",
         "ngc",

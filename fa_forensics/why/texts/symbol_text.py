@@ -62,6 +62,10 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
     from fa_forensics.why.left_out import text_words
 
     words, notes, commands = text_words(seen.versions, seen.mention.file or "")
+    if not words and answer.help:
+        from fa_forensics.why.own_package import of_named_package
+
+        return of_named_package(answer, seen)
     if not words or not answer.help:
         return answer
     kept = (text for text in answer.notes if commands or not text.startswith("CUDA_HOME"))
@@ -225,16 +229,42 @@ def ctypes_attribute(seen: Seen) -> Answer:
         f"has no GPU functions such as {seen.mention.symbol}. The real failure is that set-up, "
         "earlier in the log: no GPU or driver is seen, or the CUDA runtime library is not found."
     )
+    helps = (
+        f"{seen.python} -m {package}",
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+        "torch.cuda.is_available())'",
+    )
+    notes = (
+        "Putting the CUDA library in the CPU library's place hides the cause: the next machine or "
+        "release fails again.",
+    )
+    too_old = _too_old_for_cuda_12(seen)
+    if too_old:
+        notes = (too_old, *notes)
+    else:
+        helps = (*helps, f"{seen.pip} install --upgrade {package}")
     return seen.answer(
         "own-symbol", "FA207", cause, symbol=seen.mention.symbol, demangled=seen.mention.symbol,
-        owner="extension", direction=NONE, confidence="high",
-        help=(f"{seen.python} -m {package}",
-              f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
-              "torch.cuda.is_available())'",
-              f"{seen.pip} install --upgrade {package}"),
-        notes=("Putting the CUDA library in the CPU library's place hides the cause: the next "
-               "machine or release fails again.",),
+        owner=package, direction=NONE, confidence="high", help=helps, notes=notes,
     )  # fmt: skip
+
+
+def _too_old_for_cuda_12(seen: Seen) -> str:
+    """That the text's GPU is one that CUDA 12 has no code for; "" for any other.
+
+    CUDA 12.0's release notes: support for compute capability 3.5 and 3.7 is removed.
+    """
+    from fa_forensics.why.texts.clues import called, capability_words, gpus_of
+
+    old = [gpu for gpu in gpus_of(seen) if gpu.capability < (5, 0)]
+    if not old:
+        return ""
+    return (
+        f"{called(old[0])} has compute capability {capability_words(old[0].capability)}, which "
+        "CUDA 12 does not support any more: no torch and no library for CUDA 12 or later has code "
+        "for it, and no newer release or driver changes that. Another GPU, or torch 1.x for CUDA "
+        "11 and a build of the package from source for it, is the way out."
+    )
 
 
 ANSWERERS: dict[str, Answerer] = {
