@@ -229,12 +229,12 @@ def ctypes_attribute(seen: Seen) -> Answer:
         f"has no GPU functions such as {seen.mention.symbol}. The real failure is that set-up, "
         "earlier in the log: no GPU or driver is seen, or the CUDA runtime library is not found."
     )
-    helps = (
+    helps: tuple[str, ...] = (
         f"{seen.python} -m {package}",
         f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
         "torch.cuda.is_available())'",
     )
-    notes = (
+    notes: tuple[str, ...] = (
         "Putting the CUDA library in the CPU library's place hides the cause: the next machine or "
         "release fails again.",
     )
@@ -254,16 +254,15 @@ def _too_old_for_cuda_12(seen: Seen) -> str:
 
     CUDA 12.0's release notes: support for compute capability 3.5 and 3.7 is removed.
     """
-    from fa_forensics.why.texts.clues import called, capability_words, gpus_of
+    from fa_forensics.why.texts.clues import called, gpus_of
 
     old = [gpu for gpu in gpus_of(seen) if gpu.capability < (5, 0)]
     if not old:
         return ""
     return (
-        f"{called(old[0])} has compute capability {capability_words(old[0].capability)}, which "
-        "CUDA 12 does not support any more: no torch and no library for CUDA 12 or later has code "
-        "for it, and no newer release or driver changes that. Another GPU, or torch 1.x for CUDA "
-        "11 and a build of the package from source for it, is the way out."
+        f"CUDA 12 does not support {called(old[0])} any more: no library for CUDA 12 or later has "
+        "code for it, and no newer release or driver changes that. Another GPU, or a torch for "
+        "CUDA 11 and a build of the package from source for it, is the way out."
     )
 
 
