@@ -211,7 +211,7 @@ def _other_wheel(answer: Answer, place: Place, name: str, abi: str, torch: str) 
             f"for the torch that is there has torch{own_torch} and cxx11abi{other} in its name."
         )
     return (
-        f"The wheel in the text is {abi}; releases that name it have the same wheel as "
+        f"The wheel in the text is cxx11abi{abi}; releases that name it have the same wheel as "
         f"cxx11abi{other}, which is the one for a torch of the other flavour."
     )
 

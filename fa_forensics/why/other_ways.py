@@ -69,8 +69,8 @@ def other_ways(
 
 #: A C++ library in the lib directory of a conda environment, which conda puts there, not pip.
 _IN_CONDA = re.compile(
-    r"(?:conda\d?|mamba\w*|miniforge\d?|/envs/|CONDA_PREFIX)[^\n]{0,200}/lib/"
-    r"(?:python3?[\d.]*/site-packages/\.\./\.\./)?lib[\w.+-]+\.so[.\d]*$",
+    r"(?:conda\d?|mamba\w*|miniforge\d?|/envs/|CONDA_PREFIX)(?:(?!-packages/)[^\n]){0,200}/lib/"
+    r"(?:python[\d.]*/site-packages/\.\./\.\./)?lib[\w.+-]+\.so[.\d]*$",
     re.IGNORECASE,
 )
 
@@ -149,8 +149,6 @@ def _own_torch(paste: Paste, place: Place) -> str | None:
         return "The torch in the text is that of NVIDIA's container."
     if place.told is not None and place.told.torch_by:
         return f"The torch in the text is {place.told.torch_by}."
-    if place.told is not None and place.told.torch_by and not own:
-        return f"The torch in the text is {place.told.torch_by}."
     if _OWN_BUILD.search(versions.get("torch", "")):
         return "The torch in the text is a build of its own, a container's or one from source."
     return None
@@ -179,10 +177,14 @@ def _for_own_torch(
     old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
     rocm = "+rocm" in paste.versions.get("torch", "")
     channel = _of_its_channel(own, name)
+    if name is None and "conda-forge" in own and not channel:
+        commands.insert(0, "conda update -c conda-forge --all")
+        notes.insert(0, _ALL_AGAIN)
     if channel:
         commands.insert(1 if commands and "print(torch" in commands[0] else 0, channel)
         notes.insert(0, _SAME_CHANNEL)
-    if old and not rocm and (answer.direction == FLAVOUR or cause.startswith("The published")):
+    by_channel = place.told is not None and place.told.torch_by and answer.direction == FLAVOUR
+    if old and not rocm and (by_channel or cause.startswith("The published torch")):
         cause = (
             f"{own} Such builds have the compiler's own flavour of std::string, which is cxx11, "
             "and the file was built for the pre-cxx11 one of the package index: the releases may "
@@ -191,6 +193,11 @@ def _for_own_torch(
     return replace(answer, cause=cause, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
 
 
+#: Said of a file whose package is not known, beside conda-forge's torch.
+_ALL_AGAIN = (
+    "conda-forge builds its packages again for each release of its torch: where the file is of one "
+    "of them, the command takes the build that goes with the torch there."
+)
 #: Said of conda-forge's builds.
 _SAME_CHANNEL = (
     "conda-forge builds the package for its own torch: taken from there, the two agree, and the "

@@ -13,7 +13,8 @@ from fa_forensics.why.seen import Seen
 
 _IN_SOURCE = ("rm -rf build",)
 #: Directories of builds, where the sources are at hand.
-_BUILT_HERE = re.compile(r"/build/|torch_extensions/|\.egg/|/temp\.")
+_BUILT_HERE = re.compile(r"/build/|torch_extensions/|\.egg/|/temp\.|/path/to/")
+_OF_BUILDS = frozenset(("flag:editable", "flag:no-nvcc", "env:TORCH_CUDA_ARCH_LIST"))
 
 
 def of_named_package(answer: Answer, seen: Seen) -> Answer:
@@ -25,13 +26,9 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.help:
         return answer
     shows_build = (
-        in_source_tree(file) or _BUILT_HERE.search(file) or seen.mention.detail.get("build")
+        in_source_tree(file) or _BUILT_HERE.search(file) or _OF_BUILDS & set(seen.versions)
     )
-    if (
-        seen.place.told is None
-        or shows_build
-        or {"flag:editable", "flag:no-nvcc"} & set(seen.versions)
-    ):
+    if seen.place.told is None or shows_build or seen.mention.detail.get("build"):
         return answer
     if not any(text.startswith(_IN_SOURCE) for text in answer.help):
         return answer
