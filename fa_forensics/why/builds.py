@@ -67,7 +67,9 @@ _CMAKE_BUILD = (
 
 def in_source_tree(file: str) -> bool:
     """Whether a module lies in the directory that it was built in, and not where pip installs."""
-    whole = file.startswith(("/", "~/")) and "..." not in file and "/path/to/" not in file
+    # mmdetection/mmdet/ops/x.cpython-37m.so; pkg/_C.so may be short for an installed file.
+    whole = file.startswith(("/", "~/")) or file.count("/") > 2
+    whole = whole and "..." not in file and "/path/to/" not in file
     return whole and "-packages/" not in file and not _NO_PIP.search(file) and is_module(file)
 
 
@@ -87,10 +89,14 @@ def clean_build(python: str, file: str) -> str:
     """Compile the package of a source directory again for the torch that is there."""
     if is_plain_library(file):
         return cmake_build(python)
-    how = "-e ." if in_source_tree(file) else "--force-reinstall ."
+    gone, how = "", "--force-reinstall ."
+    if in_source_tree(file):
+        # What lies in the tree is newer than its sources: setuptools would keep it as it is.
+        sort = "abi3" if ".abi3." in file else "cpython-*"
+        gone, how = f"find . -name '*.{sort}.so' -delete && ", "-e ."
     return (
-        f"rm -rf build *.egg-info && {shlex.quote(python)} -m pip install --no-build-isolation "
-        f"--no-deps --no-cache-dir {how}"
+        f"rm -rf build *.egg-info && {gone}{shlex.quote(python)} -m pip install "
+        f"--no-build-isolation --no-deps --no-cache-dir {how}"
     )
 
 

@@ -296,7 +296,7 @@ def torch_commands(
     again = again_from_source(place, needed_by) if built is None else built[0]
     commands += [again] if again and (built is not None or flavour) else []
     release = None
-    own_build = place.told is not None and place.present and not place.present.published
+    own_build = place.told is not None and place.present and not _from_an_index(place.present)
     if not own_build and _another_release_helps(history, place.present, flavour):
         release, remarks = torch_with_it(place, history, atlas)
     if release is not None:
@@ -332,6 +332,11 @@ def torch_commands(
     if built is None and flavour:
         remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands, needed_by))
     return (*commands, inspect_command(place, needed_by)), remarks
+
+
+def _from_an_index(present: Present) -> bool:
+    """Whether pip can take a torch and another in its place: a release, or a nightly's wheel."""
+    return present.published or ".dev" in present.version
 
 
 def _another_build(place: Place, history: History) -> bool:

@@ -58,7 +58,12 @@ def _perhaps_of_an_image(answer: Answer, package: str, place: Place) -> Answer:
         "that: start again from the image, and install that package with --no-deps. A program that "
         f"does not need {package} runs without it as well (python -m pip uninstall)."
     )
-    return replace(answer, notes=(note, *answer.notes))
+    helps = answer.help
+    if package.startswith("transformer_engine"):
+        # Today's release has another module in that one's place, and asks for a newer torch.
+        drop = "python -m pip uninstall transformer-engine"
+        helps = tuple(drop if "TransformerEngine.git" in text else text for text in helps)
+    return replace(answer, help=helps, notes=(note, *answer.notes))
 
 
 def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:

@@ -16,7 +16,7 @@ from fa_forensics.why.containers import in_container
 from fa_forensics.why.gems import gem_of, in_ruby
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
 from fa_forensics.why.other_ways import other_ways
-from fa_forensics.why.pairs import with_pairs
+from fa_forensics.why.pairs import of_its_index, with_pairs
 from fa_forensics.why.place import Place
 from fa_forensics.why.same_release import package_in_text, same_release
 from fa_forensics.why.seen import directory_of, package_of
@@ -40,7 +40,7 @@ def with_context(
     served = _served(place, tables) if name and ended_at(name) is not None else ()
     first = same_release(first, paste, place, name)
     first = with_pairs(first, paste, place, name or package_in_text(paste))
-    first = other_ways(first, paste, place, name, served)
+    first = of_its_index(other_ways(first, paste, place, name, served), paste, place, tables)
     if gem := gem_of(paste):
         first = in_ruby(first, place, gem)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):

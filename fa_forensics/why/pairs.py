@@ -15,6 +15,7 @@ from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import NOT_EXCHANGED
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
 from fa_forensics.why.place import CUDA_OWNERS, Place
+from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -27,20 +28,72 @@ _ON_COMMANDS = ("One of the two commands", "The command installs", "No package i
 
 def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
     """The answer for the package ``name`` of a text from elsewhere; any other as it is."""
-    if place.told is None or name is None or answer.kind not in _DRIFT:
+    if place.told is None or answer.kind not in _DRIFT:
         return answer
     if answer.owner is None or not is_torch(answer.owner):
         return answer
+    if "flag:wheel" in paste.versions:
+        answer = _without_sources(answer)
+    if name is None:
+        return answer
     answer = _without_what_fails(answer, paste, name)
+    answer = _of_its_maker(answer, paste, name)
     helps = [_with_partner(text, name) for text in answer.help]
     notes = [*answer.notes]
     row = row_of(name)
     if row is not None:
-        notes += _wheels(row, name)
+        mac = any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
+        notes += [] if mac else _wheels(row, name)
         notes += _older_release(answer, helps, row, name)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
+
+
+def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
+    """The answer with the index that has the text's build of torch, where plain pip has another."""
+    found = [match for text in answer.help if (match := _TORCH.search(text))]
+    if place.told is None or not found or answer.kind not in _DRIFT or tables.ages is None:
+        return answer
+    local = paste.versions.get("torch", "").partition("+")[2]
+    label = local if re.fullmatch(r"cu\d{2,3}", local) else ""
+    release = found[0]["release"]
+    build = tables.ages.build(release, "x86_64")
+    cuda = build.cuda if build is not None else None
+    if "flag:windows" in paste.versions:
+        ends = label or "cu and the CUDA version"
+        note = (
+            f"On Windows the package index has torch for the CPU alone: with --index-url INDEX the "
+            f"command takes one for CUDA. {_INDEX} /{ends}."
+        )
+    elif label and cuda and label != "cu" + "".join(cuda.split(".")[:2]):
+        note = (
+            f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "
+            f"one for {label}: with --index-url INDEX the command takes that build, if the release "
+            f"has one. {_INDEX} /{label}."
+        )
+    else:
+        return answer
+    return replace(answer, notes=(*answer.notes, note))
+
+
+_TORCH = re.compile(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
+_INDEX = "INDEX is the address that pytorch.org/get-started gives; it ends in"
+
+
+def _without_sources(answer: Answer) -> Answer:
+    """No command for a source directory, where the text says that the file came in a wheel."""
+    helps = tuple(text for text in answer.help if not text.startswith("rm -rf build"))
+    if helps == answer.help:
+        return answer
+    of_sources = ("A file that was compiled", "The command that")
+    kept = (n for n in answer.notes if not n.startswith(of_sources))
+    note = (
+        "The text says that it came as a ready-made wheel: the wheel that was built for the torch "
+        "that is there, or the torch that this one was built on, from the same source, is what "
+        "puts it right."
+    )
+    return replace(answer, help=helps, notes=(*kept, note))
 
 
 #: nm -D of torch_xla 2.8.0's and 2.8.1's _XLAC_cuda_functions.so, and torch_xla/__init__.py.
@@ -77,6 +130,25 @@ def _without_what_fails(answer: Answer, paste: Paste, name: str) -> Answer:
         help=tuple(text for text in answer.help if text not in dropped),
         notes=(note, *kept),
     )
+
+
+def _of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
+    """A wheel that no package index has: the one that it has is another file for another torch."""
+    told = paste.versions.get(f"pkg:{name}", "")
+    if not re.search(r"\d(?:\.?dev|rc)\d", told):
+        return answer
+    upgrade = [text for text in answer.help if " install --upgrade " in text]
+    if not upgrade:
+        return answer
+    note = (
+        f"{name} {told} is no release of the package index: whoever built that wheel did so on one "
+        "torch, often a nightly, and from the index for one CUDA, which the wheel's name tells. "
+        "That very torch, or a wheel that was built for the one that is there, puts it right; "
+        "what the index has would take the place of both."
+    )
+    kept = tuple(n for n in answer.notes if not n.startswith(_ON_COMMANDS))
+    helps = tuple(text for text in answer.help if text not in upgrade)
+    return replace(answer, help=helps, notes=(note, *kept))
 
 
 def _with_partner(command: str, name: str) -> str:

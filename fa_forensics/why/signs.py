@@ -86,7 +86,8 @@ def _without_inspect(answer: Answer, seen: Seen) -> Answer:
         commands.append(
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'"
         )
-    return replace(answer, help=tuple(commands))
+    notes = tuple(note.replace(", which the last command tells.", ".") for note in answer.notes)
+    return replace(answer, help=tuple(commands), notes=notes)
 
 
 def _as_the_file_is(answer: Answer, seen: Seen, file: str) -> Answer:
@@ -195,7 +196,13 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     name = egg.rsplit("/", 1)[-1].split("-")[0].replace("_", "-")
     command = f"{seen.pip} uninstall {shlex.quote(name)}"
     clean = "rm -rf build dist *.egg-info"
-    return replace(answer, help=(command, clean, *answer.help), notes=(note, again, *answer.notes))
+    built = f"{seen.pip} install --no-build-isolation --no-deps --no-cache-dir ."
+    helps = [text for text in answer.help if " install --upgrade " not in text]
+    if not any("--no-build-isolation" in text for text in helps):
+        helps.insert(0, built)
+    of_index = ("One of the two commands", "The command g")
+    notes = (n for n in answer.notes if not n.startswith(of_index))
+    return replace(answer, help=(command, clean, *helps), notes=(note, again, *notes))
 
 
 #: How notes on another build of an extension begin.

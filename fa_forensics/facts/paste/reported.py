@@ -33,6 +33,7 @@ _MAKERS = (
         r"|\b(?:conda|mamba) (?:install|create)\b(?=[^\n]{0,300}\bpytorch(?:=|\s|$))"
         r"(?![^\n]{0,300}(?:-c|--channel)[ =]pytorch\b(?!-))[^\n]{0,300}conda-forge",
     ),
+    ("conda-forge's", "conda-forge", r"\bconda-forge (packages|builds)\b"),
     ("conda-forge's", "pytorch-gpu", r"(?<![\w-])(pytorch-gpu)(?![\w-])"),
     ("conda-forge's", "pytorch-cpu", r"(?<![\w-])(pytorch-cpu)(?![\w-])"),
     (

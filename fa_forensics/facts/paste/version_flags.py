@@ -31,6 +31,12 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:pip-installed",
         None,
     ),
+    (
+        "wheel",
+        r"(?:\b(?:pre-?built|pre-?compiled) (?:[\w.-]{1,30} )?|\((?=wheel from ))(wheels?)\b",
+        "flag:wheel",
+        None,
+    ),
     ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
     (
         "from source",
