@@ -122,3 +122,31 @@ def test_sources_with_names_of_hip_are_for_an_older_torch() -> None:
                    "'at::hip'")  # fmt: skip
     assert "2.11" in answer.cause and "getCurrentCUDAStream" in answer.cause
     assert answer.direction == "file-older"
+
+
+def test_each_package_reads_its_own_variable_for_targets() -> None:
+    error = "Error invalid device function at line 679 in file /bitsandbytes/csrc/ops.hip"
+    for text in (f"7900 XTX: {error}", f"{error}\n\nRX 7900 XTX, torch==2.3.0+rocm6.0"):
+        answer = first(text)
+        assert (answer.kind, answer.owner) == ("rocm", "bitsandbytes")
+        assert '-DBNB_ROCM_ARCH="gfx1100"' in said(answer)
+        assert "PYTORCH_ROCM_ARCH=gfx" not in said(answer)
+    flash = first("HIP error: invalid device function\n\nflash_attn 2.8.3, gfx1100, ROCm 6.4")
+    assert any(command.startswith("GPU_ARCHS=gfx1100 ") for command in flash.help)
+
+
+def test_a_runtime_of_another_rocm_than_torchs() -> None:
+    answer = first(
+        "ImportError: libamdhip64.so.6: cannot open shared object file: No such file or directory\n"
+        "import torch_scatter\n\ntorch 2.8.0+rocm7.0.0"
+    )
+    assert "A build for ROCm 7" in answer.cause and "NVIDIA" not in answer.cause
+
+
+def test_a_cuda_library_on_a_machine_with_an_amd_gpu() -> None:
+    answer = first(
+        "Running on amd gpu with pip installed package\n"
+        "OSError: libnvrtc.so.12: cannot open shared object file: No such file or directory"
+    )
+    assert answer.kind == "rocm" and "build for NVIDIA" in answer.cause
+    assert "525" not in said(answer)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fa_forensics.facts.build_archs import OwnTarget, own_list, own_lists
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
@@ -42,6 +43,8 @@ def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advi
     name = build.distribution.name if build.distribution else None
     value = ";".join(_compiled_as(build, capability) for capability in capabilities)
     row = row_of(name) if name else None
+    if name is not None and row is not None and own_lists(name):
+        return _own_targets(build, row, name, capabilities)
     if name is None or build.distribution is None or row is None or not row["source_build"]:
         if row is not None and row.get("capability_option"):
             numbers = ";".join(f"{c[0]}{c[1]}" for c in capabilities)
@@ -51,6 +54,8 @@ def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advi
                 "and make, then pip install . there."
             )
             return Advice(True, (said, *notes))
+        if row is not None and name is not None:
+            return _built_only(build, row, name, capabilities)
         said = f'{_BUILD_TOOL}: build it from source with TORCH_CUDA_ARCH_LIST="{value}".'
         return Advice(True, (said[0].upper() + said[1:], *notes))
     variable = f"TORCH_CUDA_ARCH_LIST={shlex.quote(value)}"
@@ -59,6 +64,87 @@ def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advi
         variable = f"{row['arch_variable']}={shlex.quote(value.replace('.', ''))}"
     command = _command(build, row, name, variable)
     return Advice(True, tuple(notes), (command,))
+
+
+def _built_only(
+    build: Build, row: dict[str, object], name: str, capabilities: list[Capability]
+) -> Advice:
+    """The index has wheels alone: no variable changes what is in them."""
+    if row.get("by_cuda"):
+        said = (
+            f"{name} is published built, for each release and each CUDA of torch: torch and {name} "
+            "of one release, from the same index, for a CUDA that has code for this GPU, are the "
+            "way out."
+        )
+        return Advice(True, (said,))
+    since = [gpu_table().family(capability) for capability in capabilities]
+    cuda = max((f.since_cuda for f in since if f is not None), key=parse_cuda, default=None)
+    with_cuda = f" with CUDA {cuda} or newer" if cuda else ""
+    said = (
+        f"{name} is published built only, so that pip compiles nothing and TORCH_CUDA_ARCH_LIST "
+        f"does nothing: a newer release, built{with_cuda} for this GPU, has the code, where the "
+        "project serves the GPU at all; else a build of its source repository with the GPU in its "
+        "own list."
+    )
+    return Advice(True, (said,), (rebuild_command(build.python, name, "", row),))
+
+
+def _own_targets(
+    build: Build, row: dict[str, object], name: str, capabilities: list[Capability]
+) -> Advice:
+    """The build file passes its own -gencode list: torch then adds none of its variable's."""
+    version = build.distribution.version if build.distribution else ""
+    used = own_list(name, version)
+    said = (
+        f"TORCH_CUDA_ARCH_LIST has no effect here: {name}'s setup.py passes its own -gencode "
+        "list, and torch then adds none."
+    )
+    notes, flags = [said], []
+    for capability in capabilities:
+        here = capability_text(capability)
+        target = _in_list(used.targets if used else (), capability, build.torch_cuda)
+        if target is not None:
+            known = capability_text(target.capability)
+            runs = f"{known}, whose code runs on {here}" if known != here else here
+            upto = f", up to {target.last}" if target.last else ""
+            notes.append(
+                f"That list has {runs}, where the nvcc that compiles is of CUDA {target.since} or "
+                f"newer{upto}."
+            )
+            continue
+        number = _compiled_as(build, capability).replace(".", "")
+        flags.append(f"-gencode arch=compute_{number},code=sm_{number}")
+        notes.append(
+            f"That list{f' of {name} {version}' if version else ''} has nothing that runs on "
+            f"{here}: NVCC_APPEND_FLAGS is nvcc's own variable and adds it, where the sources "
+            "compile for it."
+        )
+        notes += _toolkit_notes(build, [capability])
+    variables = [f"NVCC_APPEND_FLAGS={shlex.quote(' '.join(flags))}"] if flags else []
+    return Advice(True, tuple(notes), (_command(build, row, name, *variables),))
+
+
+def _in_list(
+    targets: Sequence[OwnTarget], capability: Capability, cuda: str | None
+) -> OwnTarget | None:
+    """The entry whose code runs on a GPU: its own, or the one that the oldest CUDA makes.
+
+    Of those that torch's CUDA cannot make only where there is no other.
+    """
+    running = [
+        one
+        for one in targets
+        if fit(code_for(f"sm_{one.capability[0]}{one.capability[1]}"), capability).runs == NATIVE
+    ]
+    mine = parse_cuda(cuda) if cuda else None
+    if mine is not None:
+        running = [
+            one
+            for one in running
+            if (one.last is None or mine <= parse_cuda(one.last))
+            and mine[0] >= parse_cuda(one.since)[0]
+        ]
+    return min(running, key=lambda one: (parse_cuda(one.since), one.last is not None), default=None)
 
 
 def _flash(build: Build, limits: Sequence[Limits], capabilities: list[Capability]) -> Advice:

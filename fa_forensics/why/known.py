@@ -127,7 +127,13 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
         return _in_every_driver(name, needed_by)
     if told is not None and told < parse_cuda(since):
         cause += f"; the driver there supports CUDA {told[0]}.{told[1]} only: it is too old."
-        return Judgement("gpu-driver", "FA209", NEWER, cause), commands
+        newer = f"The driver {first} or newer is the way out" if first else "A newer driver is it"
+        notes = (
+            f"{newer}, or a build or a release of the package that does without this function; a "
+            "container takes the driver of its host. No toolkit, torch or wheel brings "
+            "libcuda.so.1.",
+        )
+        return Judgement("gpu-driver", "FA209", NEWER, cause, notes), commands[:1]
     unlinked = (
         "the file does not list libcuda.so.1 among the libraries it needs, because it was linked "
         "without -lcuda (libraries=['cuda'] in setup.py)"
@@ -140,6 +146,9 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
         "which driver there is, the second whether the file names the library."
     )
     notes = (
+        f"Where the driver is older: {first or 'a newer one'} or newer is the way out, or a "
+        "release of the package that does without this function. Where the file does not name the "
+        "library: a build with -lcuda, from the package's source.",
         "Names that begin with cu and a capital are the driver's, those with cuda the CUDA "
         "runtime's: no toolkit or wheel brings libcuda.so.1.",
     )

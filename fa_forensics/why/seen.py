@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SITES = re.compile(r"/(?:site|dist)-packages/")
 
 _SUFFIX = re.compile(
-    r"\.(?:cpython-[\w-]+|abi3|pypy[\w-]+)?\.?(?:so(?:\.\d+)*|pyd|dylib)$|\.so(?:\.\d+)*$"
+    r"\.(?:cpython-[\w-]+|cp\d{2,4}t?-\w+|abi3|pypy[\w-]+)?\.?(?:so(?:\.\d+)*|pyd|dylib)$|\.so(?:\.\d+)*$"
 )
 
 

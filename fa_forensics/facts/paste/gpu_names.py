@@ -147,6 +147,28 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     ),
     *NVIDIA,
     *AMD,
+    *(  # a capability that somebody's GPU has, and none of a list of targets
+        (
+            sign,
+            r"(?:\b(?:Blackwell|Hopper|Ada|Lovelace|Ampere|Turing|Volta|Pascal|Maxwell|GPU|device"
+            r"|card|on an?|on|my)[ ,:=(]{1,3}"
+            r"|(?<![^\n])|(?<!sm_\d\d, )(?<!sm_\d\d\d, )(?<=, )|(?<=; ))"
+            r"(sm_?(?:[5-9]\d|1[0-2]\d)[af]?)(?=[),;.\s]|$)"
+            r"(?![),;/ ]{0,3}(?:and |or |& )?(?:sm|compute)_?\d)"
+            r"(?! (?:code|kernels?|cubins?|binar|targets?|build|wheels?|only|support))",
+            "sm",
+        )
+        for sign in ("sm_", "sm7", "sm8", "sm9", "sm10", "sm12")
+    ),
+    *(
+        (
+            sign,
+            r"(?<!\w)(?<!not )(?<!not an )(?<!no )(?<!support )(?<!than )"
+            r"(AMD(?:'s)? (?:Radeon )?(?:GPUs?|graphics cards?|cards?|APUs?))(?!\w)",
+            "amd",
+        )
+        for sign in ("amd gpu", "amd radeon", "amd card", "amd graphics", "amd's gpu", "amd apu")
+    ),
     (
         "nvidia-smi",
         r"nvidia-smi`?\W{1,6}(?:shows |says |reports |prints )?CUDA(?: Version)?\W{1,4}"

@@ -42,7 +42,8 @@ class Paste:
     out, and what several processes say alike stands once (``detail["ranks"]``). ``versions``
     are those that the text itself names: ``torch``, ``torch_cuda`` (the CUDA torch was built
     with), ``cuda`` (a toolkit), ``driver``, ``driver_cuda``, ``python``, ``glibc``, ``gcc``,
-    ``gpu``, ``capability``, ``os``, ``machine``, ``cxx11_abi`` ("True" or "False"), ``rocm``,
+    ``gpu``, ``capability``, ``sm`` (a capability in a sentence), ``amd`` (a GPU of AMD's),
+    ``os``, ``machine``, ``cxx11_abi`` ("True" or "False"), ``rocm``,
     ``build_torch`` (what pip took into a build), ``torch_by`` (who built torch: "conda-forge's"),
     ``date`` (the latest month that the text names: "2023-06"), ``pkg:NAME`` and ``env:NAME``;
     ``version_lines`` gives the number of the line of each. ``places`` are the site-packages

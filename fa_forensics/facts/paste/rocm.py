@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.gpu_around import stack_file
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
@@ -84,7 +85,7 @@ def _no_code(line: Line, match: re.Match[str]) -> Mention:
         "function": function,
         "code": code,
     }
-    return line.mention("hip-error", match.start(), detail=detail)
+    return line.mention("hip-error", match.start(), file=stack_file(line), detail=detail)
 
 
 def _of_device() -> tuple[Recogniser, ...]:

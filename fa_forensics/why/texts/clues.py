@@ -41,6 +41,7 @@ def gpus_of(seen: Seen) -> tuple[Gpu, ...]:
         detail.get("capability"),
         versions.get("capability"),
         None if is_two_gpus(versions.get("gpu", "")) else versions.get("gpu"),
+        versions.get("sm"),
     )
     for text in texts:
         gpu = named_gpu(text) if text else None

@@ -14,6 +14,8 @@ def on_windows(seen: Seen) -> bool:
     """Whether the text is of Windows: by its paths, or what it says of the system."""
     told = seen.mention.detail.get("os") or seen.versions.get("os", "")
     texts = (*seen.paste.places, seen.mention.line, *seen.mention.detail.values())
+    if (seen.mention.file or "").lower().endswith((".pyd", ".dll")):
+        return True
     return "windows" in told.lower() or any(_DRIVE.search(text) for text in texts)
 
 
@@ -82,7 +84,10 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
     row = row_of(package) if package else None
     if row is None or on_windows(seen):
         return ()
+    from fa_forensics.why.texts.libraries.needing import name_then
+
     page = str(row.get("find_links", ""))
+    package = name_then(str(package), seen.torch, seen.python_version, seen.versions)
     label, minor = _label_of(seen)
     if page and label and minor:
         place = page.format(label=label, minor=minor)

@@ -5,6 +5,7 @@ torch for ROCm is one of these: "CUDA error: ..." is what its builds of 2.11 and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,12 +56,21 @@ _CODE = ("no-kernel-image", "invalid-device-function", "image-invalid", "named-s
          "illegal-instruction")  # fmt: skip
 
 
+#: A source file that was made for HIP: "csrc/ops.hip", "flash_fwd_hip.cu".
+_OF_HIP = re.compile(r"[/\\]\w{1,80}(?:\.hip\b|_hip\.(?:cu|cpp|h|hip)\b)")
+
+
+def of_hip(seen: Seen) -> bool:
+    """Whether the words of a message name a source file for HIP: only builds for AMD have such."""
+    return _OF_HIP.search(words_of(seen)) is not None
+
+
 def on_rocm(seen: Seen) -> Answer | None:
     """The answer of ROCm, where the text's torch is one for ROCm; None elsewhere."""
     torch = seen.versions.get("torch") or seen.torch or ""
-    rocm = "rocm" in torch.partition("+")[2] or (
-        "+" not in torch and "gfx" in seen.versions and "gpu" not in seen.versions
-    )
+    versions = seen.versions
+    amd = any(key in versions for key in ("gfx", "amd_gpu", "amd")) and "gpu" not in versions
+    rocm = "rocm" in torch.partition("+")[2] or ("+" not in torch and amd) or of_hip(seen)
     if not rocm:
         return None
     if seen.mention.what in _CODE:

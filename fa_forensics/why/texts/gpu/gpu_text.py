@@ -12,7 +12,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import NONE, what_would_run
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.builds.build_targets import with_list
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import (
     base,
     called,
@@ -44,6 +44,15 @@ from fa_forensics.why.texts.gpu.gpu_torch_text import (
     torch_list,
     torch_says_nothing,
 )
+from fa_forensics.why.texts.gpu.own_build import (
+    again_for_unknown,
+    build_for,
+    directory_notes,
+    idle,
+    in_its_directory,
+    lists_gpus_itself,
+    operator,
+)
 
 _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
@@ -51,6 +60,10 @@ _BUILD_NOTE = (
 )
 
 
+_NEEDS_NONE = (
+    "torch's own scaled_dot_product_attention (SDPA) needs no FlashAttention package: programs "
+    "with a choice of attention can be set to it."
+)
 #: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
 _FLASHINFER = re.compile(r"\b\w{3,60} failed with error(?: code)?:? no kernel image")
 
@@ -86,7 +99,8 @@ def no_kernel(seen: Seen) -> Answer:
         helps.append(f"{seen.python} {TORCH_ARCHS}")
     look = inspect_for(seen, gpus, package)
     notes = [*beliefs(gpu), *advice.notes]
-    if not rows:
+    notes += idle(seen)
+    if not rows and not lists_gpus_itself(package):
         notes.append(_BUILD_NOTE)
     if bundled:
         notes.insert(0, own_copy(bundled))
@@ -97,19 +111,15 @@ def no_kernel(seen: Seen) -> Answer:
             "torch and the driver play no part."
         )
         look = inspect_for(seen, gpus, "sgl-kernel" if "sglang" in _words(seen) else "flashinfer")
+    if package is None and in_its_directory(seen):
+        notes = [*directory_notes(seen), *(n for n in notes if n not in advice.notes[:1])]
+        helps = [*build_for(seen, gpu), *helps]
     two = two_runtimes(seen)
     sure = package is not None and sure_of_package(seen, gpu, torch_says_nothing(seen))
-    if two:
-        notes.insert(0, two)
-    made = built_for(seen, gpu)
-    if made:
-        notes.insert(0, made)
+    first = (built_for(seen, gpu), two)
+    notes = [*(note for note in first if note), *notes]
     if package is None and (others := suspects(seen)):
-        notes.insert(
-            0,
-            f"Packages with GPU code of their own that the text names: "
-            f"{', '.join(others)}. inspect shows which of them lacks it.",
-        )
+        notes.insert(0, _listed(others))
         looks = [inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3]]
         helps, look = [*helps, *looks[:-1]], looks[-1]
     return seen.answer(
@@ -117,6 +127,13 @@ def no_kernel(seen: Seen) -> Answer:
         confidence="high" if sure and not two else "medium",
         help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
+
+
+def _listed(others: Sequence[str]) -> str:
+    return (
+        f"Packages with GPU code of their own that the text names: {', '.join(others)}. inspect "
+        "shows which of them lacks it."
+    )
 
 
 def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
@@ -172,7 +189,7 @@ def _looked_into(
 
 def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> Answer:
     """The kind is clear; which of torch and the extension lacks the code is not."""
-    name = package or "an extension"
+    name = package or operator(seen) or "an extension"
     if rows and rows[-1].id == "fa3":
         return _hopper(seen, rows[-1])
     if package is None and _FLASHINFER.search(seen.mention.line):
@@ -182,35 +199,64 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
         "name the GPU. The first command shows the GPU and what torch itself has code for: "
         "if torch's list covers the GPU, it is the extension that lacks it."
     )
-    notes = [] if rows else [_BUILD_NOTE]
+    stack = base(seen.mention.file) if seen.mention.detail.get("stack") else ""
+    if stack and package:
+        cause = (
+            f"{package} has no code for the GPU at hand: of the files on the stack {stack} is the "
+            "one that started the kernel, and torch's (c10_cuda) only report what it got. The "
+            "text does not name the GPU: the first command shows it, and what torch itself has "
+            "code for."
+        )
+    notes = [] if rows or lists_gpus_itself(package) else [_BUILD_NOTE]
     both = two_gpus(seen)
     again: tuple[str, ...] = ()
     if not rows and package != "bitsandbytes":
-        again = with_list(seen, "X.Y", package)
-        notes.insert(
-            0,
-            "X.Y is the GPU's compute capability, as the first command prints it: a build from "
-            "source with it in the list has code for the GPU, where the kernels are written for "
-            "it. Where torch's own list does not cover the GPU, another torch comes first.",
-        )
+        again, more = again_for_unknown(seen, package)
+        notes = [*more, *notes]
     elif rows and rows[-1].arch_variable is not None:
-        again = (
-            f"{rows[-1].arch_variable}=XY FLASH_ATTENTION_FORCE_BUILD=TRUE {seen.pip} install "
-            f"--no-build-isolation --no-cache-dir --force-reinstall --no-deps {package}",
-        )
-        notes.insert(
-            0,
-            "XY is the GPU's compute capability without its dot (120 for 12.0), as the first "
-            "command prints it. Where torch's own list does not cover the GPU, another torch "
-            "comes first.",
-        )
+        again, more = _flash_again(seen, package, rows[-1])
+        notes = [*more, *notes]
     if both:
         notes.insert(0, both)
     return seen.answer(
-        KIND, "FA504", cause, owner=package, direction="none", confidence="medium",
-        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), package), *again),
+        KIND, "FA504", cause, owner=package or operator(seen), direction="none",
+        confidence="high" if stack and package else "medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", *_look(seen, package), *again),
         notes=tuple(notes),
     )  # fmt: skip
+
+
+def _look(seen: Seen, package: str | None) -> tuple[str, ...]:
+    """What shows the targets of the file: nothing where the text does not tell which file."""
+    if on_windows(seen) or (package is None and in_its_directory(seen)):
+        return ()
+    return (inspect_for(seen, (), package),)
+
+
+def _flash_again(
+    seen: Seen, package: str | None, row: Limits
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """FlashAttention's own variable, on Windows and elsewhere, and what needs no build."""
+    install = (
+        f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
+        f"{package}"
+    )
+    choices = ", ".join(row.arch_choices)
+    said = (
+        f"XY is one of {choices}, which are all that {row.arch_variable} takes: the greatest that "
+        "is not above the GPU's compute capability without its dot, as the first command prints "
+        "it (80 for 8.6 and 8.9, 100 for 10.3, 120 for 12.0). Where torch's own list does not "
+        "cover the GPU, another torch comes first."
+    )
+    if not on_windows(seen):
+        variables = f"{row.arch_variable}=XY FLASH_ATTENTION_FORCE_BUILD=TRUE"
+        return (f"{variables} {install}",), (said, _NEEDS_NONE)
+    commands = (f"set {row.arch_variable}=XY", "set FLASH_ATTENTION_FORCE_BUILD=TRUE", install)
+    wheel = (
+        "The project has no wheels for Windows: one that somebody else made holds the GPUs that it "
+        "was made for, and one that was made with this GPU in its list is the other way out."
+    )
+    return commands, (said, wheel, _NEEDS_NONE)
 
 
 def _hopper(seen: Seen, row: Limits) -> Answer:

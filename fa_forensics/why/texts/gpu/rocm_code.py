@@ -11,10 +11,13 @@ from fa_forensics.facts.amd_gpus import (
     amd_target,
     torch_wheels,
 )
+from fa_forensics.facts.build_archs import rocm_option
 from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
-from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.texts.clues import jobs_of, package_in, raw_python, version_of
+from fa_forensics.why.texts.gpu.gpu_code_owner import of_bitsandbytes
 
 KIND = "rocm"
 
@@ -52,7 +55,7 @@ def no_code(seen: Seen) -> Answer:
             help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}"),
             notes=("TORCH_BLAS_PREFER_HIPBLASLT=0 keeps torch from trying.",),
         )  # fmt: skip
-    package = package_in(seen)
+    package = of_bitsandbytes(seen) or package_in(seen)
     name = package or "the extension whose kernel was started, or torch itself,"
     cause = (
         f"There is no code for {which}: {name} was built for other targets. Machine code of "
@@ -61,21 +64,50 @@ def no_code(seen: Seen) -> Answer:
     file = seen.mention.file or package
     look = (f"fa-forensics inspect {file}",) if file else ()
     command, notes = _ways_out(seen, target)
-    build = "A build from source takes PYTORCH_ROCM_ARCH with the target's name."
-    if target:
-        build = f"A build from source takes PYTORCH_ROCM_ARCH={target} in its environment."
+    again, build = _built_again(seen, package, target)
     return seen.answer(
         KIND, "FA504", cause, owner=package or _owner(seen, target), direction="none",
         confidence="medium",
-        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}", *command, *look),
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}", *command, *again, *look),
         notes=(
             *notes,
             "The second command lists torch's own targets: where the GPU's is among them, it is "
             "the extension that lacks it, and it has to be built again.",
-            build,
+            *build,
             *_space_in_path(seen),
         ),
     )  # fmt: skip
+
+
+def _built_again(
+    seen: Seen, package: str | None, target: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) to build a package for a target: by what its own build reads."""
+    row = row_of(package) if package else None
+    option = rocm_option(package) if package else None
+    value = target or "gfxNNNN"
+    named = "" if target else " gfxNNNN is the target that the first command prints."
+    if option is not None and option.startswith("-D"):
+        return (), (
+            f"{package} is built by CMake, which does not read PYTORCH_ROCM_ARCH: from its source, "
+            f'cmake -DCOMPUTE_BACKEND=hip {option}="{value}" -S . and make, then pip install . '
+            f"there.{named} A newer release of {package} may have the target in its wheels.",
+        )
+    variable = option or "PYTORCH_ROCM_ARCH"
+    if row is not None and not row["source_build"]:
+        return (), (
+            f"{package} is published built only, and for CUDA or for few targets: a build of its "
+            "source repository with the target, or a newer release, is the way out.",
+        )
+    if row is None or package is None:
+        said = f"A build from source takes {variable}={value} in its environment.{named}"
+        return (), (said,)
+    version = version_of(seen, package) or ""
+    command = rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
+    also = "" if option is None else f" {package}'s own build reads {variable}, and no other."
+    return (f"{variable}={value} {command}",), (
+        f"The command with {variable} compiles {package} for that target.{also}{named}",
+    )
 
 
 def _of_rocblas(seen: Seen, target: str | None, which: str) -> Answer:

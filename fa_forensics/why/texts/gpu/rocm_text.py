@@ -14,12 +14,16 @@ from fa_forensics.why.texts.libraries.needing import needing
 KIND = "rocm"
 
 
+#: What a text names where the machine has an AMD GPU.
+_AMD = ("gfx", "amd_gpu", "amd")
+
+
 def about_rocm(seen: Seen) -> bool:
     """Whether the text is about torch for ROCm: it says so, or names an AMD GPU and no other."""
     versions = seen.versions
     if "rocm" in (seen.torch or "") or "rocm" in versions:
         return "+cu" not in (seen.torch or "")
-    return ("gfx" in versions or "amd_gpu" in versions) and "gpu" not in versions
+    return any(key in versions for key in _AMD) and "gpu" not in versions
 
 
 def is_torch_itself(seen: Seen) -> bool:
@@ -31,6 +35,8 @@ def is_torch_itself(seen: Seen) -> bool:
 def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
     """A library of CUDA, or of torch for CUDA, where torch is built for ROCm."""
     who = needing(seen)
+    if "rocm" not in (seen.torch or "") and "rocm" not in seen.versions:
+        return _cuda_build_on_amd(seen, soname, owner, who)
     cause = (
         f"{soname} is of CUDA, and this torch is a build for ROCm, which has none: {who} is a "
         "build for NVIDIA GPUs. Nothing of CUDA is to be installed or copied; that extension has "
@@ -44,6 +50,27 @@ def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
         notes=(
             "torchvision and torchaudio come from the same index as torch (.../whl/rocmX.Y); the "
             "default index has them for CUDA. Other packages are built from source on this torch.",
+        ),
+    )  # fmt: skip
+
+
+def _cuda_build_on_amd(seen: Seen, soname: str, owner: str | None, who: str) -> Answer:
+    """The text tells of an AMD GPU, and not of a torch for ROCm: both have to be builds for it."""
+    cause = (
+        f"{soname} is of CUDA, for NVIDIA GPUs, and the text is of an AMD GPU: {who} is a build "
+        "for NVIDIA, as the package index has it, and cannot run there. Nothing of CUDA is to be "
+        "installed or copied, and no driver of NVIDIA is missing: that package has to be a build "
+        "for ROCm, and torch one too."
+    )
+    return seen.answer(
+        KIND, "FA202", cause, owner=owner, direction="none", confidence="high",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+              "rocminfo | grep -m1 gfx; ls -d /opt/rocm*"),
+        notes=(
+            "None in the first line is a torch that is not built for ROCm: one from torch's own "
+            "index (.../whl/rocmX.Y) comes first.",
+            "Where the project has no wheels for ROCm under a name or an index of their own, it is "
+            "built from its source on that torch, if it serves AMD GPUs at all.",
         ),
     )  # fmt: skip
 
@@ -122,6 +149,25 @@ def by_its_number(soname: str) -> tuple[str, ...]:
     )
 
 
+def other_release(seen: Seen, soname: str, who: str) -> str | None:
+    """The cause where the text's torch is for another ROCm than the library is of."""
+    releases, torch = release_of_soname(soname), seen.torch or ""
+    found = re.search(r"\+rocm(\d{1,2})\.\d", torch)
+    mine = found[1] if found else seen.versions.get("rocm", "").partition(".")[0]
+    if releases is None or not mine or not re.match(r"\d{1,2}\.x", releases):
+        return None
+    if releases.startswith(f"{mine}."):
+        return None
+    here = f"torch {torch} is one for ROCm {mine}" if found else f"the text has ROCm {mine}"
+    return (
+        f"{soname} is the HIP runtime of ROCm {releases}: {who} was built for that ROCm, and "
+        f"{here}, whose runtime has another number in its name. A build for ROCm {mine} has to "
+        f"take its place: the project's wheel for this torch and ROCm {mine}, or one from source "
+        "on this torch; or torch becomes one for "
+        f"ROCm {releases}."
+    )
+
+
 def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
     """A name of NCCL's that a build for ROCm lacks: there it comes from RCCL."""
     file = (seen.mention.file or "").rsplit("/", 1)[-1] or "the file"
@@ -148,7 +194,7 @@ def needs_rccl(seen: Seen) -> bool:
 def on_amd(seen: Seen) -> bool:
     """Whether the text is of a machine with an AMD GPU, and its torch is not one for ROCm."""
     versions = seen.versions
-    amd = "gfx" in versions or "amd_gpu" in versions or "rocm" in versions
+    amd = "rocm" in versions or any(key in versions for key in _AMD)
     return amd and "gpu" not in versions and "rocm" not in (seen.torch or "")
 
 

@@ -13,6 +13,7 @@ from fa_forensics.why.texts.gpu.rocm_text import (
     by_its_number,
     cuda_build_on_rocm,
     is_torch_itself,
+    other_release,
     torch_of_rocm,
 )
 from fa_forensics.why.texts.libraries.cuda_missing import (
@@ -21,7 +22,7 @@ from fa_forensics.why.texts.libraries.cuda_missing import (
     tensorflow,
 )
 from fa_forensics.why.texts.libraries.import_first import not_whole, torch_library
-from fa_forensics.why.texts.libraries.needing import needing
+from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands
 from fa_forensics.why.texts.libraries.outside_text import outside_answer
 from fa_forensics.why.texts.libraries.system_text import HASHED, system_library
 
@@ -80,7 +81,36 @@ def _is_cuda(seen: Seen, soname: str) -> bool:
     return is_cuda_library(soname) or (table is not None and soname in table.sonames())
 
 
+def _driver_link(seen: Seen, soname: str) -> Answer:
+    """``libcuda.so`` without its number: the driver's own library has it, ``libcuda.so.1``."""
+    opener = (seen.mention.file or "").rsplit("/", 1)[-1]
+    who = f"{opener} opens" if opener else "What asks for it opens"
+    cause = (
+        f"{who} the driver's library by the name {soname}, without the number that the driver's "
+        "file has (libcuda.so.1). Most likely the driver is there, and that name is not where the "
+        "loader looks: under WSL it lies in /usr/lib/wsl/lib, elsewhere it is a link beside "
+        "libcuda.so.1, which comes with the driver's package. Only where nvidia-smi fails too is "
+        "there no driver, or it was not handed into the container."
+    )
+    return seen.answer(
+        "gpu-driver", "FA209", cause, owner="cuda-driver", direction=NONE, confidence="medium",
+        help=("nvidia-smi; ldconfig -p | grep libcuda; ls -l /usr/lib/wsl/lib",
+              "export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH",
+              "ldconfig"),
+        notes=(
+            "The second command is for WSL. On other systems ldconfig, as root, lists the driver's "
+            "directory again; where the name is missing altogether, installing the driver's "
+            "package again brings it (libnvidia-compute on Ubuntu, nvidia-driver-cuda-libs on "
+            "Fedora and RHEL). In a container it is docker run --gpus all.",
+            "cuDNN itself, CUDA and torch have no part in this: nothing of theirs is to be "
+            "installed.",
+        ),
+    )  # fmt: skip
+
+
 def _driver(seen: Seen, soname: str, owner: str) -> Answer:
+    if soname == "libcuda.so" and not seen.mention.detail.get("board"):
+        return _driver_link(seen, soname)
     cause = (
         f"{soname} is a part of the NVIDIA driver: this machine has no driver, or, in a container, "
         "the driver's libraries were not handed in (docker run --gpus all, with the NVIDIA "
@@ -117,11 +147,17 @@ def _rocm(seen: Seen, soname: str, owner: str) -> Answer:
         "torch for NVIDIA it is the wrong build; with torch for ROCm, that library is not "
         "installed or not on the loader's path."
     )
+    other = other_release(seen, soname, needing(seen))
+    again = rebuild_commands(seen) if other else ()
+    number = ("A link from one name to the other joins two interfaces that differ: none is to be "
+              "made.",) if other else by_its_number(soname)  # fmt: skip
     return seen.answer(
-        "rocm", CODE, cause, owner=owner, direction=NONE, confidence="high",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
-              "ls -d /opt/rocm*; cat /opt/rocm*/.info/version", seen.inspect_command()),
-        notes=by_its_number(soname),
+        "rocm", CODE, other or cause, owner=owner, direction=NONE, confidence="high",
+        help=(*again,
+              f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+              "ls -d /opt/rocm*; cat /opt/rocm*/.info/version",
+              *(() if other else (seen.inspect_command(),))),
+        notes=number,
     )  # fmt: skip
 
 

@@ -1,0 +1,55 @@
+"""What stands around an error of GPU code: the C++ stack below it, and how its file was built."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.lines import Line
+
+#: ``(0x7f… in /…/x.so)`` as Linux shows a step of the stack, ``x.pyd!Name`` as Windows does.
+_STEP = re.compile(
+    r"\bin (?P<path>/[^\s()]{1,300}\.so[.\d]{0,12})\)"
+    r"|(?<![\w\\/.-])(?P<name>[\w.+-]{2,120}\.(?:pyd|dll))!"
+)
+#: Files of torch, of CUDA, of Python and of the system: what reports or calls, not what fails.
+_REPORTS = re.compile(
+    r"(?:lib)?(?:c10|torch|_C\.|shm|caffe2|cudart|cublas|cudnn|nvrtc|nvcuda|cuda\.so|amdhip|hip"
+    r"|hsa|c\.so|c-2|m\.so|pthread|dl\.so|stdc|gcc|gomp|ffi|_ctypes|_asyncio|python|ucrt|kernel"
+    r"|ntdll|msvc|vcrun|conda)",
+    re.IGNORECASE,
+)
+#: A kernel's own words: ``error in ms_deformable_im2col_cuda: no kernel image is available``.
+_PRINTS = re.compile(r"\berror in (\w{4,60}) ?: ?$", re.IGNORECASE)
+#: ``built in mask2former/modeling/pixel_decoder/ops``; a path with such a directory in it.
+_FOLDER = re.compile(
+    r"(?:\b(?:built|compiled|build|compile|installed|make\.sh|setup\.py) (?:it )?in |\bcd )"
+    r"['\"`]?(?P<told>[\w.~-]{1,60}(?:/[\w.-]{1,60}){1,8})"
+    r"|(?P<path>(?:/?[\w.~-]{1,60}/){1,12}ops)/(?:functions|modules|src|setup\.py|build)\b"
+)
+
+
+def stack_file(line: Line) -> str:
+    """The first file of the stack below a message that is an extension's own; "" for none."""
+    if "exception raised from" not in line.source.lower:
+        return ""
+    for below in line.below(40):
+        for step in _STEP.finditer(below.body[:2_000]):
+            path = step["path"] or step["name"]
+            if not _REPORTS.match(path.rsplit("/", 1)[-1]):
+                return path
+    return ""
+
+
+def built_beside(line: Line, start: int) -> dict[str, str]:
+    """{"function", "folder", "idle"}: who says it, where it was compiled, whether at all."""
+    found: dict[str, str] = {}
+    prints = _PRINTS.search(line.body[max(0, start - 80) : start])
+    if prints is not None:
+        found["prints"] = prints[1]
+    for near in (*line.above(8), line, *line.below(6)):
+        if "ninja: no work to do" in near.lower:
+            found["idle"] = "ninja"
+        folder = _FOLDER.search(near.body[:2_000]) if "/" in near.body else None
+        if folder is not None:
+            found.setdefault("folder", folder["told"] or folder["path"])
+    return found

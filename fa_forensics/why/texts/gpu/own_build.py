@@ -1,0 +1,134 @@
+"""How what failed on a GPU is built again: by pip, in a project's own directory, or not at all."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from fa_forensics.facts.build_archs import operator_of_kernel, own_list, own_lists
+from fa_forensics.facts.gpus import Gpu, capability_text
+from fa_forensics.rules.remedy import rebuild_command, row_of
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.build_targets import with_list
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
+from fa_forensics.why.texts.clues import jobs_of, raw_python, version_of
+
+_UNKNOWN = (
+    "X.Y is the GPU's compute capability, as the first command prints it: a build from source "
+    "with it in the list has code for the GPU, where the kernels are written for it. Where "
+    "torch's own list does not cover the GPU, another torch comes first."
+)
+_SAME_RELEASE = "Where torch's own list does not cover the GPU, another torch comes first."
+
+
+def operator(seen: Seen) -> str | None:
+    """The operator whose function prints its own name: projects compile such in a directory."""
+    prints = seen.mention.detail.get("prints")
+    return operator_of_kernel(prints) if prints else None
+
+
+def in_its_directory(seen: Seen) -> bool:
+    """Whether a project's own directory is what is built, and no package of an index."""
+    return operator(seen) is not None or bool(seen.mention.detail.get("prints"))
+
+
+def build_in_directory(seen: Seen, value: str) -> tuple[str, ...]:
+    """Take what an earlier build left away and compile again, in the project's directory."""
+    folder = seen.mention.detail.get("folder", "")
+    told = re.fullmatch(r"[\w./~-]{1,300}", folder) is not None
+    place = folder if told else "DIRECTORY_WITH_ITS_SETUP_PY"
+    if on_windows(seen):
+        build = f'set "TORCH_CUDA_ARCH_LIST={value}"'
+        return f"cd {place}", "rmdir /s /q build", build, "python setup.py build install"
+    go = f"cd {place} && rm -rf build *.egg-info"
+    return (f'{go} && TORCH_CUDA_ARCH_LIST="{value}" {seen.python} setup.py build install',)
+
+
+def directory_notes(seen: Seen) -> tuple[str, ...]:
+    """What to know of such a build, and of one that compiled nothing."""
+    notes = [*idle(seen)]
+    if in_its_directory(seen):
+        notes.append(
+            "The message is printed by the operator's own code, which a project compiles from a "
+            "directory of its source (ops, or where its setup.py or make.sh is): no package of an "
+            "index holds it."
+        )
+    return tuple(notes)
+
+
+def idle(seen: Seen) -> tuple[str, ...]:
+    """``ninja: no work to do.``: the objects of an earlier build were taken."""
+    if "idle" not in seen.mention.detail:
+        return ()
+    return (
+        '"ninja: no work to do." says that nothing was compiled: the objects of an earlier build '
+        "were taken again, and a new list of targets does not change these. The directory build/ "
+        "goes first.",
+    )
+
+
+def again_for_unknown(seen: Seen, package: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) to build again where the text does not name the GPU."""
+    if package is None and in_its_directory(seen):
+        return build_in_directory(seen, "X.Y"), (_UNKNOWN, *directory_notes(seen))
+    row = row_of(package) if package else None
+    if row is None or package is None:
+        return with_list(seen, "X.Y", package), (_UNKNOWN, *idle(seen))
+    if own_lists(package):
+        return _by_own_list(seen, package, row)
+    if row.get("by_cuda"):
+        return (), (
+            f"{package} is published built, for each release and each CUDA of torch: torch and "
+            f"{package} of one release, from the same index, are the way out.",
+            _SAME_RELEASE,
+        )
+    if not row["source_build"]:
+        return (rebuild_command(raw_python(seen), package, "", row),), (
+            f"{package} is published built only, so that pip compiles nothing and "
+            "TORCH_CUDA_ARCH_LIST does nothing: a newer release has code for more GPUs, where the "
+            "project serves the GPU at all; else it is a build of its source repository.",
+            _SAME_RELEASE,
+        )
+    if on_windows(seen):
+        return with_list(seen, "X.Y", package), (_UNKNOWN, *idle(seen))
+    variable = str(row.get("arch_variable") or "TORCH_CUDA_ARCH_LIST")
+    value = "XY" if row.get("arch_variable") else "X.Y"
+    said = _UNKNOWN if value == "X.Y" else _UNKNOWN.replace("X.Y is", "XY is").replace(
+        "compute capability", "compute capability without its dot"
+    )  # fmt: skip
+    version = version_of(seen, package) or ""
+    command = rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
+    return (f'{variable}="{value}" {command}',), (said, *idle(seen))
+
+
+def _by_own_list(
+    seen: Seen, package: str, row: dict[str, object]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    version = version_of(seen, package) or ""
+    used = own_list(package, version)
+    entries = used.targets if used is not None else ()
+    shown = ", ".join(
+        f"{capability_text(one.capability)} (CUDA {one.since} or newer"
+        f"{f' up to {one.last}' if one.last else ''})"
+        for one in entries
+    )
+    command = rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
+    return (command,), (
+        f"TORCH_CUDA_ARCH_LIST has no effect here: {package}'s setup.py passes its own -gencode "
+        f"list, and torch then adds none. That of {version or 'the newest release'} is: {shown}.",
+        "For a GPU that none of these serves, nvcc's own variable adds it: "
+        f"{shlex.quote('NVCC_APPEND_FLAGS=-gencode arch=compute_XY,code=sm_XY')} in the "
+        "environment of the build, with XY as the first command prints it.",
+        _SAME_RELEASE,
+    )
+
+
+def lists_gpus_itself(package: str | None) -> bool:
+    """Whether a build of a package does not ask which GPUs it sees."""
+    row = row_of(package) if package else None
+    return bool(package and own_lists(package)) or (row is not None and not row["source_build"])
+
+
+def build_for(seen: Seen, gpu: Gpu, value: str | None = None) -> tuple[str, ...]:
+    """The build in a project's directory, for a GPU that is told."""
+    return build_in_directory(seen, value or capability_text(gpu.capability))
