@@ -35,9 +35,10 @@ def of_torch_python(answer: Answer, seen: Seen) -> Answer | None:
         if _by_setup(seen):
             first = f"{seen.python} -c 'import torch; import {seen.module or 'MODULE'}'"
             helps = answer.help
-            if not any("import torch; import" in command for command in helps):
+            if not any("; import " in command for command in helps):
                 helps = (first, *helps)
-            return replace(answer, help=helps, notes=(*answer.notes, _OLD, _BY_CMAKE))
+            old = () if _before_15(seen) else (_OLD,)
+            return replace(answer, help=helps, notes=(*answer.notes, *old, _BY_CMAKE))
     if _linked_without(answer, seen):
         return _without_torch_python(answer, seen)
     newer = answer.code == "FA201" and answer.direction == "file-newer"

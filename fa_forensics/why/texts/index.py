@@ -28,6 +28,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "stop-iteration-so",
         "windows",
     ),
+    "builds.without_code": ("built-without-cuda",),
     "builds.build_text": (
         "build-isolation",
         "jit-build-failed",

@@ -164,6 +164,10 @@ def _versioned(seen: Seen, answer: Answer, library: str, words: str) -> Answer:
         "is not on the link line and not where it looks for what libraries need (-Wl,-rpath-link), "
         "or the copy that it takes is an older one."
     )
+    if is_cuda(answer.owner or ""):
+        from fa_forensics.why.texts.libraries.linked_cuda import linkers_cuda
+
+        return linkers_cuda(seen, answer, version)
     kind, code = answer.kind, answer.code
     if _GLIBC.fullmatch(version) is not None:
         kind, code = "missing-library", "FA202"

@@ -160,7 +160,7 @@ def _format(seen: Seen) -> Answer:
         "x86_64, 32 bit against 64), or no library at all (a Git LFS pointer, a text, an error "
         "page), or an object that another compiler made (-flto). The first command tells which."
     )
-    if "linker script" in seen.mention.line:
+    if re.search(r"linker\sscript", seen.mention.line):
         return _a_text(seen, file, name, owner)
     sure = re.search(
         r"wrong\sformat|incompatible with elf|architecture of input", seen.mention.line

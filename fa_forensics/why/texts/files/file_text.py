@@ -51,8 +51,8 @@ def invalid_elf(seen: Seen) -> Answer:
         cause += f", it starts with {found[:8].hex(' ') or 'nothing'}{_looks(found)}."
     else:
         cause += (
-            ". What it holds instead (zeros, an HTML page, a Git LFS pointer, half a download), "
-            "the first command shows."
+            ". What it holds instead (zeros, an HTML page, a Git LFS pointer, half a download, a "
+            "library of another system), the first command shows."
         )
     if _SCRIPTS.search(path):
         cause = (

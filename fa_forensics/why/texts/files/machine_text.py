@@ -193,12 +193,12 @@ def _torch_for_arm(seen: Seen, host: str) -> tuple[tuple[str, ...], tuple[str, .
         helps = (*helps, _CARGO if cargo else _WHOLE.format(seen.python))
         notes.append(
             "The archives of libtorch for Linux were made for x86-64; the wheel of torch for this "
-            "machine has the same libraries, headers and CMake files in its own directory, which "
-            + (
-                "is what LIBTORCH_USE_PYTORCH takes (without the feature download-libtorch)."
-                if cargo
-                else "is what the command with cmake names."
-            )
+            "machine has the same libraries, headers and CMake files in its own directory, and "
+            "LIBTORCH_USE_PYTORCH has torch-sys take those (without its feature download-libtorch)."
+            if cargo
+            else "The archives of libtorch for Linux were made for x86-64; the wheel of torch for "
+            "this machine has the same libraries, headers and CMake files in its own directory, "
+            "which is what the command with cmake names."
         )
     return helps, tuple(notes)
 

@@ -30,6 +30,8 @@ def renamed_module(seen: Seen) -> Answer:
     top = _top_folder(detail.get("frame", ""))
     package = package_in(seen) or top
     again: tuple[str, ...] = ()
+    if module.startswith("libKeOps"):  # compiled at run time, into a cache of its own
+        again = (f"{seen.python} -c 'import pykeops; pykeops.clean_pykeops()'",)
     if package_in(seen) is not None:
         again = rebuilds(seen, package_in(seen), row_of_module(module) if module else None)
     wanted = f" ({function})" if function else ""

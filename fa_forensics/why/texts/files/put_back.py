@@ -124,6 +124,8 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
     if known:
         return known, (*_index_note(seen, known[0]), _ROOM)
     site = _SITE.search(path)
+    if site is None and _BUILT.search(path):
+        return _built_again(path)
     if site is None and owner is not None and is_cuda_library(base(path)):
         return _by_its_place(base(path))
     if site is None:
@@ -150,6 +152,24 @@ _ROOM = (
     "See first that the disk (and a quota) has room: a second download ends where the first did "
     "otherwise. --no-cache-dir keeps pip from taking its damaged copy again."
 )
+
+
+#: What setup.py or CMake leaves beside the sources: ``mmdet/ops/x.cpython-36m-...so``.
+_BUILT = re.compile(r"\.(?:cpython-\d{2,3}m?|abi3)[\w-]*\.so$")
+
+
+def _built_again(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A compiled module in a source tree: nobody but its own build brings it."""
+    from fa_forensics.why.texts.files.file_text import quoted
+
+    return (
+        f"rm {quoted(path)}",
+        "rm -rf build && python -m pip install -v --no-build-isolation --no-deps -e .",
+    ), (
+        "The file lies in a source tree, so it was built or copied there: a build that was "
+        "stopped, a full disk, or a copy from another machine or system. The last command builds "
+        "it again, in the directory that has setup.py or pyproject.toml.",
+    )  # fmt: skip
 
 
 def _by_its_place(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -66,6 +66,16 @@ def major_of(distribution: str) -> str:
     return found[1] if found else "13"
 
 
+def of_old_driver(seen: Seen, major: str) -> tuple[str, str] | None:
+    """(the CUDA that a driver serves at most, what says so), where it is none of this major."""
+    most = seen.place.told.driver_cuda if seen.place.told is not None else None
+    if most is None or not major.isdigit() or most[0] >= int(major):
+        return None
+    driver = seen.versions.get("driver", "")
+    words = f"the driver {driver}" if driver else "the driver of the text"
+    return f"{most[0]}", f"{words} serves CUDA {most[0]}.{most[1]} at most, and none of {major}"
+
+
 def told_cuda(seen: Seen) -> tuple[str, str] | None:
     """(the CUDA that torch most likely has, what in the text says so); None for nothing.
 
@@ -79,6 +89,9 @@ def told_cuda(seen: Seen) -> tuple[str, str] | None:
     name = (seen.mention.library or "").rsplit("/", 1)[-1].split(".so")[0]
     if number and name in ("libcudart", "libnvrtc", "libcublas", "libcublasLt"):
         return number, f"the text shows {name}.so.{number} among NVIDIA's wheels"
+    spoken = seen.mention.detail.get("cuda_spoken", "")
+    if spoken:
+        return spoken, f"the text speaks of CUDA {spoken} for the image or environment"
     wheels = seen.place.told.wheels if seen.place.told is not None else ()
     lines = {found[1] for one, _ in wheels if (found := re.search(r"-cu(1[1-9])$", one))}
     if len(lines) == 1 and len(wheels) > 1:

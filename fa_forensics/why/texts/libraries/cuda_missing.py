@@ -15,6 +15,7 @@ from fa_forensics.why.texts.libraries.bitsandbytes_text import of_bitsandbytes
 from fa_forensics.why.texts.libraries.brought_text import (
     known_releases,
     major_of,
+    of_old_driver,
     there_already,
     told_cuda,
     torches_bringing,
@@ -74,6 +75,9 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     cuda = torch_cuda or (told[0] if told is not None else None)
     own = cuda.split(".")[0] if cuda else None
     exact = exact_toolkit(soname)
+    if cuda is None and major is not None and (by_driver := of_old_driver(seen, major)):
+        cuda, told = by_driver[0], by_driver
+        own = cuda.split(".")[0]
     if cuda is not None and exact is not None:
         own, major = ".".join(cuda.split(".")[:2]), exact
         if "." not in own and exact.split(".")[0] == own:
@@ -262,8 +266,7 @@ def _major_alone(
         cause += _STALE
     notes = [_EXACT if exact else _ONE_RUNTIME] if major else []
     if bringing:
-        span = interval_text(bringing, known_releases(seen))
-        notes.append(f"torch {span} for CUDA bring{'s' if len(bringing) == 1 else ''} {soname}.")
+        notes.append(_which_torches(seen, soname, bringing, major))
     notes += _about_toolkit(seen, wanted)
     if not told and exact:
         notes.append(_torch_itself(exact))
@@ -282,6 +285,15 @@ _STALE = (
     "is taken as it is. Its build directory (in ~/.cache/torch_extensions, or the one that the "
     "program gives) is to be removed, and it is built again at the next start."
 )
+
+
+def _which_torches(seen: Seen, soname: str, bringing: tuple[str, ...], major: str | None) -> str:
+    """The torches that bring a library: PyPI's by release, those of the indexes by their CUDA."""
+    span = interval_text(bringing, known_releases(seen))
+    note = f"Of PyPI's torches for CUDA {span} bring{'s' if len(bringing) == 1 else ''} {soname}"
+    if major is None:
+        return f"{note}."
+    return f"{note}; of those on PyTorch's own indexes, every build for CUDA {major} does."
 
 
 def _torch_itself(cuda: str) -> str:

@@ -140,6 +140,11 @@ def _older_flash(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, 
     below = [r for r, floor in floors if floor is None or (wanted and number(floor) < wanted)]
     if not below or len(below) == len(releases):
         return (), ()
+    own, torch = own_glibc(seen)[0], ".".join((seen.torch or "").split(".")[:2])
+    if own is not None and number(own) < (2, 31):
+        return (), ()  # nothing is known of so old a system
+    if torch and torch not in {build.torch for build in builds() if build.release == below[-1]}:
+        return (), ()  # it would be compiled all the same, and an old release for a newer torch
     return (
         f'{seen.pip} install --no-build-isolation --no-cache-dir "flash-attn=={below[-1]}"',
     ), (

@@ -146,22 +146,45 @@ def _core_is_missing(seen: Seen) -> bool:
 
 def _torch_without_it(seen: Seen, soname: str) -> Answer:
     """The loader names the first library that it misses, and files list libc10.so before it."""
-    cause = (
-        f"Only CUDA builds of torch have {soname}. An extension lists libc10.so before it and the "
-        "loader names the first that it misses, so torch's other libraries were found: most likely "
-        "this torch is a build without CUDA, and the extension is for one with it. Where torch was "
-        "not imported at all, and the file lists this library first, importing torch helps. The "
-        "first command tells them apart: None is a build without CUDA."
+    present = seen.place.present
+    with_cuda = bool(seen.torch_cuda or seen.mention.detail.get("torch_with_cuda"))
+    with_cuda = with_cuda or bool(present and present.has_cuda and "+cu" in present.version)
+    module = seen.mention.detail.get("import") or seen.module or "MODULE"
+    first = f"{seen.python} -c 'import torch; import {module}'"
+    ask = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+        "torch.__path__)'"
     )
     release = (seen.torch or "").partition("+")[0]
     owner = "torch/torch_cuda" if "torch_cuda" in soname else owner_of_library(soname)
+    if with_cuda or seen.mention.detail.get("stable_abi"):
+        cause = (
+            f"{soname} is torch's own library, of its CUDA builds. Extensions of torch find it "
+            "because torch is loaded before them: here the extension was most likely imported "
+            "before torch, and lists that library before torch's others, as files of the stable "
+            "ABI do. Importing torch first is the cure. Where that does not help, this torch is a "
+            "build without CUDA."
+        )
+        return seen.answer(
+            "import-order", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
+            help=(first, ask),
+            notes=("The package itself can do that: import torch stands in its __init__.py before "
+                   "its compiled module. No toolkit, driver or path brings that library.",),
+        )  # fmt: skip
+    cause = (
+        f"Only CUDA builds of torch have {soname}. Two causes fit: this torch is a build without "
+        "CUDA, and the extension is for one with it, since most extensions list libc10.so before "
+        "it and the loader names the first that it misses; or torch was not imported before, and "
+        "the file lists this library first. The first command tells them apart: None is a build "
+        "without CUDA."
+    )
     again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
     return seen.answer(
         "wrong-torch", "FA601", cause, owner=owner, direction=NONE, confidence="medium",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
-              "torch.__path__)'", *((again,) if release else ())),
+        help=(ask, first, *((again,) if release else ())),
         notes=("No toolkit, driver or path brings that library: it is a part of torch's CUDA "
-               "wheel. A CUDA build of the same torch release has to replace this one.",),
+               "wheel. Where the first command prints None, a CUDA build of the same torch release "
+               "has to replace this one; where it prints a version, import torch first.",),
     )  # fmt: skip
 
 

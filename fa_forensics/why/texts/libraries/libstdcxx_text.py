@@ -82,9 +82,10 @@ def other_flavour(seen: Seen) -> tuple[str, ...]:
     if seen.versions.get("machine") == "aarch64":
         return ()
     return (
-        f"The wheel that the text names is for a torch in the cxx11 flavour (cxx11abiTRUE). Torch "
-        f"{torch[1]}.{torch[2]} of the package index and of pytorch.org has the other one: once libstdc++ is "
-        "newer, that file misses names of torch. The wheel with cxx11abiFALSE is for that torch.",
+        "The wheel that the text names is for a torch in the cxx11 flavour (cxx11abiTRUE). Torch "
+        f"{torch[1]}.{torch[2]} of the package index and of pytorch.org has the other one: once "
+        "libstdc++ is newer, that file misses names of torch. The wheel with cxx11abiFALSE is for "
+        "that torch.",
     )
 
 

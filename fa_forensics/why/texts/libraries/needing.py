@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fa_forensics.facts.flash_names import extra_folder
+from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.why.builds import name_then
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
-from fa_forensics.why.texts.libraries.brought_text import told_cuda
+from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
 
 #: Names of compiled modules, as packages give them.
 _COMPILED = re.compile(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")
@@ -27,7 +28,7 @@ def needing(seen: Seen) -> str:
         return f"the extension {module}"
     if module:
         return f"the extension that {module} imports"
-    package = seen.mention.detail.get("by") or package_of_line(seen)
+    package = seen.mention.detail.get("by") or package_of_line(seen) or _named_alone(seen)
     return f"a compiled part of {package}" if package else "the extension"
 
 
@@ -46,13 +47,16 @@ def package_needing(seen: Seen) -> str | None:
     by = seen.mention.detail.get("by")
     by = by.replace("-", "_") if by else by
     name = name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
-    return name or package_of_line(seen)
+    return name or package_of_line(seen) or package_of(f"/site-packages/{_named_alone(seen)}/_C.so")
 
 
 def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:
     """Get a build of the package that fits, where the package is known."""
     from fa_forensics.rules.remedy import rebuild_command, row_of
 
+    flavour = flavour_command(seen)
+    if flavour is not None:
+        return (flavour,)
     name = package or package_needing(seen)
     if name is None:
         return _extra(seen)
@@ -66,6 +70,69 @@ def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         return _project_wheel(seen, first, version, row)
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
     return (rebuild_command(python, first, version, row),)
+
+
+def flavours_needing(seen: Seen) -> Flavours | None:
+    """The package that needs a library of CUDA, where it has a distribution for each CUDA."""
+    if seen.mention.what not in ("missing-library", "could-not-load-library"):
+        return None
+    detail = seen.mention.detail
+    told = (detail.get("import") or detail.get("by") or "").split(".")
+    folder = _FOLDER.search(seen.mention.file or "")
+    by_frame = (detail.get("folder") or "",)
+    return flavours_of((told[0], folder[1] if folder else "", *by_frame, _named_alone(seen)))
+
+
+def _named_alone(seen: Seen) -> str:
+    """The one package besides torch that a text names where nothing says what was imported."""
+    if seen.mention.detail.get("import") or seen.mention.detail.get("by") or seen.mention.file:
+        return ""
+    keys = [key for key in seen.versions if key.startswith(("pkg:", "named:"))]
+    names = {key.partition(":")[2] for key in keys}
+    left = {name for name in names if name not in _OF_TORCH and not name.startswith("nvidia-")}
+    return left.pop() if len(left) == 1 else ""
+
+
+#: torch, and what people install and list with it.
+_OF_TORCH = ("torch", "torchvision", "torchaudio", "triton", "numpy", "setuptools", "pip", "uv")
+
+
+#: The directory below site-packages that a file lies in.
+_FOLDER = re.compile(r"-packages/(\w{1,60})/")
+
+
+def flavour_command(seen: Seen) -> str | None:
+    """The distribution for torch's CUDA, or for any; None for packages that have none such."""
+    found = flavours_needing(seen)
+    if found is None:
+        return None
+    major = _cuda_major(seen)
+    if found.index:
+        return _of_projects_index(seen, found, major)
+    wanted = found.wheels.get(major)
+    if wanted is None:
+        return f"{seen.pip} list | grep -iE '{'|'.join(found.wheels.values())}|^torch '"
+    others = " ".join(name for cuda, name in found.wheels.items() if cuda != major)
+    version = next((seen.versions[f"pkg:{n}"] for n in (*found.plain, *found.wheels.values())
+                    if f"pkg:{n}" in seen.versions), "")  # fmt: skip
+    pinned = f"{wanted}=={version}" if version else wanted
+    return (
+        f"{seen.pip} uninstall -y {others} && "
+        f'{seen.pip} install --force-reinstall --no-deps "{pinned}"'
+    )
+
+
+def _of_projects_index(seen: Seen, found: Flavours, major: str) -> str:
+    """A project's own index for a CUDA."""
+    name = found.plain[0]
+    version = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
+    label = found.labels.get(major, "LABEL")
+    address = found.index.format(version=version or "nightly", label=label)
+    wanted = f"{name}=={version}" if version else name
+    return (
+        f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}" '
+        f"--index-url {address}"
+    )
 
 
 def _project_wheel(
@@ -107,6 +174,9 @@ def _extra(seen: Seen) -> tuple[str, ...]:
 def _cuda_major(seen: Seen) -> str:
     """The major version of torch's CUDA, as far as the text tells or shows it."""
     told = told_cuda(seen)
+    if told is None:
+        number = re.search(r"\.so\.(1\d)$", seen.mention.library or "")
+        told = of_old_driver(seen, number[1]) if number is not None else None
     return (seen.torch_cuda or (told[0] if told is not None else "")).split(".")[0]
 
 
@@ -119,11 +189,32 @@ def torch_label(seen: Seen) -> str:
     return f"cu{parts[0]}{parts[1]}" if len(parts) > 1 else ""
 
 
+def _is_new(library: str) -> bool:
+    """Whether a library is one of CUDA 12 or newer, and so of torch 2.1 or newer."""
+    return re.search(r"\.so\.1[2-9]$", library) is not None
+
+
+#: The sources of what is compiled on a container's own torch.
+_SOURCES = {
+    "torchaudio": "https://github.com/pytorch/audio",
+    "torchvision": "https://github.com/pytorch/vision",
+}
+
+
 def _of_index(seen: Seen, name: str) -> str:
     """A package that is published once for each CUDA: the build for that of torch."""
+    if "ngc" in seen.versions:
+        return (
+            f"{seen.pip} install --no-build-isolation --no-deps --no-cache-dir "
+            f'"git+{_SOURCES[name]}@TAG"'
+        )
     release = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
     if not release and seen.torch:
         release = partner_of(name, seen.torch) or ""
+    if not release and name == "torchaudio" and _is_new(seen.mention.library or ""):
+        # Its releases are those of torch, by number.
+        own = "import torch; print(torch.__version__.split(chr(43))[0])"
+        release = f"$({seen.python} -c '{own}')"
     wanted = f"{name}=={release}" if release else name
     return (
         f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}" '
@@ -135,6 +226,20 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
     """What the command for a package with a build for each CUDA needs to be told."""
     from fa_forensics.rules.remedy import row_of
 
+    flavours = flavours_needing(seen)
+    if flavours is not None and flavours.index:
+        labels = ", ".join(f"{label} for CUDA {cuda}" for cuda, label in flavours.labels.items())
+        return (
+            f"{flavours.title} has builds for each CUDA on an index of its own ({labels}); the "
+            "package index has one of them alone, and an installer that may choose between the "
+            "two takes the newer version, whatever its CUDA.",
+        )
+    if flavours is not None:
+        names = ", ".join(f"{name} for CUDA {cuda}" for cuda, name in flavours.wheels.items())
+        return (
+            f"{flavours.title} has a distribution for each CUDA ({names}), and one alone is to be "
+            "installed: that for torch's CUDA and the driver.",
+        )
     name = package or package_needing(seen)
     row = row_of(name) if name else None
     if name is None or row is None:
@@ -146,6 +251,14 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         return (_renamed(before["distribution"], name, before["first"]),)
     if not row.get("by_cuda"):
         return ()
+    if "ngc" in seen.versions:
+        return (
+            f"The text is of NVIDIA's image {seen.versions['ngc']}, whose torch is a build of its "
+            f"own: no index has a {name} for it, and pip's newest is for another torch and CUDA. "
+            f"It is compiled in the image, TAG being the release of {name} that goes with the "
+            "number of the image's torch (python -c 'import torch; print(torch.__version__)'), or "
+            "pip is told to leave it out; torch itself is not to be replaced.",
+        )
     label = torch_label(seen)
     ends = f"it ends in /{label}" if label else "it ends in /cu126, /cu130, /cpu and so on"
     return (

@@ -54,6 +54,8 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
     wanted = _wanted(soname)
     own = major or (seen.torch_cuda or "").split(".")[0] or (wanted or "").split(".")[0]
     wheels = _wheels(seen, soname, own)
+    if wheels and _SPLIT.search(seen.mention.detail.get("frame", "")):
+        return _in_another_directory(seen, soname, owner, wheels[0])
     cause = (
         f"It is torch itself that needs {soname} and does not find it: no extension plays a part."
     )
@@ -79,9 +81,9 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
         if soname.endswith(".so") and seen.torch_cuda is None:
             bringer = f"a wheel such as {bringer}"
         cause += (
-            f" A torch from PyPI gets it from {bringer}, which is not installed whole; a "
-            "torch that was built for a system (Jetson, NGC, a distribution) takes it from that "
-            "system's CUDA toolkit, in the version it was built with, or has it handed into the "
+            f" A torch from PyPI gets it from {bringer}, which is not installed whole, or lies in "
+            "another directory of packages than torch; a torch that was built for a system "
+            "(Jetson, NGC, a distribution) takes it from that system's CUDA toolkit, in the version it was built with, or has it handed into the "
             "container."
         )
     if wanted is not None and not jetson:
@@ -93,6 +95,40 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=_commands(seen, soname, wheels, wanted), notes=(*_notes(seen, wheels),
                                                              *there_already(seen)),
+    )  # fmt: skip
+
+
+#: torch as root's pip installs it on RHEL and its kin: compiled packages apart from all others.
+_SPLIT = re.compile(r"/lib64/python3\.\d{1,2}/(?:site|dist)-packages/torch/")
+
+
+def _in_another_directory(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answer:
+    """torch lies in lib64, and NVIDIA's wheels, which are no compiled packages, in lib."""
+    folder = wheel.removeprefix("nvidia-").rpartition("-cu")[0].replace("-", "_")
+    cause = (
+        f"It is torch itself that needs {soname} and does not find it: no extension plays a part. "
+        f"torch lies in lib64, and pip puts {wheel} into lib on such a system (RHEL, Rocky, Alma, "
+        "Amazon Linux), so that it is not beside torch, where torch looks. A CUDA of the system "
+        "that has the libraries which torch loads first hides that: torch then does not look for the "
+        "wheels at all, and this library is not among them."
+    )
+    word = re.split(r"[._]", soname.removeprefix("lib"))[0]
+    helps = [
+        f"{seen.pip} show -f {wheel} | grep -E '^Location|lib{word}'",
+        f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "
+        "print(list(a.__path__)[0])')/lib:$LD_LIBRARY_PATH",
+        "python3 -m venv ENV && ENV/bin/python -m pip install torch",
+    ]
+    if "cusparselt" in soname.lower():
+        helps.insert(2, "dnf install libcusparselt0")
+    return seen.answer(
+        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium", help=tuple(helps),
+        notes=(
+            "Where the first command shows the library, the wheel is there and installing it again "
+            "changes nothing. In an environment of venv lib64 is a link to lib, and torch finds "
+            "its wheels; newer torch releases look through all directories of packages.",
+            *there_already(seen),
+        ),
     )  # fmt: skip
 
 

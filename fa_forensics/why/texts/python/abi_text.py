@@ -269,7 +269,8 @@ def already_registered(seen: Seen) -> Answer:
     kind = KIND if detail.get("type") else "wrong-torch"
     cause = (
         f"{name} was registered twice in one process: the same library was loaded from two places "
-        "(an installed copy and a build of one's own, or two versions of one package)."
+        "(an installed copy and a build of one's own, or two versions of one package), or by its "
+        "path once more after its package was imported."
     )
     helps: tuple[str, ...] = (
         f"{seen.pip} list",
@@ -300,9 +301,9 @@ def already_registered(seen: Seen) -> Answer:
         cause = (
             f"{name} was registered twice with pybind11, and modules that were built with the same "
             "pybind11 internals share one table of types. Two causes fit: one module was loaded "
-            "from two places (an installed copy and a build of one's own), or two modules of the "
-            "package each register the type, which went well as long as one of them was built "
-            "with another pybind11 and had a table of its own."
+            "from two places (an installed copy and a build of one's own), or two modules, of one "
+            "package or of two, each register the type, which went well as long as one of them was "
+            "built with another pybind11 and had a table of its own."
         )
         helps = (
             f"{seen.pip} list",
@@ -316,6 +317,8 @@ def already_registered(seen: Seen) -> Answer:
             "one of the two registrations taken out. Until then, all modules of the package built "
             "again from an empty directory with one pybind11, or with the one that was used while "
             "it went well, get past it. torch's own is bundled with it; pip's is another one.",
+            "Two packages: a process for each of them, or a release of either that was built with "
+            "another pybind11.",
         )
     return seen.answer(
         kind, TYPES, cause, owner="torch" if detail.get("torchs") else package_in(seen),

@@ -15,7 +15,7 @@ _OBJECT = re.compile(r"<(?P<type>[A-Za-z_][\w.]{1,200}) object\b")
 #: ``(model: torch::jit::Module, q: aiter_tensor_t)``: what is taken.
 _TAKEN = re.compile(r"[(,]\s{0,3}\w{1,60}:\s?(?P<type>[A-Za-z_][\w.:]{1,200}(?:<[\w:, ]{1,80}>)?)")
 #: What torch's own caster, and the standard library's, are called by.
-_CAST = ("at::Tensor", "torch::Tensor", "std::")
+_CAST = ("at::Tensor", "torch::Tensor")
 #: Scopes of torch's own classes.
 _TORCHS = ("torch::", "c10::", "c10d::")
 #: Types that torch's headers have no caster for in arguments; what takes their place.
@@ -34,7 +34,7 @@ def unknown_again(seen: Seen) -> Answer | None:
     """
     detail = seen.mention.detail
     taken = [found["type"] for found in _TAKEN.finditer(f"({detail.get('supported', '')}")]
-    raw = [name for name in taken if "." not in name and not name.startswith(_CAST)]
+    raw = [name for name in taken if "." not in name and name not in _CAST]
     for name in raw:
         for refused, instead in _NO_CASTER:
             if name.startswith(refused):
