@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.paste import build_stops, compile_errors, install_errors
+from fa_forensics.facts.paste import build_stops, compile_errors, install_errors, without_code
 from fa_forensics.facts.paste.build_torch import toolkit_mismatch, undeclared
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -23,6 +23,7 @@ def recognisers() -> tuple[Recogniser, ...]:
         *build_stops.recognisers(),
         *install_errors.recognisers(),
         *compile_errors.recognisers(),
+        *without_code.recognisers(),
     )
 
 

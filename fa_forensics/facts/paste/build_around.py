@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.tables import read_table
 
@@ -139,6 +139,18 @@ def around_of(mention: Mention, source: Source, places: Places) -> Mention:
             told["home"] = found["value"]
             break
     return replace(mention, detail={**mention.detail, **told}) if told else mention
+
+
+def packages_near(line: Line) -> str:
+    """The package whose files, or whose name, stand nearest above a line, or below it; ""."""
+    for near in (line, *line.above(20), *line.below(6)):
+        for found in re.finditer(r"[/\\](?P<top>[A-Za-z]\w{2,40})(?=[/\\])", near.body):
+            known = _known().get(re.sub("_+", "-", found["top"].lower()))
+            if known is not None:
+                return known
+        if (name := _named(near.body)) is not None:
+            return name
+    return ""
 
 
 def _told_package(mention: Mention, source: Source, places: Places) -> dict[str, str]:

@@ -1,0 +1,59 @@
+"""What packages say of their own operations that were compiled without CUDA."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.paste.build_around import packages_near
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
+
+#: Programs with such words of their own, which have nothing to do with torch.
+_OTHERS = re.compile(
+    r"xgboost|lightgbm|opencv|tensorflow|faiss|onnx|\bjax|ggml|llama|open3d|catboost|pcl\b"
+    r"|ffmpeg|mpi\b|\bucx|ctranslate2",
+    re.IGNORECASE,
+)
+
+
+def recognisers() -> tuple[Recogniser, ...]:
+    """The texts of a missing part for CUDA."""
+    return (
+        by_pattern(
+            ("implementation for device",),
+            r"(?P<op>\w{2,80}): implementation for device (?P<device>[a-z]{2,12})(?::\d{1,3})? "
+            r"not found",
+            _by_device,
+        ),
+        by_pattern(
+            ("compiled with gpu support", "compiled with cuda support", "compiled with cuda"),
+            r"(?:(?P<op>[A-Za-z_][\w.]{1,60})\s(?:(?:is|was)\s)?)?\bnot compiled with "
+            r"(?:(?:GPU|CUDA) support|CUDA(?=\W{0,3}$))",
+            _said,
+        ),
+        by_pattern(
+            ("running on cpu mode only",),
+            r"Failed to load custom C\+\+ ops\. Running on CPU mode Only",
+            _of_grounding_dino,
+        ),
+    )
+
+
+def _by_device(line: Line, match: re.Match[str]) -> Mention:
+    """mmcv's registry of operations (mmcv/ops/csrc/common/pytorch_device_registry.hpp)."""
+    detail = {"op": match["op"], "device": match["device"].lower(), "package": "mmcv"}
+    return line.mention("built-without-cuda", match.start(), detail=detail)
+
+
+def _said(line: Line, match: re.Match[str]) -> Mention | None:
+    if _OTHERS.search(line.body) or (match["op"] or "").lower() in ("torch", "pytorch"):
+        return None
+    detail = {"op": match["op"] or "", "device": "cuda", "package": packages_near(line)}
+    return line.mention("built-without-cuda", match.start(), detail=detail)
+
+
+def _of_grounding_dino(line: Line, match: re.Match[str]) -> Mention:
+    """Said by groundingdino's ms_deform_attn.py where ``from groundingdino import _C`` failed."""
+    detail = {"sort": "extension", "package": "groundingdino"}
+    return line.mention("caught-import", match.start(), detail=detail)
