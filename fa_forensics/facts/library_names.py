@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -59,6 +59,33 @@ def only_in_builds(soname: str) -> str | None:
     """The builds of torch that alone have a library ("CUDA 11"); None for all of them."""
     found: str | None = _torch()["builds"].get(soname)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Flavours:
+    """A package that is given out for each CUDA major version.
+
+    It has one distribution for each (``wheels``), or one name, and an index for each CUDA
+    (``index``, with ``labels``).
+    """
+
+    title: str
+    wheels: Mapping[str, str]
+    plain: tuple[str, ...]
+    index: str
+    labels: Mapping[str, str]
+
+
+def flavours_of(names: Iterable[str]) -> Flavours | None:
+    """The package of modules or directories that comes once for each CUDA; None for others."""
+    wanted = {name.replace("-", "_").lower() for name in names if name}
+    for row in read_table("cuda_flavours.json")["rows"]:
+        if wanted & set(row["folders"]):
+            return Flavours(
+                row["title"], row["wheels"], tuple(row["plain"]), row.get("index", ""),
+                row.get("labels", {}),
+            )  # fmt: skip
+    return None
 
 
 def exact_toolkit(soname: str) -> str | None:

@@ -195,7 +195,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     )
     if version is None:
         return Place(None, None, None, None, told=told)
-    requested = _requested(version, abi, tables, told.machine)
+    requested = _requested(_of_cuda(version, paste), abi, tables, told.machine)
     if requested is not None:
         present = Present(
             requested.version,
@@ -266,6 +266,15 @@ def _told_flavour(version: str) -> str | None:
     if order_key(version) < (1, 12, 0, False):
         return "pre-cxx11"
     return "cxx11" if order_key(version) >= (2, 7, 0, False) else None
+
+
+def _of_cuda(version: str, paste: Paste) -> str:
+    """A release as the build for the CUDA that the text gives torch: "1.12.1+cu113"."""
+    if not re.fullmatch(r"\d\.\d{1,2}(?:\.\d)?", version):
+        return version
+    told = paste.versions.get("torch_cuda") or paste.versions.get("index_cuda") or ""
+    digits = re.fullmatch(r"(\d{1,2})\.(\d)(?:\.\d+)?", told)
+    return f"{version}+cu{digits[1]}{digits[2]}" if digits is not None else version
 
 
 def _requested(version: str, abi: str, tables: Tables, machine: str) -> RequestedTorch | None:

@@ -34,9 +34,9 @@ def recognisers() -> tuple[Recogniser, ...]:
         plain(
             "cublas-status",
             ("cublas_status_",),
-            r"CUBLAS_STATUS_(?P<status>NOT_INITIALIZED|ALLOC_FAILED|INVALID_VALUE|MAPPING_ERROR"
-            r"|EXECUTION_FAILED|INTERNAL_ERROR|NOT_SUPPORTED)\b"
-            r"(?:[,:]? when calling [`'\"]?(?P<call>cublas\w{2,60}))?",
+            r"(?:error|fail(?:ed|ure)?|exception)\b[^\n]{0,60}?CUBLAS_STATUS_(?P<status>"
+            r"NOT_INITIALIZED|ALLOC_FAILED|INVALID_VALUE|MAPPING_ERROR|EXECUTION_FAILED"
+            r"|INTERNAL_ERROR|NOT_SUPPORTED)\b(?:[,:]? when calling [`'\"]?(?P<call>cublas\w{2,60}))?",
         ),
         plain(
             "jax-library",

@@ -20,6 +20,7 @@ from fa_forensics.facts.paste.recogniser import (
     plain,
 )
 from fa_forensics.facts.paste.system_around import (
+    cuda_torch_around,
     loaded_by_torch,
     package_of_frame,
     shown_elsewhere,
@@ -89,6 +90,7 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
     name = library.rsplit("/", 1)[-1]
     if TORCH_LIBRARY.fullmatch(name) and "/" not in library:
         detail = {**detail, "torch_imported": "yes" if _torch_imported(line) else ""}
+        detail.update(cuda_torch_around(line) if "cuda" in name else {})
         return line.mention("import-order", place, library=library, detail=detail)
     own = (
         "/" in library
@@ -120,18 +122,6 @@ def _library_near(body: str, place: int) -> str | None:
         r"[\w./~+-]{0,300}?\.so(?:\.\d+){0,4}(?![\w.])", body[max(0, place - 400) : place], re.A
     )
     return found[-1] if found else None
-
-
-def _named_alone(line: Line, match: re.Match[str]) -> Mention | None:
-    """``ImportError: libcudart.so.13``, as people shorten the loader's message."""
-    if any("cannot open" in near.lower for near in (line, *line.above(3), *line.below(3))):
-        return None
-    detail = {"reason": "", "import": importing(line), "shortened": "yes"}
-    detail["other_number"] = shown_number(line, match["library"])
-    detail.update(system_around(line))
-    if not detail["import"]:
-        detail["by"] = package_of_frame(line)
-    return missing(line, match.start(), match["library"], detail)
 
 
 def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
@@ -287,12 +277,6 @@ def _of_libraries() -> tuple[Recogniser, ...]:
             _musl_missing,
         ),
         by_words(cannot_open, "", _missing),
-        by_pattern(
-            ("importerror: lib", "oserror: lib"),
-            r"(?:ImportError|OSError): (?P<library>lib(?:cu|nv|nccl|torch|c10)[\w+]{0,30}"
-            r"\.so(?:\.\d{1,3}){0,2})(?![\w/:.]|\s?:)(?! (?:file|invalid|undefined|symbol|version))",
-            _named_alone,
-        ),
         by_pattern(
             ("not found", "\u627e\u4e0d\u5230"),
             r"version\s+[`'\"]?(?P<version>[A-Za-z_][\w.+-]{1,100})[`'\"]?\s+"

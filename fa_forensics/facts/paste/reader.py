@@ -19,6 +19,7 @@ from fa_forensics.facts.paste import (
     python_errors,
     replaced,
     rocm,
+    shortened,
     tools,
 )
 from fa_forensics.facts.paste.lines import Line, Source
@@ -86,6 +87,7 @@ def _recognisers() -> tuple[Recogniser, ...]:
         *loader.recognisers(),
         *gpu.recognisers(),
         *cuda_copies.recognisers(),
+        *shortened.recognisers(),
         *python_errors.recognisers(),
         *tools.recognisers(),
     )

@@ -94,6 +94,14 @@ _CPU_WANTED = re.compile(
 )
 
 
+#: The CUDA of an image or of an environment, in people's words.
+_CUDA_SPOKEN = re.compile(
+    r"\bcuda[ -]?(1[0-9])(?:\.\d{1,2})? (?:based )?(?:docker )?"
+    r"(?:image|container|environment|envs?\b|runtime image|base image|cluster)"
+    r"|(?:image|container|environment) (?:with|of|for|uses|has) cuda[ -]?(1[0-9])\b"
+)
+
+
 def system_around(line: Line) -> dict[str, str]:
     """How torch came there: ``conda``, conda's ``cudatoolkit``, ``board``, ``cpu_wanted``."""
     source = line.source
@@ -104,6 +112,8 @@ def system_around(line: Line) -> dict[str, str]:
         found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
         toolkit = _CUDATOOLKIT.search(near)
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
+    spoken = {a or b for a, b in _CUDA_SPOKEN.findall(lower)} if "cuda" in lower else set()
+    found["cuda_spoken"] = str(spoken.pop()) if len(spoken) == 1 else ""
     makers = _MAKER.findall(near) if "torch_" in lower else ()
     found["maker"] = str(makers[0]) if makers and "No module named" not in near else ""
     found["board"] = _board(lower) if source.holds(_BOARD_SIGNS) else ""
@@ -205,6 +215,25 @@ def loaded_by_torch(line: Line) -> str:
     words = ("torch/_ops.py", "torch.ops.load_library")
     above = (one.body for one in line.above(8))
     return "yes" if any(word in body for body in above for word in words) else ""
+
+
+#: A torch that its owner says has CUDA, and an extension of the stable ABI.
+_WITH_CUDA = re.compile(
+    r"\btorch(?: [\d.]{3,8})? (?:built |compiled )?with cuda\b"
+    r"|\bcuda(?:-enabled)? build of (?:py)?torch"
+    r"|cuda\.is_available\(\)\)?[\s:=>#-]{1,6}true|\bcuda available\s?[:=]\s?true"
+)
+_STABLE = re.compile(r"\w_stable\b|\bstable[ _]abi\b|\blibtorch[ _]stable\b")
+
+
+def cuda_torch_around(line: Line) -> dict[str, str]:
+    """Whether a text says that its torch has CUDA, and whether the extension is of stable ABI."""
+    start = max(0, line.start - 4_000)
+    near = line.source.lower[start : line.start + 4_000]
+    return {
+        "torch_with_cuda": "yes" if "cuda" in near and _WITH_CUDA.search(near) else "",
+        "stable_abi": "yes" if "stable" in near and _STABLE.search(near) else "",
+    }
 
 
 #: That torch's own import is what fails, in the words of people and in commands.

@@ -140,7 +140,8 @@ def _rocm(seen: Seen, soname: str, owner: str) -> Answer:
     named = (
         seen.mention.file or seen.mention.detail.get("import") or needing(seen) != "the extension"
     )
-    if is_torch_itself(seen) or (not named and owner not in _OF_EXTENSIONS):
+    of_torch = needing(seen) in ("a compiled part of torch", "a compiled part of pytorch")
+    if is_torch_itself(seen) or ((not named or of_torch) and owner not in _OF_EXTENSIONS):
         return torch_of_rocm(seen, soname, owner)
     cause = (
         f"{soname} belongs to {title_of(owner)}: {needing(seen)} was built for AMD GPUs. With "

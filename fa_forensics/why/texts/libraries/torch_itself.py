@@ -83,7 +83,8 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
         cause += (
             f" A torch from PyPI gets it from {bringer}, which is not installed whole, or lies in "
             "another directory of packages than torch; a torch that was built for a system "
-            "(Jetson, NGC, a distribution) takes it from that system's CUDA toolkit, in the version it was built with, or has it handed into the "
+            "(Jetson, NGC, a distribution) takes it from that system's CUDA toolkit, in the version "
+            "it was built with, or has it handed into the "
             "container."
         )
     if wanted is not None and not jetson:
@@ -109,8 +110,8 @@ def _in_another_directory(seen: Seen, soname: str, owner: str | None, wheel: str
         f"It is torch itself that needs {soname} and does not find it: no extension plays a part. "
         f"torch lies in lib64, and pip puts {wheel} into lib on such a system (RHEL, Rocky, Alma, "
         "Amazon Linux), so that it is not beside torch, where torch looks. A CUDA of the system "
-        "that has the libraries which torch loads first hides that: torch then does not look for the "
-        "wheels at all, and this library is not among them."
+        "that has the libraries which torch loads first hides that: torch then does not look for "
+        "the wheels at all, and this library is not among them."
     )
     word = re.split(r"[._]", soname.removeprefix("lib"))[0]
     helps = [
