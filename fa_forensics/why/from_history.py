@@ -78,7 +78,7 @@ def _not_loaded_before(question: Question, place: Place, history: History) -> Ju
     cause = (
         f"torch {who_exports(history, history.alive)} it, so {every} has it: the file was loaded "
         f"before torch and does not list {library} among its needs (import torch first; "
-        "CUDAExtension and CppExtension of torch.utils.cpp_extension link it), or the torch that "
+        "CUDAExtension and CppExtension link it since torch 1.5), or the torch that "
         "is loaded is not whole."
     )
     return Judgement("import-order", "FA210", UNKNOWN, cause, (), "medium")

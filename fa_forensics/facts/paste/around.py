@@ -143,7 +143,7 @@ def path_of_line_above(line: Line) -> str | None:
 
 
 _WINDOWS_STEP = re.compile(r"File \"([A-Za-z]:\\[^\"\n]{1,400}\.py)\"")
-_STEP = re.compile(r"File \"(~?/[^\"\n]{1,400}\.py)\"")
+_STEP = re.compile(r"File \"((?:~|\.{3})?/[^\"\n]{1,400}\.py)\"")
 
 
 def source_tree(line: Line, top: str) -> str:
@@ -154,5 +154,7 @@ def source_tree(line: Line, top: str) -> str:
         if windows is not None and "-packages" not in windows[1]:
             return windows[1].rpartition(f"\\{top}\\")[0].partition(f"\\{top}\\{top}\\")[0]
         if step is not None and "-packages/" not in step[1] and ".egg/" not in step[1]:
-            return step[1].rpartition(f"/{top}/")[0].partition(f"/{top}/{top}/")[0]
+            tree = step[1].rpartition(f"/{top}/")[0].partition(f"/{top}/{top}/")[0]
+            if tree != "...":  # which stands for anything, site-packages too
+                return tree
     return ""

@@ -123,7 +123,8 @@ def _of_files() -> tuple[Recogniser, ...]:
     return (
         plain(
             "wheel-damaged",
-            ("is invalid.", "is not a zip file", "badzipfile", "bad crc-32", "dist-info directory not found",
+            ("is invalid.", "is not a zip file", "badzipfile", "bad crc-32",
+             "dist-info directory not found",
              "do not match the hashes", "is not a valid wheel filename", "invalid wheel filename"),
             r"Wheel '(?P<package>[^'\n]{1,80})' located at (?P<file>[^\n]{1,300}?) is invalid"
             r"|Bad CRC-32 for file ['\"](?P<member>[^'\"\n]{1,300})"

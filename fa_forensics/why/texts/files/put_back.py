@@ -64,14 +64,14 @@ def index_of(seen: Seen) -> str:
         return told
     from fa_forensics.facts.torch_cuda import published_cuda
 
-    minor = ".".join((seen.torch or "").split(".")[:2])
-    cudas = published_cuda().get(minor, ())
+    release = (seen.torch or "").partition("+")[0]
+    cudas = published_cuda().get(".".join(release.split(".")[:2]), ())
+    atlas = seen.tables.atlas
+    build = atlas.build(release, seen.place.machine) if atlas is not None else None
     for key in ("torch_cuda", "index_cuda", "cuda"):
         cuda = ".".join(seen.versions.get(key, "").split(".")[:2])
-        own = (seen.torch or "").partition("+")[2]
-        label = f"cu{cuda.replace('.', '')}"
-        if cuda in cudas and label != own:
-            return label
+        if cuda in cudas and build is not None and cuda != build.cuda:
+            return f"cu{cuda.replace('.', '')}"
     return ""
 
 

@@ -1,0 +1,126 @@
+"""``why`` on types that pybind11 does not know again, damaged wheels and builds for no system."""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+TAKES = "The following argument types are supported:\n    1. ({}) -> None\n\nInvoked with: {}"
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        ("model: torch::jit::Module", "<torch._C.ScriptModule object at 0x7fc27d657770>"),
+        ("q: aiter_tensor_t, n: int", "<aiter.jit.module_core.aiter_tensor_t object at 0x1>, 3"),
+        ("arg0: c10d::Store, arg1: int",
+         "<torch.distributed.distributed_c10d.PrefixStore object at 0x7f>, 0"),
+    ],
+)  # fmt: skip
+def test_a_type_that_is_refused_for_itself_is_of_another_pybind11(taken: str, given: str) -> None:
+    answer = first(f"TypeError: f(): incompatible function arguments. {TAKES.format(taken, given)}")
+    assert (answer.kind, answer.code) == ("python-abi", "FA893")
+    assert "pybind11" in answer.cause and answer.confidence == "medium"
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        ("arg0: at::Tensor, arg1: int", "tensor([1]), 2, 3"),
+        ("q: pkg.mod.Box, n: int", "<pkg.mod.Box object at 0x1>, None"),
+        ("n: int", "<pkg.mod.Box object at 0x1>"),
+    ],
+)
+def test_other_wrong_arguments_stay_wrong_arguments(taken: str, given: str) -> None:
+    answer = first(f"TypeError: f(): incompatible function arguments. {TAKES.format(taken, given)}")
+    assert answer.code == "FA882"
+
+
+def test_a_parameter_without_a_caster_is_mended_in_the_source() -> None:
+    answer = first(
+        "TypeError: f(): incompatible function arguments. "
+        + TAKES.format("arg0: c10::ArrayRef<at::Tensor>", "[tensor([42])]")
+    )
+    assert "std::vector<torch::Tensor>" in said(answer)
+
+
+def test_a_cast_that_fails_for_torchs_own_class_asks_for_torchs_pybind11() -> None:
+    answer = first(
+        "RuntimeError: Unable to cast Python instance of type <class 'torch._C.ScriptModule'> to "
+        "C++ type 'torch::jit::script::Module'"
+    )
+    assert answer.code == "FA893" and "torch/extension.h" in said(answer)
+    bare = first(
+        "RuntimeError: Unable to cast Python instance to C++ type (compile in debug mode for "
+        "details)"
+    )
+    assert (bare.code, bare.confidence) == ("FA882", "low")
+
+
+def test_a_member_of_a_wheel_with_a_wrong_checksum_is_a_damaged_download() -> None:
+    text = (
+        '    raise BadZipFile("Bad CRC-32 for file %r" % self.name)\n'
+        "zipfile.BadZipFile: Bad CRC-32 for file 'torch/lib/libtorch_cuda.so'"
+    )
+    answer = first(text)
+    assert (answer.kind, answer.code, answer.owner) == ("damaged-file", "FA102", "torch")
+    assert any("cache purge" in command for command in answer.help)
+    assert first("BadZipFile: Bad CRC-32 for file 'idna-3.10.dist-info/RECORD'").owner == "idna"
+
+
+def test_a_kernel_without_a_build_for_aarch64_is_told_by_the_variants_name() -> None:
+    answer = first(
+        "Kernel at path `/home/u/.cache/huggingface/hub/models--a--flash/snapshots/b4` does not "
+        "have build: torch210-cxx11-cu126-aarch64-linux"
+    )
+    assert (answer.kind, answer.owner) == ("wrong-machine", "a/flash")
+    assert "torch 2.10, cu126, aarch64" in answer.cause
+
+
+def test_the_error_that_was_caught_stands_before_the_name_that_it_left_undefined() -> None:
+    answer = first(
+        '  File "~/src/vllm/vllm/_custom_ops.py", line 176, in reshape_and_cache\n'
+        "NameError: name 'vllm_cache_ops' is not defined (Caught error: No module named 'vllm._C')"
+    )
+    assert answer.code == "FA880" and "~/src/vllm" in answer.cause
+    assert any(command.startswith("cd ~/src/vllm &&") for command in answer.help)
+
+
+def test_a_bare_name_of_torch_python_is_first_a_matter_of_order() -> None:
+    answer = first("undefined symbol: THPVariableClass")
+    assert answer.code == "FA210" and "import torch" in said(answer)
+    apex = first(
+        "ImportError: /opt/conda/lib/python3.7/site-packages/fused_layer_norm_cuda.cpython-37m-"
+        "x86_64-linux-gnu.so: undefined symbol: THPVariableClass\nPyTorch 1.6"
+    )
+    assert apex.direction == "file-older" and "apex" in apex.help[0]
+
+
+def test_a_text_that_the_linker_reads_as_a_script_is_fetched_with_git_lfs() -> None:
+    answer = first(
+        "/usr/bin/ld: /src/lib/libbatch_static.a: file format not recognized; treating as linker "
+        "script\n/usr/bin/ld:/src/lib/libbatch_static.a:1: syntax error"
+    )
+    assert answer.kind == "damaged-file" and "git lfs pull" in said(answer)
+
+
+def test_a_damaged_module_in_a_source_tree_is_built_again_there() -> None:
+    answer = first("ImportError: mmdet/ops/utils/info.cpython-36m-x86_64-linux-gnu.so: file too "
+                   "short")  # fmt: skip
+    assert answer.help[1].startswith("rm mmdet/") and "source tree" in said(answer)
+
+
+def test_torch_is_put_back_in_the_release_and_for_the_cuda_that_the_text_names() -> None:
+    answer = first(
+        "ImportError: /e/lib/python3.9/site-packages/torch/lib/libtorch_cpu.so: invalid ELF header"
+        "\npytorch 1.12 with cuda 11.3"
+    )
+    assert any("torch==1.12.1" in c and "--index-url INDEX" in c for c in answer.help)
+    assert "/cu113" in said(answer)
+
+
+def test_a_wheels_python_tag_alone_is_held_against_the_python_that_runs() -> None:
+    answer = first(
+        "Error: xformers cp39-cp39 is not a supported wheel on this platform.\nPython 3.10"
+    )
+    assert "for Python 3.9, and Python 3.10 runs" in answer.cause
