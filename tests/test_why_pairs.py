@@ -83,3 +83,25 @@ def test_cuda_path_counts_behind_cuda_home() -> None:
     lines = [line.format(number) for line, number in zip(DETECTED, ("12.3", "11.8"), strict=True)]
     answer = first(*lines)
     assert "$CUDA_PATH" in answer.help[0] and "then CUDA_PATH" in said(answer)
+
+
+def test_a_library_of_the_toolkit_is_brought_to_the_linker() -> None:
+    answer = first(
+        "c++ cpu_adam.o -shared -lcurand -o cpu_adam.so",
+        "FAILED: cpu_adam.so",
+        "/usr/bin/ld: cannot find -lcurand",
+        "torch 2.3.1+cu121",
+    )
+    assert "sudo apt-get install libcurand-dev-12-1" in answer.help
+    assert any(text.startswith("export LIBRARY_PATH=") for text in answer.help)
+    assert answer.help[-1] == "rm -rf ~/.cache/torch_extensions/*/cpu_adam"
+
+
+def test_an_unknown_extension_of_an_old_torch_is_compiled_without_its_old_build_directory() -> None:
+    answer = first(
+        "    from frnn import _C",
+        "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file",
+        "torch 2.2.0+cu118",
+    )
+    assert any(text.startswith("rm -rf build") for text in answer.help)
+    assert "installed again as it is" in said(answer)

@@ -119,12 +119,13 @@ def _when_linking(line: Line, match: re.Match[str]) -> Claim | None:
 def _cannot_find(line: Line, match: re.Match[str]) -> Mention:
     name = match["library"].lstrip(":").rstrip(":.")
     library = name if ".so" in name or name.endswith(".a") else f"lib{name}.so"
-    return line.mention(
-        "jit-build-failed",
-        match.start(),
-        library=library,
-        detail={"reason": "library not found", "flag": f"-l{name}"},
-    )
+    detail = {"reason": "library not found", "flag": f"-l{name}"}
+    for near in (line, *line.above(6), *line.below(3)):
+        made = re.search(r"(?:FAILED: |-o )(?:\S{0,200}/)?(\w{1,60})\.so\b", near.body)
+        if made is not None:
+            detail["made"] = made[1]
+            break
+    return line.mention("jit-build-failed", match.start(), library=library, detail=detail)
 
 
 def _of_checks() -> tuple[Recogniser, ...]:

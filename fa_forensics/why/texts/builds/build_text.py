@@ -15,7 +15,11 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.compiler_ends import tool_stopped
 from fa_forensics.why.texts.builds.header_text import missing_header
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list
-from fa_forensics.why.texts.builds.toolkit_commands import what_to_build, with_jobs
+from fa_forensics.why.texts.builds.toolkit_commands import (
+    toolkit_library,
+    what_to_build,
+    with_jobs,
+)
 from fa_forensics.why.texts.clues import jobs_of, package_in, words_of
 
 ENVIRONMENT = "wrong-torch"
@@ -117,6 +121,9 @@ def _library(seen: Seen, library: str) -> Answer:
             "pip wheels bring the numbered library alone. Where the toolkit is there, CUDA_HOME "
             "must name it."
         )
+        more, said = toolkit_library(seen, library)
+        helps += more
+        notes += said
     if library != "cuda" and re.search(r"conda[\w-]{0,30}/bin/|compiler_compat", seen.mention.line):
         package = "cuda-cudart-dev" if library == "cudart" else f"lib{library}-dev"
         of_cuda = (

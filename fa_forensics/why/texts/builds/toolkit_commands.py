@@ -127,3 +127,31 @@ def with_jobs(seen: Seen, jobs: int, command: str) -> tuple[str, ...]:
     if on_windows(seen):
         return f"set MAX_JOBS={jobs}", command
     return (f"MAX_JOBS={jobs} {command}",)
+
+
+def toolkit_library(seen: Seen, library: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): a library of the toolkit that the linker does not find on Linux."""
+    if on_windows(seen):
+        return (), ()
+    package = "cuda-cudart" if library == "cudart" else f"lib{library}"
+    cuda = re.match(r"(\d{1,2})\.(\d{1,2})", seen.torch_cuda or "")
+    release = f"{cuda[1]}-{cuda[2]}" if cuda else "X-Y"
+    helps = [
+        "export LIBRARY_PATH=/usr/local/cuda/lib64:$LIBRARY_PATH",
+        f"sudo apt-get install {package}-dev-{release}",
+    ]
+    unsaid = "" if cuda else " (X-Y is torch's CUDA, as in 12-1)"
+    notes = [
+        "LIBRARY_PATH is what gcc hands to the linker: the directory that the first command finds "
+        "stands there. Where there is none, apt-get brings the file, from NVIDIA's "
+        f"repository{unsaid}; in a conda environment it is conda install -c nvidia "
+        f"{package}-dev, and LIBRARY_PATH=$CONDA_PREFIX/lib."
+    ]
+    made = seen.mention.detail.get("made", "")
+    if made:
+        helps.append(f"rm -rf ~/.cache/torch_extensions/*/{made}")
+        notes.append(
+            "The last command removes the half-made build of a JIT extension, which else is taken "
+            "up again."
+        )
+    return tuple(helps), tuple(notes)

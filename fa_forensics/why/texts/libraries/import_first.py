@@ -20,6 +20,7 @@ from fa_forensics.why.texts.libraries.needing import (
     rebuild_commands,
     rebuild_notes,
 )
+from fa_forensics.why.texts.libraries.own_source import own_source
 
 _CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
 _CORE = ("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_python.so")
@@ -242,13 +243,15 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
         f"built for one of them, and {present.text} is older. A build of it for the torch that is "
         "there has to replace it."
     )
-    helps = [seen.inspect_command()]
+    source, said = own_source(seen)
+    helps = [*source, seen.inspect_command()]
     if since in having:
         helps.append(f'{seen.pip} install "torch=={having[-1]}"')
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
         direction=OLDER if newer else UNKNOWN, confidence="high",
-        exported_by=(), help=(*rebuild_commands(seen), *helps), notes=_tagged_wheels(seen),
+        exported_by=(), help=(*rebuild_commands(seen), *helps),
+        notes=(*_tagged_wheels(seen), *said),
     )  # fmt: skip
 
 
@@ -276,10 +279,12 @@ def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | 
         )
     cause += " A build of it for the torch that is there, release and CUDA, has to replace it."
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+    source, said = own_source(seen)
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
         direction=UNKNOWN if builds is not None and not since else OLDER, confidence="medium",
-        help=(ask, *rebuild_commands(seen), *_look(seen)), notes=_tagged_wheels(seen),
+        help=(ask, *rebuild_commands(seen), *source, *_look(seen)),
+        notes=(*_tagged_wheels(seen), *said),
     )  # fmt: skip
 
 
