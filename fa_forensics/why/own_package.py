@@ -39,15 +39,18 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     command, index = _of_its_day(seen, name, built[0])
     helps = [command if text.startswith(_IN_SOURCE) else text for text in answer.help]
     version = seen.versions.get(f"pkg:{name}", "")
+    version = version or "the installed one"
     note = (
         "A release that lacks its own function is at fault itself: the way out is another release "
-        f"of {name} than {version or 'the installed one'}, or "
+        f"of {name} than {version}, or the project's own wheel for this torch, which the command "
+        "takes."
     )
-    note += (
-        "the project's own wheel for this torch, which the command takes."
-        if index
-        else "its newest sources built from an empty directory, where the command changes nothing."
-    )
+    if not index:
+        note = (
+            "A release that lacks its own function is at fault itself: where the command changes "
+            f"nothing, the way out is another release of {name} than {version}, or its newest "
+            "sources built from an empty directory."
+        )
     kept = (text for text in answer.notes if not text.startswith("Built from source: take"))
     return replace(
         answer, cause=answer.cause.replace("the extension's own", f"{name}'s own"),

@@ -75,11 +75,12 @@ def _linked_in_two_flavours(seen: Seen, answer: Answer) -> Answer:
         f"torch.utils.cpp_extension)"
     )
     present = seen.place.present
-    if new or present is None or order_key(present.release) < ALL_CXX11:
-        note += f", or to take the {own} download of libtorch"
-        note += "." if new else ", which there is up to 2.6.0."
+    if new:
+        note += ", or to take the cxx11 download of libtorch."
+    elif present is None or order_key(present.release) < ALL_CXX11:
+        note += ", or to take the pre-cxx11 download of libtorch, which there is up to 2.6.0."
     else:
-        note += f": of torch {present.release} there is no {own} download."
+        note += f", for of torch {present.release} there is no pre-cxx11 download."
     look = "grep -rn GLIBCXX_USE_CXX11_ABI CMakeLists.txt Makefile setup.py"
     commands = [text for text in answer.help if "install" not in text and "cmake" not in text]
     kept = (text for text in answer.notes if text not in (THIS_FLAVOUR, FLAVOUR_HERE))
