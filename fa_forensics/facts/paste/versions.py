@@ -11,6 +11,7 @@ from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.traced import traced_torch
+from fa_forensics.facts.paste.variables import read_variables
 from fa_forensics.facts.paste.versions_table import (
     BANNER,
     FETCHED,
@@ -77,7 +78,7 @@ def read_versions(
     _printed(source, offer)
     _nvidia_wheels(source, places, offer)
     _packages(source, places, offer)
-    _environment(source, places, offer)
+    read_variables(source, places, offer)
     read_report(source, places, offer)
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
@@ -349,33 +350,6 @@ def _listing(line: Line, match: re.Match[str]) -> int:
     if ".whl" in line.lower:
         return BANNER
     return PROSE
-
-
-_ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "pythonpath",
-        "torch_extensions_dir", "max_jobs", "flash_attention_force_build",
-        "flash_attention_skip_cuda_build", "hsa_override_gfx_version", "conda_prefix",
-        "nvidia_driver_capabilities", "torch_cuda_arch_list")  # fmt: skip
-
-
-def _environment(
-    source: Source,
-    places: Callable[[str], Sequence[int]],
-    offer: Callable[[str, int, int, str], None],
-) -> None:
-    for name in _ENV:
-        pattern = re.compile(
-            rf"\b{name}['\"\]]{{0,3}}\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{{1,500}})", re.IGNORECASE
-        )
-        for place in places(name)[:PER_SIGN]:
-            line = source.line_at(place)
-            match = pattern.search(line.body)
-            if match is not None:
-                offer(f"env:{name.upper()}", REPORT, line.number, match["value"])
-                break
-            if re.search(rf"echo\s+\$\{{?{name}", line.body, re.IGNORECASE):
-                for below in line.below(1):
-                    if below.body:
-                        offer(f"env:{name.upper()}", REPORT, line.number, below.body[:500])
 
 
 def _derived(

@@ -262,10 +262,30 @@ def _by_two_packages(
 _REMOVE_ONE = "Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions."
 
 
+def _twice_by_torch(seen: Seen, name: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """(cause, commands, notes) for a type of torch's own that was registered twice."""
+    cause = (
+        f"{name} was registered twice while torch itself was imported. Two causes fit: the "
+        "libraries of two torches are in the process (a C++ libtorch on LD_LIBRARY_PATH, an "
+        "older install), or this torch was built by hand, and with another pybind11 beside "
+        "its own, or over the leftovers of another build. No symbol is missing."
+    )
+    helps = (
+        f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
+        "find / -name libtorch_python.so -not -path '/proc/*' 2>/dev/null",
+    )
+    own = (
+        "A build of one's own: git submodule update --init --recursive, an empty build "
+        "directory, and no USE_SYSTEM_PYBIND11."
+    )
+    return cause, helps, (own,)
+
+
 def already_registered(seen: Seen) -> Answer:
     """The same library was loaded twice, from two places."""
     detail = seen.mention.detail
-    name = detail.get("type") or detail.get("namespace") or detail.get("operator") or "the name"
+    names = (detail.get(key) for key in ("type", "namespace", "operator", "custom"))
+    name = next((found for found in names if found), "the name")
     kind = KIND if detail.get("type") else "wrong-torch"
     cause = (
         f"{name} was registered twice in one process: the same library was loaded from two places "
@@ -281,20 +301,7 @@ def already_registered(seen: Seen) -> Answer:
     if two is not None:
         cause, helps, notes = _by_two_packages(seen, name, *two)
     elif detail.get("type") and detail.get("torchs"):
-        cause = (
-            f"{name} was registered twice while torch itself was imported. Two causes fit: the "
-            "libraries of two torches are in the process (a C++ libtorch on LD_LIBRARY_PATH, an "
-            "older install), or this torch was built by hand, and with another pybind11 beside "
-            "its own, or over the leftovers of another build. No symbol is missing."
-        )
-        helps = (
-            f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
-            "find / -name libtorch_python.so -not -path '/proc/*' 2>/dev/null",
-        )
-        notes = (
-            "A build of one's own: git submodule update --init --recursive, an empty build "
-            "directory, and no USE_SYSTEM_PYBIND11.",
-        )
+        cause, helps, notes = _twice_by_torch(seen, name)
     elif detail.get("type") and (twins := cuda_twins(seen)):
         return two_distributions(seen, name, *twins)
     elif detail.get("type"):

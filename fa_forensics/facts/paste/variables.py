@@ -1,0 +1,38 @@
+"""The variables of the environment that a text names: set in a command, printed, or listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.versions_table import REPORT
+
+#: How often one variable is followed up.
+_PER_SIGN = 300
+_ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "pythonpath",
+        "torch_extensions_dir", "max_jobs", "flash_attention_force_build",
+        "flash_attention_skip_cuda_build", "hsa_override_gfx_version", "conda_prefix",
+        "nvidia_driver_capabilities", "torch_cuda_arch_list")  # fmt: skip
+
+
+def read_variables(
+    source: Source,
+    places: Callable[[str], Sequence[int]],
+    offer: Callable[[str, int, int, str], None],
+) -> None:
+    """The variables of the environment that a text sets or prints, as ``env:NAME``."""
+    for name in _ENV:
+        pattern = re.compile(
+            rf"\b{name}['\"\]]{{0,3}}\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{{1,500}})", re.IGNORECASE
+        )
+        for place in places(name)[:_PER_SIGN]:
+            line = source.line_at(place)
+            match = pattern.search(line.body)
+            if match is not None:
+                offer(f"env:{name.upper()}", REPORT, line.number, match["value"])
+                break
+            if re.search(rf"echo\s+\$\{{?{name}", line.body, re.IGNORECASE):
+                for below in line.below(1):
+                    if below.body:
+                        offer(f"env:{name.upper()}", REPORT, line.number, below.body[:500])
