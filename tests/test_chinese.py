@@ -74,6 +74,12 @@ EXCEPTIONS = {
     "The command that begins with": WORDS,
     "The published torch": WORDS,
     "import torch": WORDS,
+    "asked for": WORDS,
+    'ctypes.CDLL("{1}", ctypes.RTLD_GLOBAL)': NAMES,
+    "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .*libcudnn'": NAMES,
+    "cmake -S . -B build -DCUDAToolkit_ROOT=/usr/local/cuda-{1} "
+    "-DCUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda-{2}": NAMES,
+    "import torch; print(torch.__version__.split(chr(43))[0])": NAMES,
     '"torch[=>]=|^rm -rf build': WORDS,
     r"--no-binary ({1}) \1$": WORDS,
     "--no-binary {1} {2}": NAMES,

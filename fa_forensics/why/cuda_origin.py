@@ -252,7 +252,11 @@ def this_copy_commands(file: str) -> tuple[str, ...]:
 
 
 #: Said where it is open whether the library is old or not there.
-EITHER = "The first command tells the two apart: where it lists the library, the copy is old."
+EITHER = (
+    "The first command tells the two apart. Where it lists the library, the copy is old: a newer "
+    "one has to come before it, of a toolkit or of a torch that brings it. Where it does not, the "
+    "package is built again with the library among what it links; a newer release mostly does so."
+)
 
 
 #: Said of a name that no release of today lacks.
@@ -336,7 +340,8 @@ def of_another_package(
         f"The file is of {title}, which does not link torch and takes the {history.soname} that "
         "the loader finds, or that is in the process already: what counts is the release of that "
         "copy, to its updates (CUDA 11.1.1 has names that 11.1.0 lacks), not the torch that is "
-        "installed."
+        f"installed. A build of {title} for the CUDA that is there, or a newer copy of that library "
+        "before the old one, is the way out."
     )
     notes = tuple(n for n in judgement.notes if n != NO_TOOLKIT)
     return replace(judgement, notes=(*notes, note))

@@ -36,7 +36,8 @@ def recognisers() -> tuple[Recogniser, ...]:
             ("cublas_status_",),
             r"(?:error|fail(?:ed|ure)?|exception)\b[^\n]{0,60}?CUBLAS_STATUS_(?P<status>"
             r"NOT_INITIALIZED|ALLOC_FAILED|INVALID_VALUE|MAPPING_ERROR|EXECUTION_FAILED"
-            r"|INTERNAL_ERROR|NOT_SUPPORTED)\b(?:[,:]? when calling [`'\"]?(?P<call>cublas\w{2,60}))?",
+            r"|INTERNAL_ERROR|NOT_SUPPORTED)\b"
+            r"(?:[,:]? when calling [`'\"]?(?P<call>cublas\w{2,60}))?",
         ),
         plain(
             "jax-library",

@@ -291,8 +291,8 @@ def _which_torches(seen: Seen, soname: str, bringing: tuple[str, ...], major: st
     """The torches that bring a library: PyPI's by release, those of the indexes by their CUDA."""
     span = interval_text(bringing, known_releases(seen))
     note = f"Of PyPI's torches for CUDA {span} bring{'s' if len(bringing) == 1 else ''} {soname}"
-    if major is None:
-        return f"{note}."
+    if major is None or int(major) < 12:
+        return f"{note}."  # the builds for CUDA 11 have it inside, under a name with a hash
     return f"{note}; of those on PyTorch's own indexes, every build for CUDA {major} does."
 
 

@@ -232,7 +232,7 @@ _WHICH_PARTS = "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .
 
 def _is_outside(file: str) -> bool:
     """Whether a part lies in no package of Python's."""
-    return "-packages/" not in file and "/torch/lib/" not in file
+    return not any(part in file for part in ("-packages/", "/torch/lib/", "/nvidia/cudnn/"))
 
 
 def _where_from(file: str, lacking: str) -> str:

@@ -83,9 +83,8 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
         cause += (
             f" A torch from PyPI gets it from {bringer}, which is not installed whole, or lies in "
             "another directory of packages than torch; a torch that was built for a system "
-            "(Jetson, NGC, a distribution) takes it from that system's CUDA toolkit, in the version "
-            "it was built with, or has it handed into the "
-            "container."
+            "(Jetson, NGC, a distribution) takes it from that system's CUDA toolkit, in the "
+            "version it was built with, or has it handed into the container."
         )
     if wanted is not None and not jetson:
         cause += (
