@@ -105,3 +105,11 @@ def test_an_unknown_extension_of_an_old_torch_is_compiled_without_its_old_build_
     )
     assert any(text.startswith("rm -rf build") for text in answer.help)
     assert "installed again as it is" in said(answer)
+
+
+def test_a_source_file_is_not_what_pip_installs() -> None:
+    answer = first(
+        "nvcc error   : 'cicc' died due to signal 11 (Invalid memory reference)",
+        "/x/flash-attention/hopper/instantiations/flash_fwd_hdimall_fp16_sm90.cu",
+    )
+    assert not any(text.endswith(".cu") for text in answer.help)

@@ -1,4 +1,4 @@
-"""What a text's package adds to the commands: its pair with torch, its wheels, what fails already."""
+"""What a text's package adds to the commands: its pair with torch, its wheels, what fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
 
 def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
     """The answer with the index that has the text's build of torch, where plain pip has another."""
-    found = [match for text in answer.help if (match := _TORCH.search(text))]
+    plain = [text for text in answer.help if "--index-url" not in text]
+    found = [match for text in plain if (match := _TORCH.search(text))]
     if place.told is None or not found or answer.kind not in _DRIFT or tables.ages is None:
         return answer
     local = paste.versions.get("torch", "").partition("+")[2]

@@ -13,6 +13,7 @@ from fa_forensics.why.texts.builds.toolkit_commands import (
     on_windows,
     package_built,
     prebuilt,
+    unnamed,
     which_toolkit,
     with_toolkit,
 )
@@ -76,11 +77,10 @@ def _another_nvcc(
 ) -> Answer:
     ask = () if torch else (f"{seen.python} -c 'import torch; print(torch.version.cuda)'",)
     package = package_built(seen)
-    known = package or seen.mention.detail.get("editable")
-    name = () if known else ("PACKAGE is what was being installed when the message came.",)
     unsaid = ("X.Y is what the second command prints.",) if not torch else ()
     variables = build_variables(seen, package)
     build = f"{variables}{build_command(seen)}"
+    name = unnamed(build)
     return seen.answer(
         ENVIRONMENT, MIXED, cause, owner=owner, direction="none", confidence="high",
         help=(which_toolkit(seen), *ask, *with_toolkit(seen, torch or "X.Y", build)),

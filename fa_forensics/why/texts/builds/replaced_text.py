@@ -8,6 +8,7 @@ from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import pip_name
+from fa_forensics.why.texts.python.pairs import from_index, index_tag
 
 
 def torch_replaced(seen: Seen) -> Answer:
@@ -85,7 +86,8 @@ def _companion(seen: Seen, package: str, torch: str) -> tuple[str, ...]:
     fitting = partner_of(package, torch) if package else None
     if fitting is None:
         return ()
-    return (f'{_pip(seen)} install --no-deps "{package}=={fitting}"',)
+    tag = index_tag(seen, package, torch)
+    return (f'{_pip(seen)} install --no-deps "{package}=={fitting}"{from_index(tag)}',)
 
 
 ANSWERERS: dict[str, Answerer] = {"torch-replaced": torch_replaced}

@@ -12,6 +12,7 @@ from fa_forensics.why.texts.builds.toolkit_commands import (
     build_variables,
     package_built,
     prebuilt,
+    unnamed,
     which_toolkit,
     with_toolkit,
 )
@@ -59,6 +60,7 @@ def no_toolkit(seen: Seen) -> Answer:
             "prebuilt wheel for this torch needs none.",
             "torch.version.cuda None in the second line means that torch itself has no CUDA: a "
             "build for the CPU, or one for ROCm.",
+            *(unnamed(again) if cuda or conda else ()),
             *prebuilt(seen, package),
         ),
     )  # fmt: skip

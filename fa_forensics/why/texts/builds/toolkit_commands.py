@@ -46,7 +46,7 @@ def what_to_build(seen: Seen) -> str:
     """What pip is given: a tree of sources, an address, or a package by its name."""
     detail = seen.mention.detail
     words = " ".join((seen.mention.line, *detail.values()))
-    if detail.get("source"):
+    if "://" in detail.get("source", ""):
         return detail["source"]
     if detail.get("editable") or re.search(r"\bbuild_editable\b|\bbuilding editable\b", words):
         return "-e ."
@@ -62,6 +62,13 @@ def what_to_build(seen: Seen) -> str:
 def build_command(seen: Seen) -> str:
     """Compile with the torch that is installed."""
     return f"{seen.pip} install --no-build-isolation {what_to_build(seen)}"
+
+
+def unnamed(command: str) -> tuple[str, ...]:
+    """What PACKAGE in a command stands for."""
+    if not command.endswith("PACKAGE"):
+        return ()
+    return ("PACKAGE is what was being installed when the message came.",)
 
 
 def build_variables(seen: Seen, package: str | None) -> str:
@@ -84,7 +91,7 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
     row = row_of(package) if package else None
     if row is None or on_windows(seen):
         return ()
-    from fa_forensics.why.texts.libraries.needing import name_then
+    from fa_forensics.why.builds import name_then
 
     page = str(row.get("find_links", ""))
     package = name_then(str(package), seen.torch, seen.python_version, seen.versions)
