@@ -124,3 +124,49 @@ def test_a_wheels_python_tag_alone_is_held_against_the_python_that_runs() -> Non
         "Error: xformers cp39-cp39 is not a supported wheel on this platform.\nPython 3.10"
     )
     assert "for Python 3.9, and Python 3.10 runs" in answer.cause
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ImportError: cannot import name '_C' from partially initialized module 'adet' (most "
+        "likely due to a circular import) (/content/Adel/adet/__init__.py)",
+        '  File "/content/Adel/adet/layers/nms.py", line 3, in <module>\n'
+        "    from adet import _C\nImportError: cannot import name '_C'",
+    ],
+)
+def test_a_compiled_module_that_a_source_tree_lacks_is_built_in_place(text: str) -> None:
+    answer = first(text)
+    assert answer.code == "FA880" and "/content/Adel" in answer.cause
+    assert any(command.startswith("cd /content/Adel && ") for command in answer.help)
+
+
+def test_a_file_for_the_running_python_with_a_name_that_went_comes_of_old_c_code() -> None:
+    answer = first(
+        "ImportError: /usr/lib/python3.10/site-packages/n/n.cpython-310-x86_64-linux-gnu.so: "
+        "undefined symbol: _PyGen_Send\nPython 3.10.2"
+    )
+    assert answer.code == "FA402" and "Cython" in answer.cause
+    older = first(
+        "ImportError: /usr/lib/python3.10/site-packages/n/n.so: undefined symbol: _PyGen_Send\n"
+        "Python 3.10.2"
+    )
+    assert "compiled for an older Python" in older.cause
+
+
+def test_an_elf_file_on_a_mac_is_for_another_machine_and_no_linkers_matter() -> None:
+    answer = first(
+        "ImportError: dlopen(/u/x/_C.cpython-39-darwin.so, 2): no suitable image found.  Did find: "
+        "/u/x/_C.cpython-39-darwin.so: unknown file type, first eight bytes: 0x7F 0x45 0x4C 0x46 "
+        "0x02 0x01 0x01 0x00"
+    )
+    assert (answer.kind, answer.code) == ("wrong-machine", "FA101")
+    assert "library for Linux" in answer.cause
+
+
+def test_a_class_of_torch_that_is_registered_twice_is_recognised() -> None:
+    answer = first(
+        "RuntimeError: Custom class with name __torch__.torch.classes.a.B is already registered. "
+        "Ensure that registration with torch::class_ is only called once."
+    )
+    assert answer.code == "FA893"

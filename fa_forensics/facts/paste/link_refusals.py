@@ -115,6 +115,8 @@ def _refused(sort: str) -> Build:
         file = member["archive"] if member else _input(line, match.start(), before)
         if sort in ("pic", "range") and file is not None and not file.endswith(".a"):
             file = None  # one of many objects
+        if sort == "format" and "first eight bytes" in line.lower:
+            return _tried_by_dyld(line, match)
         detail = {
             **groups,
             "sort": sort,
@@ -126,6 +128,17 @@ def _refused(sort: str) -> Build:
         return line.mention("linker-refuses", match.start(), file=file, detail=detail)
 
     return build
+
+
+_TRIED = re.compile(r"(?P<file>[^\s'(,]{2,400}?)['\"]?(?:: | \()unknown file type", re.IGNORECASE)
+
+
+def _tried_by_dyld(line: Line, match: re.Match[str]) -> Mention:
+    """``Did find: /x/_C.so: unknown file type, first eight bytes: 0x7F 0x45 ...``, at run time."""
+    found = _TRIED.search(line.body)
+    detail = {"elf": "yes" if _ELF_BYTES.search(line.body) else "", "os": "macOS"}
+    file = found["file"] if found else None
+    return line.mention("wrong-machine", match.start(), file=file, detail=detail)
 
 
 def _input(line: Line, place: int, before: str) -> str | None:

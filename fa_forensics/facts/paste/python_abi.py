@@ -161,7 +161,8 @@ def _of_pybind() -> tuple[Recogniser, ...]:
             r"[^\n]{0,40}(?P<how>already (?:registered|defined))"
             r"|Only a single TORCH_LIBRARY can be used to register the namespace "
             r"(?P<namespace>\w{1,60})"
-            r"|Tried to register an operator \((?P<operator>[^()\n]{1,200})",
+            r"|Tried to register an operator \((?P<operator>[^()\n]{1,200})"
+            r"|Custom class with name (?P<custom>[\w.]{1,200}) is already registered",
             _registered,
         ),
     )  # fmt: skip

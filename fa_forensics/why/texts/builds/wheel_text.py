@@ -42,7 +42,7 @@ def wheel_damaged(seen: Seen) -> Answer:
             "stopped, a proxy or a mirror that sends something else, or a file that was replaced "
             "since. No version of Python or CUDA is involved."
         )
-        name = pip_name(seen, package_in(seen)) or "PACKAGE"
+        name = pip_name(seen, package_in(seen)) or ("torch" if seen.torch else "PACKAGE")
         helps = (f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir {name}")
     else:
         cause = (

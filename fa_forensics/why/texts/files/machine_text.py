@@ -25,9 +25,15 @@ def wrong_machine(seen: Seen) -> Answer:
     bits = re.search(r"ELFCLASS(32|64)", seen.mention.line)
     have, need = detail.get("have"), detail.get("need")
     told = host_words(seen)
-    mac = bool(have and need) or "mach-o" in seen.mention.line.lower() or path.endswith(".dylib")
+    mac = bool(have and need) or detail.get("os") == "macOS" or path.endswith(".dylib")
+    mac = mac or "mach-o" in seen.mention.line.lower()
     if have and need:
         cause = _on_a_mac(name, have, need)
+    elif detail.get("elf"):
+        cause = (
+            f"{name} is a library for Linux: its first bytes, 7f 45 4c 46, are those of an ELF "
+            "file, and macOS loads Mach-O files alone."
+        )
     elif bits:
         cause = (
             f"{name} is a {bits[1]}-bit file, and this Python is not: a wheel or a copy for "

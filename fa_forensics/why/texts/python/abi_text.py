@@ -8,6 +8,7 @@ from fa_forensics.why.commands import list_wheels
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.two_distributions import cuda_twins, two_distributions
 from fa_forensics.why.texts.clues import package_in, pip_name
+from fa_forensics.why.texts.python.registry_text import by_two_packages, two_sources
 
 KIND, NUMPY, START, TYPES = "python-abi", "FA891", "FA892", "FA893"
 
@@ -227,38 +228,6 @@ def cython_signature(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def _two_sources(first: str, second: str) -> tuple[str, str] | None:
-    """The two source files that register one name, where they are of two projects or parts.
-
-    A build machine's directories differ for one source, so that the ends are compared.
-    """
-    ends = [tuple(path.split("/")[-3:]) for path in (first, second)]
-    return (first, second) if first and second and ends[0] != ends[1] else None
-
-
-def _by_two_packages(
-    seen: Seen, name: str, first: str, second: str
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """(cause, commands, notes) where two different sources claim one name."""
-    cause = (
-        f"{name} was registered twice in one process, by two different sources: {first} and "
-        f"{second}. Two compiled libraries, of two packages or of two kinds of build, claim the "
-        "same name; it is not one library loaded twice, and no release of torch is wrong."
-    )
-    helps = (
-        f"{seen.python} -c 'import site, glob; [print(f) for p in site.getsitepackages() for f in "
-        'glob.glob(p + "/*/_C*.so")]\'',
-        f"{seen.pip} list",
-    )
-    notes = (
-        "One of the two libraries has to go. Where one package is an add-on to the other for "
-        "another device, the other is installed without compiled code (vLLM: "
-        "VLLM_TARGET_DEVICE=empty), and a .so that an earlier build left in its directory is to be "
-        "removed.",
-    )
-    return cause, helps, notes
-
-
 _REMOVE_ONE = "Remove one of the two copies; a JIT-built one lies in ~/.cache/torch_extensions."
 
 
@@ -297,9 +266,9 @@ def already_registered(seen: Seen) -> Answer:
         f"{seen.python} -c 'import sys; print(chr(10).join(sys.path))'",
     )
     notes: tuple[str, ...] = (_REMOVE_ONE,)
-    two = _two_sources(detail.get("first", ""), detail.get("second", ""))
+    two = two_sources(detail.get("first", ""), detail.get("second", ""))
     if two is not None:
-        cause, helps, notes = _by_two_packages(seen, name, *two)
+        cause, helps, notes = by_two_packages(seen, name, *two)
     elif detail.get("type") and detail.get("torchs"):
         cause, helps, notes = _twice_by_torch(seen, name)
     elif detail.get("type") and (twins := cuda_twins(seen)):

@@ -24,7 +24,7 @@ from fa_forensics.why.texts.clues import package_in, version_of
 from fa_forensics.why.texts.python.api_names import name_of_release, parameter_of_release
 from fa_forensics.why.texts.python.call_counts import pybind_arguments
 from fa_forensics.why.texts.python.half_imported import half_imported
-from fa_forensics.why.texts.python.python_text import looks_compiled, missing_module
+from fa_forensics.why.texts.python.python_text import looks_compiled, missing_module, tree_of
 
 KIND, CODE = "api-change", "FA881"
 FLASH = "flash-attn"
@@ -153,6 +153,9 @@ def missing_attribute(seen: Seen) -> Answer:
     detail = seen.mention.detail
     name = detail.get("name", "") or detail.get("attribute", "") or detail.get("function", "")
     module = detail.get("module", "")
+    source = re.match(r"\s{0,40}from ([\w.]{1,100}) import\b", detail.get("code", ""))
+    if not module and source is not None:  # Python 3.6 leaves it out of its message
+        module = source[1]
     if detail.get("sort") == "object" and module == "NoneType":
         return _of_none(seen, name)
     if detail.get("sort") == "object" and module[:1].isupper():
@@ -162,6 +165,8 @@ def missing_attribute(seen: Seen) -> Answer:
 
         return operator_missing(seen)
     line = seen.mention.line
+    if looks_compiled(name) and detail.get("partly") and tree_of(detail, module):
+        return missing_module(seen, f"{module}.{name}")  # a source tree that was not built
     if detail.get("partly") or re.search(r"unknown.location|consider.renaming", line):
         return half_imported(seen, name, module)
     if looks_compiled(name) and detail.get("sort") in ("import", "module"):

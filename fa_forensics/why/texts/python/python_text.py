@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.report_why import Answer
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.seen import Answerer, Seen, directory_of
 from fa_forensics.why.texts.clues import (
     distribution_of,
     installed,
@@ -22,7 +22,9 @@ from fa_forensics.why.texts.files.other_tag import files_here, other_tag
 ABSENT = "FA880"
 
 #: Names that packages give to compiled modules: ``_C``, ``_ext``, ``quant_cuda``, ``exl_ext``.
-_COMPILED = re.compile(r"^_[A-Za-z]+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$")
+_COMPILED = re.compile(
+    r"^_[A-Za-z]+$|^_C_\w+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$"
+)
 
 
 def no_module(seen: Seen) -> Answer:
@@ -101,6 +103,7 @@ def missing_module(seen: Seen, module: str) -> Answer:
         return _not_installed(seen, module, package, row)
     if package is None:
         package = top.replace("_", "-") if "." in module else package_in(seen)
+        package = package or directory_of(seen.mention.detail.get("frame", ""))
     files = files_here(seen, module)
     if files or seen.mention.detail.get("shown"):
         tagged = other_tag(seen, module, package, rebuilds(seen, package, row), files)
@@ -190,9 +193,9 @@ def _absent(
     here = here and package is not None and installed(seen, package) is not None
     cause = f"The Python files of {name} are there, its compiled module {last} is not found"
     python = seen.python_version if here or seen.elsewhere else None
-    tree = seen.mention.detail.get("tree", "")
+    tree = seen.mention.detail.get("tree", "") or tree_of(seen.mention.detail, module)
     if tree and not here:
-        return _in_a_tree(seen, name, package, last, tree)
+        return _in_a_tree(seen, module, package, last, tree)
     if here:
         cause += (
             f": no file {last}.*.so is in this environment. The installation left the compiled "
@@ -226,9 +229,21 @@ def _absent(
     )  # fmt: skip
 
 
-def _in_a_tree(seen: Seen, name: str, package: str | None, last: str, tree: str) -> Answer:
+def tree_of(detail: Mapping[str, str], module: str) -> str:
+    """The source tree, outside of site-packages, that a package was imported from; "" for none."""
+    top = (module if "." in module else detail.get("module") or "").split(".")[0]
+    for path in (detail.get("where", ""), detail.get("frame", "")):
+        apart = top and f"/{top}/" in path and not re.search(r"-packages/|\.egg/", path)
+        if apart and path.startswith(("/", "~/")):
+            return path.rpartition(f"/{top}/")[0].partition(f"/{top}/{top}/")[0]
+    return ""
+
+
+def _in_a_tree(seen: Seen, module: str, package: str | None, last: str, tree: str) -> Answer:
     """A source tree is imported in place of the installed package, and was not built in place."""
-    top = seen.mention.detail.get("module", "").split(".")[0]
+    top = (module if "." in module else seen.mention.detail.get("module", "")).split(".")[0]
+    version = version_of(seen, package) if package else None
+    name = f"{package} {version}" if version else package or top
     cause = (
         f"{top} is imported from the source tree {tree}, and its compiled module {last} is not "
         f"there: the tree was never built in place. The working directory, or an editable install, "

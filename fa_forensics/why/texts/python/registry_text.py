@@ -171,4 +171,36 @@ def _without_caster(seen: Seen, name: str, instead: str) -> Answer:
     )  # fmt: skip
 
 
+def two_sources(first: str, second: str) -> tuple[str, str] | None:
+    """The two source files that register one name, where they are of two projects or parts.
+
+    A build machine's directories differ for one source, so that the ends are compared.
+    """
+    ends = [tuple(path.split("/")[-3:]) for path in (first, second)]
+    return (first, second) if first and second and ends[0] != ends[1] else None
+
+
+def by_two_packages(
+    seen: Seen, name: str, first: str, second: str
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """(cause, commands, notes) where two different sources claim one name."""
+    cause = (
+        f"{name} was registered twice in one process, by two different sources: {first} and "
+        f"{second}. Two compiled libraries, of two packages or of two kinds of build, claim the "
+        "same name; it is not one library loaded twice, and no release of torch is wrong."
+    )
+    helps = (
+        f"{seen.python} -c 'import site, glob; [print(f) for p in site.getsitepackages() for f in "
+        'glob.glob(p + "/*/_C*.so")]\'',
+        f"{seen.pip} list",
+    )
+    notes = (
+        "One of the two libraries has to go. Where one package is an add-on to the other for "
+        "another device, the other is installed without compiled code (vLLM: "
+        "VLLM_TARGET_DEVICE=empty), and a .so that an earlier build left in its directory is to be "
+        "removed.",
+    )
+    return cause, helps, notes
+
+
 ANSWERERS: dict[str, Answerer] = {"type-not-cast": not_cast}
