@@ -12,6 +12,8 @@ from fa_forensics.why.texts.clues import version_of
 
 #: Published once for each CUDA by PyTorch; the package index has one build of each release.
 _BY_CUDA = frozenset(("torch", "torchvision", "torchaudio", "torchcodec", "xformers"))
+#: Where the torch is none of the package index, or is bound to another package: it has to stay.
+_OWN_TORCH = ("pkg:torch-npu", "pkg:torch-xla", "rocm", "ngc", "flag:jetson", "flag:torch-source")
 #: Builds that an index of torch has, as its version ends.
 _TAG = re.compile(r"cu\d{2,3}|cpu|rocm[\d.]+|xpu")
 
@@ -99,6 +101,8 @@ def _both(seen: Seen, package: str) -> tuple[str, ...]:
     if built is not None:
         return (f'{seen.pip} install "torch=={built}" "{package}=={str(version).split("+")[0]}"',)
     if not brings_torch(package) or ended_at(package) is not None:
+        return ()
+    if any(key in seen.versions for key in _OWN_TORCH):
         return ()
     return (f"{seen.pip} install --upgrade --no-cache-dir torch {package}",)
 
