@@ -1,115 +1,139 @@
-"""``why`` on packages and torches that belong together, and the index that has them."""
+"""``why`` on packages and their torch: pairs, releases that fail already, GPUs, images, trees.
+
+The releases are those of ``nm -D`` over torch's wheels; the cases are public reports.
+"""
 
 from __future__ import annotations
 
 import pytest
-from support.asking import first, said
+from support.asking import answers, first, said
 
-BANNER = "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:"
-DETECTED = (
-    "The detected CUDA version ({}) mismatches the version that was used to compile",
-    "PyTorch ({}). Please make sure to use the same CUDA versions.",
-)
+SITE = "/x/lib/python3.{}/site-packages"
+SET_DEVICE = "_ZN3c104cuda9SetDeviceEi"
 
 
-def banner(built: str, have: str, python: str = "3.10.11", runs: str = "3.10.12") -> list[str]:
-    cuda = built.partition("+cu")[2]
-    return [
-        BANNER,
-        f"    PyTorch {built} with CUDA {cuda[:-1]}0{cuda[-1]} (you have {have})",
-        f"    Python  {python} (you have {runs})",
-    ]
+def missing(file: str, symbol: str) -> str:
+    return f"ImportError: {file}: undefined symbol: {symbol}"
 
 
-def test_xformers_comes_from_the_index_of_torchs_cuda_where_pips_own_has_another() -> None:
-    # xformers 0.0.22.post7 on the package index is built for CUDA 12.1
-    answer = first(*banner("2.0.1+cu118", "2.1.0+cu118"))
-    assert '"xformers==0.0.22.post7" --index-url INDEX' in answer.help[0]
-    assert '"torch==2.0.1+cu118" --index-url INDEX' in answer.help[1]
-    assert "One of the two" in said(answer) and "/cu118" in said(answer)
-    same = first(*banner("2.0.1+cu118", "2.1.0+cu121"))
-    assert same.help[0].endswith('"xformers==0.0.22.post7"')
-    assert "CUDA's major version differs" in same.cause
-
-
-def test_a_torch_without_cuda_is_replaced_by_the_build_of_its_index_on_every_system() -> None:
-    # what Windows gets from the package index is torch 2.1.0+cpu again
-    for more in ("Windows 11", ""):
-        answer = first(*banner("2.1.0+cu121", "2.1.0+cpu"), more)
-        assert '"torch==2.1.0+cu121" --index-url INDEX' in answer.help[0]
-        assert answer.code == "FA601" and "/cu121" in said(answer)
-
-
-def test_another_python_matters_only_where_xformers_has_a_file_for_each() -> None:
-    old = first(*banner("2.0.1+cu118", "2.1.0+cu118", runs="3.11.4"))
-    assert "second mismatch" in said(old)
-    new = first(*banner("2.10.0+cu128", "2.11.0+cu130", runs="3.13.9"))
-    assert "plays no part" in said(new) and "xformers>=0.0.35" in new.help[0]
-
-
-@pytest.mark.parametrize(
-    ("told", "wanted"),
-    [
-        ("building flash-attn", "--no-build-isolation flash-attn"),
-        ("ERROR: Failed building wheel for torch-scatter", "--no-build-isolation torch-scatter"),
-        ("pip install -e . of vllm", "--no-build-isolation -e ."),
-        ("pip install git+https://github.com/NVIDIA/apex", "git+https://github.com/NVIDIA/apex"),
-        ("mmcv compiled on a login node", "FORCE_CUDA=1 MAX_JOBS="),
-    ],
-)
-def test_the_package_that_the_text_builds_stands_in_the_command(told: str, wanted: str) -> None:
-    lines = [line.format(number) for line, number in zip(DETECTED, ("11.8", "12.4"), strict=True)]
-    answer = first(*lines, told)
-    assert any(wanted in text for text in answer.help)
-    assert "PACKAGE" not in said(answer)
-
-
-def test_the_projects_own_wheels_need_no_nvcc() -> None:
-    lines = [line.format(number) for line, number in zip(DETECTED, ("10.1", "12.1"), strict=True)]
-    scatter = first(*lines, "ERROR: Failed building wheel for torch-scatter")
-    assert "data.pyg.org/whl/torch-X.Y.0+cu121.html" in said(scatter)
-    known = first(*lines, "Failed building wheel for torch-scatter", "torch 2.3.1+cu121")
-    assert "data.pyg.org/whl/torch-2.3.0+cu121.html" in said(known)
-    assert "fa-forensics wheels" in said(first(*lines, "building flash-attn"))
-
-
-def test_two_packages_that_are_installed_leave_it_open_which_is_built() -> None:
-    lines = [line.format(number) for line, number in zip(DETECTED, ("11.8", "12.4"), strict=True)]
-    answer = first(*lines, "pip install flash-attn", "pip install causal-conv1d")
-    assert "PACKAGE is what was being installed" in said(answer)
-
-
-def test_cuda_path_counts_behind_cuda_home() -> None:
-    lines = [line.format(number) for line, number in zip(DETECTED, ("12.3", "11.8"), strict=True)]
-    answer = first(*lines)
-    assert "$CUDA_PATH" in answer.help[0] and "then CUDA_PATH" in said(answer)
-
-
-def test_a_library_of_the_toolkit_is_brought_to_the_linker() -> None:
+def test_a_release_that_fails_is_not_offered_again_and_torch_takes_its_pair_along() -> None:
+    """pytorch/xla#9656: torch_xla 2.8.0 needs a name that torch 2.8 has no more."""
     answer = first(
-        "c++ cpu_adam.o -shared -lcurand -o cpu_adam.so",
-        "FAILED: cpu_adam.so",
-        "/usr/bin/ld: cannot find -lcurand",
-        "torch 2.3.1+cu121",
+        "undefined symbol: _ZN3c104cuda10set_deviceEa", "torch 2.8.0, torch_xla[tpu] 2.8.0"
     )
-    assert "sudo apt-get install libcurand-dev-12-1" in answer.help
-    assert any(text.startswith("export LIBRARY_PATH=") for text in answer.help)
-    assert answer.help[-1] == "rm -rf ~/.cache/torch_extensions/*/cpu_adam"
+    assert "python -m pip install \"torch==2.7.1\" 'torch-xla==2.7.*'" in answer.help
+    assert not [text for text in answer.help if "2.8" in text]
+    assert "changes nothing" in said(answer)
 
 
-def test_an_unknown_extension_of_an_old_torch_is_compiled_without_its_old_build_directory() -> None:
+def test_another_build_of_the_release_is_offered_all_the_same() -> None:
+    empty = (
+        "_ZN2at5emptyEN3c108ArrayRefIlEERKNS0_13TensorOptionsENS0_8optionalINS0_12MemoryFormatEEE"
+    )
     answer = first(
-        "    from frnn import _C",
-        "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file",
-        "torch 2.2.0+cu118",
+        missing(".../mmcv/_ext.cpython-39-x86_64-linux-gnu.so", empty),
+        "torch 2.1.0+cu121, mmcv 2.1.0",
     )
-    assert any(text.startswith("rm -rf build") for text in answer.help)
-    assert "installed again as it is" in said(answer)
+    assert any("mmcv==2.1.0 -f " in text for text in answer.help)
 
 
-def test_a_source_file_is_not_what_pip_installs() -> None:
+def test_a_wheel_of_the_release_for_this_torch_cannot_need_a_newer_ones_name() -> None:
+    """xformers 0.0.28.post3 asks for torch 2.5.1; the name came with 2.6."""
     answer = first(
-        "nvcc error   : 'cicc' died due to signal 11 (Invalid memory reference)",
-        "/x/flash-attention/hopper/instantiations/flash_fwd_hdimall_fp16_sm90.cu",
+        missing(f"{SITE.format(12)}/xformers/_C.so",
+                "_ZNK3c1011StorageImpl27throw_data_ptr_access_errorEv"),
+        "torch 2.5.1+cu124, xFormers 0.0.28.post3",
+    )  # fmt: skip
+    assert answer.direction == "file-newer"
+    assert "this file is not that wheel's" in said(answer)
+    assert any('"torch==2.6.0"' in text for text in answer.help)
+
+
+def test_a_wheel_for_a_release_was_built_on_its_nightly() -> None:
+    file = f"{SITE.format(10)}/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so"
+    answer = first(
+        missing(file, SET_DEVICE),
+        "mamba_ssm-1.2.0.post1+cu118torch2.3cxx11abiFALSE-cp310, torch 2.3.0.dev20240304+cu118",
     )
-    assert not any(text.endswith(".cu") for text in answer.help)
+    assert "on a nightly" in said(answer)
+    assert any(text.endswith("mamba-ssm==1.2.0.post1") for text in answer.help)
+
+
+@pytest.mark.parametrize(("gpu", "direction"), [("RTX 3080 Ti", "file-older"), ("", "unknown")])
+def test_a_gpu_rules_out_the_torches_that_have_no_code_for_it(gpu: str, direction: str) -> None:
+    """is_cuda() is exported by 1.6 to 1.8; CUDA 11, and sm_80 with it, came with torch 1.7."""
+    file = f"{SITE.format(7)}/q/_C.cpython-37m-x86_64-linux-gnu.so"
+    assert first(missing(file, "_ZNK2at6Tensor7is_cudaEv"), gpu).direction == direction
+
+
+def test_a_nightly_of_the_reports_time_can_lack_a_name() -> None:
+    """Library::_def ends with 1.12; in July 2022 nightlies were of 1.13."""
+    name = "_ZNR5torch7Library4_defEON3c1014FunctionSchemaEPNS1_12OperatorNameE"
+    file = f"{SITE.format(10)}/fbgemm_gpu/fbgemm_gpu_py.so"
+    answer = first(missing(file, name), "Python 3.10 (July 2022)")
+    assert (answer.kind, answer.direction) == ("symbol-drift", "file-older")
+
+
+def test_the_library_that_has_a_name_owns_it_whatever_its_namespace() -> None:
+    """c10::OptionalType is in libtorch_cpu.so, and c10::MessageLogger in libc10.so."""
+    optional = "_ZN3c1012OptionalTypeC1ESt10shared_ptrINS_4TypeEE"
+    assert first(missing("/x/libq.so", optional)).owner == "torch/torch_cpu"
+    assert first(missing("/x/q.so", "_ZN3c1013MessageLoggerC1EPKciib")).owner == "torch/c10"
+
+
+def test_what_pip_put_into_an_image_is_not_the_images_own() -> None:
+    file = "/usr/local/lib/python3.10/dist-packages/flash_attn_2_cuda.cpython-310-x86_64.so"
+    name = (
+        "_ZN2at4_ops5zeros4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_10ScalarTypeEES6_"
+        "INS2_6LayoutEES6_INS2_6DeviceEES6_IbE"
+    )
+    image = "nvcr.io/nvidia/pytorch:23.11-py3"
+    assert first(missing(file, name), image).kind == "wrong-torch"
+    installed = first(missing(file, name), image, "pip install flash-attn --no-build-isolation")
+    assert (installed.kind, installed.direction) == ("symbol-drift", "file-newer")
+    assert any("FLASH_ATTENTION_FORCE_BUILD" in text for text in installed.help)
+
+
+def test_a_word_behind_undefined_symbol_is_no_name() -> None:
+    found = answers(
+        "ImportError: undefined symbol: _ZNK3c106SymInt22maybe_as_int_slow_pathEv",
+        "The error is an undefined symbol originating from the transformer_engine_torch.so object.",
+    )
+    assert [answer.symbol for answer in found] == ["_ZNK3c106SymInt22maybe_as_int_slow_pathEv"]
+    assert any("TransformerEngine" in text for text in found[0].help)
+
+
+def test_old_modules_in_a_tree_go_before_it_is_built_again() -> None:
+    """open-mmlab/mmdetection#1189; detectron2's INSTALL.md: rm -rf build/ **/*.so."""
+    answer = first(
+        missing("mmdetection/mmdet/ops/dcn/deform_conv_cuda.cpython-37m-x86_64-linux-gnu.so",
+                "_ZN2at7getTypeERKNS_6TensorE"), "upgraded to pytorch 1.2.0",
+    )  # fmt: skip
+    assert any("-delete" in text and text.endswith("-e .") for text in answer.help)
+
+
+def test_a_nightly_can_be_left_for_a_release_from_its_own_index() -> None:
+    answer = first(
+        missing(f"{SITE.format(10)}/sgl_kernel/common_ops.abi3.so", "_ZN3c104cuda9SetDeviceEa"),
+        "torch 2.9.0.dev20250722+cu128",
+    )
+    assert any('"torch==2.7.1"' in text for text in answer.help)
+    assert "ends in /cu128" in said(answer)
+
+
+def test_an_egg_is_built_again_in_its_source_directory() -> None:
+    answer = first(
+        missing(f"{SITE.format(6)}/torchaudio-0.2-py3.6-linux-x86_64.egg/_torch_sox.so",
+                "_ZN3c1019UndefinedTensorImpl10_singletonE"), "PyTorch 1.0.0",
+    )  # fmt: skip
+    assert not [text for text in answer.help if "--upgrade" in text]
+    assert any("--no-build-isolation" in text for text in answer.help)
+
+
+def test_packages_that_fail_alike_show_that_torch_is_the_odd_one() -> None:
+    answer = first(
+        missing(f"{SITE.format(10)}/torchvision/image.so", SET_DEVICE),
+        missing(f"{SITE.format(10)}/mamba_ssm/selective_scan_cuda.so", SET_DEVICE),
+        "torch 2.0.1",
+    )
+    assert "torch is the odd one: it is older" in said(answer)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
 #: Commands that bring a wheel of the package index, and torch with it.
 _FROM_INDEX = re.compile(
-    r"\"torch[=>]=|pip install --upgrade |--force-reinstall (?:--no-deps )?--no-cache-dir '?[\w-]+=="
+    r"\"torch[=>]=|pip install --upgrade "
+    r"|--force-reinstall (?:--no-deps )?--no-cache-dir '?[\w-]+(?:==|$)"
 )
 #: Notes on commands that are taken out.
 _ON_COMMANDS = re.compile(

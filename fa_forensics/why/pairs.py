@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.owner import is_torch
-from fa_forensics.facts.python_api import partner_of
+from fa_forensics.facts.python_api import has_partners, partner_of
+from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import NOT_EXCHANGED
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 _DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
 _ONE_TORCH = re.compile(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"$')
 #: Notes on a command that is taken out.
-_ON_COMMANDS = ("One of the two commands", "The command installs", "No package is named")
+_ON_COMMANDS = re.compile(r"(?:One of the two commands|The command installs|No package is named)")
+_ON_SOURCES = re.compile(r"(?:A file that was compiled|The command that)\b")
+_UPGRADE = re.compile(r"install --upgrade\b")
+_OTHER_BUILD = re.compile(r"--no-binary|--index-url| -f\b")
 
 
 def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
@@ -62,24 +66,30 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     build = tables.ages.build(release, "x86_64")
     cuda = build.cuda if build is not None else None
     if "flag:windows" in paste.versions:
-        ends = label or "cu and the CUDA version"
         note = (
-            f"On Windows the package index has torch for the CPU alone: with --index-url INDEX the "
-            f"command takes one for CUDA. {_INDEX} /{ends}."
+            "On Windows the package index has torch for the CPU alone: with --index-url INDEX, the "
+            "address that pytorch.org/get-started gives, the command takes one for CUDA."
         )
-    elif label and cuda and label != "cu" + "".join(cuda.split(".")[:2]):
+    elif label and cuda and _is_another(label, cuda, release):
         note = (
             f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "
             f"one for {label}: with --index-url INDEX the command takes that build, if the release "
-            f"has one. {_INDEX} /{label}."
+            "has one. INDEX is the address that pytorch.org/get-started gives, and ends in "
+            f"/{label}."
         )
     else:
         return answer
     return replace(answer, notes=(*answer.notes, note))
 
 
+def _is_another(label: str, cuda: str, release: str) -> bool:
+    """Whether a label names another build than that for ``cuda``, one that the release has."""
+    known = published_cuda().get(".".join(release.split(".")[:2]), ())
+    wanted = f"{label[2:-1]}.{label[-1]}"
+    return wanted != ".".join(cuda.split(".")[:2]) and (not known or wanted in known)
+
+
 _TORCH = re.compile(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
-_INDEX = "INDEX is the address that pytorch.org/get-started gives; it ends in"
 
 
 def _without_sources(answer: Answer) -> Answer:
@@ -87,8 +97,7 @@ def _without_sources(answer: Answer) -> Answer:
     helps = tuple(text for text in answer.help if not text.startswith("rm -rf build"))
     if helps == answer.help:
         return answer
-    of_sources = ("A file that was compiled", "The command that")
-    kept = (n for n in answer.notes if not n.startswith(of_sources))
+    kept = (n for n in answer.notes if not _ON_SOURCES.match(n))
     note = (
         "The text says that it came as a ready-made wheel: the wheel that was built for the torch "
         "that is there, or the torch that this one was built on, from the same source, is what "
@@ -114,7 +123,7 @@ def _without_what_fails(answer: Answer, paste: Paste, name: str) -> Answer:
     dropped = [
         text
         for text in answer.help
-        if "--no-binary" not in text
+        if not _OTHER_BUILD.search(text)  # another build of that release
         and (found := again.search(text))
         and (found["wanted"] == told or told.startswith(found["wanted"].removesuffix("*")))
     ]
@@ -125,7 +134,7 @@ def _without_what_fails(answer: Answer, paste: Paste, name: str) -> Answer:
         "was compiled on another state of torch, and to install it again changes nothing. The pair "
         "that is typed, or a build of it for the torch that is there, puts it right."
     )
-    kept = tuple(n for n in answer.notes if not n.startswith(_ON_COMMANDS))
+    kept = tuple(n for n in answer.notes if not _ON_COMMANDS.match(n))
     return replace(
         answer,
         help=tuple(text for text in answer.help if text not in dropped),
@@ -138,7 +147,7 @@ def _of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
     told = paste.versions.get(f"pkg:{name}", "")
     if not re.search(r"\d(?:\.?dev|rc)\d", told):
         return answer
-    upgrade = [text for text in answer.help if " install --upgrade " in text]
+    upgrade = [text for text in answer.help if _UPGRADE.search(text)]
     if not upgrade:
         return answer
     note = (
@@ -147,7 +156,7 @@ def _of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
         "That very torch, or a wheel that was built for the one that is there, puts it right; "
         "what the index has would take the place of both."
     )
-    kept = tuple(n for n in answer.notes if not n.startswith(_ON_COMMANDS))
+    kept = tuple(n for n in answer.notes if not _ON_COMMANDS.match(n))
     helps = tuple(text for text in answer.help if text not in upgrade)
     return replace(answer, help=helps, notes=(note, *kept))
 
@@ -176,7 +185,7 @@ def _older_release(
 ) -> list[str]:
     """The way out that no command has: a release of the time of the torch that is there."""
     named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for text in helps)
-    if row["source_build"] or named or answer.direction not in (NEWER, OLDER):
+    if row["source_build"] or named or has_partners(name) or answer.direction not in (NEWER, OLDER):
         return []
     if row.get("by_torch"):
         return [

@@ -20,6 +20,7 @@ from fa_forensics.why.commands import (
 )
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
+from fa_forensics.why.seen import package_of
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -103,7 +104,9 @@ def _only_package(versions: Mapping[str, str]) -> str | None:
     """The one package with compiled code, torch's own family aside, that the text lists."""
     known = {normalized(str(row["distribution"])) for row in known_packages()}
     for sort in ("pkg:", "named:"):
-        listed = {normalized(key.removeprefix(sort)) for key in versions if key.startswith(sort)}
+        told = [normalized(k.removeprefix(sort)) for k in versions if k.startswith(sort)]
+        listed = {package_of(f"{n.replace('-', '_')}.so") or n for n in told if n not in known}
+        listed |= {name for name in told if name in known}
         found = [name for name in sorted(listed & known) if name not in _FAMILY]
         if found:
             return found[0] if len(found) == 1 else None

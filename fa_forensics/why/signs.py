@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
-from fa_forensics.why.builds import cmake_build, is_module
+from fa_forensics.why.builds import clean_build, cmake_build, is_module
 from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
 
@@ -76,6 +76,7 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
 
 #: What asks a build for CUDA, which no Mac has: mmcv's FORCE_CUDA=1, apex's APEX_CUDA_EXT=1.
 _FOR_CUDA = re.compile(r"\b[A-Z_]{0,20}CUDA[A-Z_]{0,20}=1 ")
+_BY_THE_LAST = re.compile(r",\swhich\sthe\slast\scommand\stells\.$")
 _ELF_TOOLS = ("fa-forensics inspect ", "readelf ", "ldd ", "ldconfig ")
 
 
@@ -86,7 +87,7 @@ def _without_inspect(answer: Answer, seen: Seen) -> Answer:
         commands.append(
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'"
         )
-    notes = tuple(note.replace(", which the last command tells.", ".") for note in answer.notes)
+    notes = tuple(_BY_THE_LAST.sub(".", note) for note in answer.notes)
     return replace(answer, help=tuple(commands), notes=notes)
 
 
@@ -183,6 +184,10 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
     return replace(answer, help=tuple(commands), notes=(note, *notes))
 
 
+_UPGRADE = re.compile(r"install --upgrade\b")
+_OF_INDEX = re.compile(r"(?:One of the two commands|The command g)")
+
+
 def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     note = (
         f"The file lies in {egg.rsplit('/', 1)[-1]}, which setup.py install left behind for the "
@@ -196,12 +201,11 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     name = egg.rsplit("/", 1)[-1].split("-")[0].replace("_", "-")
     command = f"{seen.pip} uninstall {shlex.quote(name)}"
     clean = "rm -rf build dist *.egg-info"
-    built = f"{seen.pip} install --no-build-isolation --no-deps --no-cache-dir ."
-    helps = [text for text in answer.help if " install --upgrade " not in text]
+    built = clean_build(seen.python, "").partition(" && ")[2]
+    helps = [text for text in answer.help if not _UPGRADE.search(text)]
     if not any("--no-build-isolation" in text for text in helps):
         helps.insert(0, built)
-    of_index = ("One of the two commands", "The command g")
-    notes = (n for n in answer.notes if not n.startswith(of_index))
+    notes = (n for n in answer.notes if not _OF_INDEX.match(n))
     return replace(answer, help=(command, clean, *helps), notes=(note, again, *notes))
 
 
