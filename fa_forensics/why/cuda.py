@@ -307,7 +307,8 @@ def _help(
     if history is None or not history.having or judgement.kind != KIND:
         return (look,)
     if judgement.code == "FA210" or EITHER in judgement.notes:
-        return (needed_libraries(needed_by), *preload(place, history, needed_by), look)
+        by_hand = () if EITHER in judgement.notes else preload(place, history, needed_by)
+        return (needed_libraries(needed_by), *by_hand, look)
     if wheel is not None and history.has(wheel):
         listed = (list_wheels(place, short_name(history)),) if place.told is not None else ()
         again = same_wheel(place, wheel, history, needed_by)

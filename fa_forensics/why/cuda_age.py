@@ -16,8 +16,8 @@ KIND, CODE = "versioned-symbol", "FA204"
 PLAIN_NAME = (
     "Wheels of that time have such a library inside, under a name with a hash. A file that asks "
     "for it by its plain name is of conda, of a system (Jetson, a distribution) or of a build of "
-    "one's own, and takes the copy that the loader finds: the last release of that CUDA version has "
-    "to stand first there, or the file is compiled again with the one that is."
+    "one's own, and takes the copy that the loader finds: the last release of that CUDA version "
+    "has to stand first there, or the file is compiled again with the one that is."
 )
 
 

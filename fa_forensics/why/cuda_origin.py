@@ -193,8 +193,8 @@ def usual_copy(owner: str, wheels: bool = False) -> str:
     """
     if owner in _OUTSIDE_TOOLKITS:
         return (
-            "a copy of the system's or of the container's image, a module's, or an older wheel of "
-            "the same library that another package asked for"
+            "a copy of the system's, of the container's image or a module's on LD_LIBRARY_PATH, or "
+            "an older wheel of the same library that another package asked for"
         )
     more = ", or an older one of these wheels is installed" if wheels else ""
     return f"most often one of a CUDA toolkit on LD_LIBRARY_PATH{more}"
@@ -340,8 +340,8 @@ def of_another_package(
         f"The file is of {title}, which does not link torch and takes the {history.soname} that "
         "the loader finds, or that is in the process already: what counts is the release of that "
         "copy, to its updates (CUDA 11.1.1 has names that 11.1.0 lacks), not the torch that is "
-        f"installed. A build of {title} for the CUDA that is there, or a newer copy of that library "
-        "before the old one, is the way out."
+        f"installed. A build of {title} for the CUDA that is there, or a newer copy of that "
+        "library before the old one, is the way out."
     )
     notes = tuple(n for n in judgement.notes if n != NO_TOOLKIT)
     return replace(judgement, notes=(*notes, note))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import CudaLibraries, LibraryRelease
+from fa_forensics.facts.cuda_names import cuda_name_since
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.package import info_directories, normalized
 from fa_forensics.facts.symbol_text import SymbolText
@@ -82,7 +83,7 @@ def library_histories(
         sonames = list(dict.fromkeys(row.soname for row in rows))
         sonames = [s for s in sonames if owner_of_library(s) == owner] or sonames
         sonames = sonames or sorted(here & set(table.sonames()))
-    cuda = cuda_major(place) or _usual_major(place)
+    cuda = cuda_major(place) or _usual_major(place, cuda_name_since(owner, name))
     sonames.sort(
         key=lambda soname: (
             soname not in here,
@@ -96,8 +97,13 @@ def library_histories(
     ]
 
 
-def _usual_major(place: Place) -> str:
-    """The CUDA that is meant where no text tells one: by the age of its Python."""
+def _usual_major(place: Place, since: str | None) -> str | None:
+    """The CUDA that is meant where no text tells one: by the age of its Python and of the name.
+
+    None, the oldest, for names that came with one of the CUDA versions before the wheels.
+    """
+    if since is not None:
+        return None
     python = place.told.python if place.told is not None else None
     return "11" if python is not None and python in ("3.6", "3.7") else "12"
 

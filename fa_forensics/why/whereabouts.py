@@ -184,7 +184,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         paste.versions.get("machine", ""),
         _python(paste),
         bool(abi),
-        _driver_cuda(paste),
+        driver_cuda(paste),
         _python_version(paste),
         tuple(told_wheels(paste)),
         abi,
@@ -218,7 +218,7 @@ def told_wheels(paste: Paste) -> Iterator[tuple[str, str]]:
             yield key.removeprefix("pkg:"), version
 
 
-def _driver_cuda(paste: Paste) -> tuple[int, int] | None:
+def driver_cuda(paste: Paste) -> tuple[int, int] | None:
     """The CUDA version that the text's driver supports: as it says, or by the driver's own."""
     stated = re.match(r"(\d{1,2})\.(\d{1,2})", paste.versions.get("driver_cuda", ""))
     if stated is not None:

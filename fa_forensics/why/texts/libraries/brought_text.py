@@ -68,7 +68,9 @@ def major_of(distribution: str) -> str:
 
 def of_old_driver(seen: Seen, major: str) -> tuple[str, str] | None:
     """(the CUDA that a driver serves at most, what says so), where it is none of this major."""
-    most = seen.place.told.driver_cuda if seen.place.told is not None else None
+    from fa_forensics.why.whereabouts import driver_cuda
+
+    most = driver_cuda(seen.paste)
     if most is None or not major.isdigit() or most[0] >= int(major):
         return None
     driver = seen.versions.get("driver", "")

@@ -46,8 +46,10 @@ def _of_toolkit(answer: Answer, seen: Seen) -> Answer:
     """The toolkit or image that the text names is older than the name."""
     toolkit = (seen.versions.get("cuda") or "").strip()
     owner = answer.owner or ""
-    if owner not in _OF_TOOLKITS or not re.fullmatch(r"\d{1,2}\.\d{1,2}[\d.]*", toolkit):
+    numbers = re.match(r"\d{1,2}\.\d{1,2}", toolkit)
+    if owner not in _OF_TOOLKITS or numbers is None:
         return answer
+    toolkit = numbers[0]
     since = _first_cuda(answer, toolkit)
     if since is None or parse_cuda(toolkit) >= parse_cuda(since):
         return answer

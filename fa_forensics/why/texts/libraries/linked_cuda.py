@@ -14,6 +14,7 @@ from fa_forensics.why.seen import Seen
 
 #: Owners whose wheels have the CUDA toolkit's own number.
 _NUMBERED = ("cudart", "nvrtc", "nvJitLink", "cupti")
+_NUMBERED_12 = ("cublas", "cublasLt")
 _FIRST = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})\.")
 
 
@@ -48,13 +49,25 @@ def linkers_cuda(seen: Seen, answer: Answer, version: str) -> Answer:
             f"-DCUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda-{wanted}",
             "command -v ld gcc; echo LIBRARY_PATH=$LIBRARY_PATH",
         ),
-        notes=(
-            "Two ways lead out: link with the toolkit of the CUDA that torch (libtorch) was built "
-            f"with{f', {since} or newer of that major version' if since else ''}, in a new build "
-            "directory; or take the libtorch for the CUDA that is installed.",
-            "No name of torch is missing, and the driver has no part in this.",
-        ),
+        notes=(_ways(seen, since), "Libraries need one another: the first name that is missing is "
+               "the one to look at. The driver has no part in this."),
     )  # fmt: skip
+
+
+def _ways(seen: Seen, since: str | None) -> str:
+    """What puts it right: one toolkit for all, that of torch where torch is linked with."""
+    newer = f", {since} or newer of that major version" if since else ""
+    if "torch" in (seen.mention.file or "") or "torch" in seen.mention.line or seen.torch:
+        return (
+            "Two ways lead out: link with the toolkit of the CUDA that torch (libtorch) was built "
+            f"with{newer}, in a new build directory; or take the libtorch for the CUDA that is "
+            "installed."
+        )
+    return (
+        "All of CUDA's libraries on the link line are to be of one toolkit, whose directory comes "
+        f"first{newer}: remove the other one's from the link line, LIBRARY_PATH and "
+        "/etc/ld.so.conf.d, and build in a new directory."
+    )
 
 
 def _since(answer: Answer, owner: str, version: str) -> str | None:
@@ -63,7 +76,7 @@ def _since(answer: Answer, owner: str, version: str) -> str | None:
     if known is not None:
         return known
     major = re.search(r"\.so\.(\d{1,2})", version)
-    if owner not in _NUMBERED or major is None:
+    if major is None or owner not in (*_NUMBERED, *(_NUMBERED_12 if major[1] != "11" else ())):
         return None
     lines = {m["line"]: m["version"] for m in _FIRST.finditer(" ".join(
         (answer.interval or "", *(f"{one}." for one in answer.exported_by))))}  # fmt: skip

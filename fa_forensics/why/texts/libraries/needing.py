@@ -79,8 +79,16 @@ def flavours_needing(seen: Seen) -> Flavours | None:
     detail = seen.mention.detail
     told = (detail.get("import") or detail.get("by") or "").split(".")
     folder = _FOLDER.search(seen.mention.file or "")
-    by_frame = (detail.get("folder") or "",)
-    return flavours_of((told[0], folder[1] if folder else "", *by_frame, _named_alone(seen)))
+    found = flavours_of((told[0], folder[1] if folder else "", _named_alone(seen)))
+    if found is not None and found.index:
+        release = re.match(r"0\.(\d{1,2})", seen.versions.get(f"pkg:{found.plain[0]}", ""))
+        if _cuda_major(seen) not in found.labels or (release and int(release[1]) < _SINCE):
+            return None  # before that the project had no such index
+    return found
+
+
+#: The minor release of vLLM since which its own index has a build for each CUDA.
+_SINCE = 10
 
 
 def _named_alone(seen: Seen) -> str:
