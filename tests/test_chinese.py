@@ -220,6 +220,13 @@ EXCEPTIONS = {
     "not yet initialized": WORDS,
     "required|not found|No such file": WORDS,
     "the provided PTX was compiled with an unsupported toolchain": WORDS,
+    "set {1}=XY": NAMES,
+    "set FLASH_ATTENTION_FORCE_BUILD=TRUE": NAMES,
+    "rmdir /s /q build": NAMES,
+    '{1} && TORCH_CUDA_ARCH_LIST="{2}" {3} setup.py build install': NAMES,
+    "NVCC_APPEND_FLAGS=-gencode arch=compute_XY,code=sm_XY": NAMES,
+    "{1} --version; ls -d /usr/local/cuda*": NAMES,
+    "{1}={2}/bin/ptxas {3} YOUR_PROGRAM.py": NAMES,
 }
 
 

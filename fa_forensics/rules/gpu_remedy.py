@@ -41,7 +41,7 @@ def rebuild(build: Build, limits: Sequence[Limits], gpus: Sequence[Gpu]) -> Advi
         return _flash(build, limits, capabilities)
     notes = _toolkit_notes(build, capabilities)
     name = build.distribution.name if build.distribution else None
-    value = ";".join(_compiled_as(build, capability) for capability in capabilities)
+    value = ";".join(compiled_as(build, capability) for capability in capabilities)
     row = row_of(name) if name else None
     if name is not None and row is not None and own_lists(name):
         return _own_targets(build, row, name, capabilities)
@@ -79,7 +79,7 @@ def _built_only(
         return Advice(True, (said,))
     since = [gpu_table().family(capability) for capability in capabilities]
     cuda = max((f.since_cuda for f in since if f is not None), key=parse_cuda, default=None)
-    with_cuda = f" with CUDA {cuda} or newer" if cuda else ""
+    with_cuda = f" with CUDA {cuda} or newer" if cuda and parse_cuda(cuda) >= (11, 8) else ""
     said = (
         f"{name} is published built only, so that pip compiles nothing and TORCH_CUDA_ARCH_LIST "
         f"does nothing: a newer release, built{with_cuda} for this GPU, has the code, where the "
@@ -112,7 +112,7 @@ def _own_targets(
                 f"newer{upto}."
             )
             continue
-        number = _compiled_as(build, capability).replace(".", "")
+        number = compiled_as(build, capability).replace(".", "")
         flags.append(f"-gencode arch=compute_{number},code=sm_{number}")
         notes.append(
             f"That list{f' of {name} {version}' if version else ''} has nothing that runs on "
@@ -260,11 +260,11 @@ def _toolkit_notes(build: Build, capabilities: list[Capability]) -> list[str]:
         here = capability_text(capability)
         if build.torch_cuda is not None:
             mine = parse_cuda(build.torch_cuda)
-            if mine < parse_cuda(family.since_cuda) and _compiled_as(build, capability) != here:
+            if mine < parse_cuda(family.since_cuda) and compiled_as(build, capability) != here:
                 notes.append(
                     f"The torch here is built with CUDA {build.torch_cuda}, whose nvcc does not "
                     f"know {here} (CUDA {family.since_cuda} or newer does): code for "
-                    f"{_compiled_as(build, capability)} runs on it too, and is what it can compile."
+                    f"{compiled_as(build, capability)} runs on it too, and is what it can compile."
                 )
                 continue
             if mine < parse_cuda(family.since_cuda):
@@ -287,7 +287,7 @@ def _toolkit_notes(build: Build, capabilities: list[Capability]) -> list[str]:
     return notes
 
 
-def _compiled_as(build: Build, capability: Capability) -> str:
+def compiled_as(build: Build, capability: Capability) -> str:
     """The target to build for: the GPU's own, or an older one that runs on it and can be made."""
     here, family = capability_text(capability), gpu_table().family(capability)
     if build.torch_cuda is None or family is None:

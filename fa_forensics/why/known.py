@@ -257,9 +257,13 @@ def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:
         "that library (hipified build scripts often leave it out), or the ROCm that is loaded is "
         "another release than the one it was built with."
     )
-    notes = ()
+    notes = (
+        "The file has to be built again on the torch and the ROCm that are there, with that "
+        "library among those that it is linked with (libraries=[...] in setup.py); where it came "
+        "as a wheel, one for this ROCm is the way out.",
+    )
     if any("_cpu" in path for path in needed_by):
-        notes = (
+        notes += (
             "A torch_extensions directory that ends in _cpu can be a ROCm build: torch has no CUDA "
             "version then, and the directory is named after that.",
         )

@@ -40,12 +40,38 @@ def stack_file(line: Line) -> str:
     return ""
 
 
+#: A step that calls a package's own compiled part: ``_C.rasterize(``, ``self.native_module.fwd(``.
+_CALLS = re.compile(
+    r"(?<!\w)_(?:C|ext|cuda|backend|ops|kernels?)\w{0,20}\.\w{1,60}\("
+    r"|\bnative_\w{1,40}\.\w{1,60}\(|_backend\.\w{1,60}\("
+)
+_IN_PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{2,40})[/\\]")
+_IMPORTS = re.compile(r"^\s*from (?P<name>[A-Za-z]\w{3,60})(?:\.\w{1,40}){0,3} import _\w{1,20}\b")
+#: Whose compiled parts have a reader of their own, or that only pass a call on.
+_NOT_THESE = ("torch", "triton", "torchvision", "transformers", "accelerate", "diffusers")
+
+
+def compiled_part_of(line: Line) -> str:
+    """The package whose own compiled part the last step above a message calls; "" for none."""
+    steps = [near for near in line.above(6) if near.body]
+    if not any(_CALLS.search(near.body[:1_000]) for near in steps[:3]):
+        return ""
+    for near in steps:
+        found = _IN_PACKAGE.search(near.body[:1_000]) or _IMPORTS.match(near.body[:1_000])
+        if found is not None:
+            return "" if found["name"] in _NOT_THESE else found["name"]
+    return ""
+
+
 def built_beside(line: Line, start: int) -> dict[str, str]:
     """{"function", "folder", "idle"}: who says it, where it was compiled, whether at all."""
     found: dict[str, str] = {}
     prints = _PRINTS.search(line.body[max(0, start - 80) : start])
     if prints is not None:
         found["prints"] = prints[1]
+    part = compiled_part_of(line)
+    if part:
+        found["part"] = part
     for near in (*line.above(8), line, *line.below(6)):
         if "ninja: no work to do" in near.lower:
             found["idle"] = "ninja"

@@ -170,6 +170,11 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
         for sign in ("amd gpu", "amd radeon", "amd card", "amd graphics", "amd's gpu", "amd apu")
     ),
     (
+        "bin/ptxas",
+        r"(?<![\w.])((?:/[\w.+-]{1,60}){1,12}/bin/ptxas(?:-blackwell)?)(?![\w-])",
+        "ptxas",
+    ),
+    (
         "nvidia-smi",
         r"nvidia-smi`?\W{1,6}(?:shows |says |reports |prints )?CUDA(?: Version)?\W{1,4}"
         r"(\d{1,2}\.\d)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from fa_forensics.facts.build_archs import own_lists
 from fa_forensics.facts.gpus import Family, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
@@ -80,7 +81,9 @@ def instead(
 
 
 def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, ...]:
-    """Build again with a list of targets."""
+    """Build again with a list of targets; nothing for a package that reads no such list."""
+    if own_lists(package or package_in(seen) or ""):
+        return ()
     name = pip_name(seen, package or package_in(seen)) or "PACKAGE"
     again = (
         f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {name}"

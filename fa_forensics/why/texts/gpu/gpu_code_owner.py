@@ -48,6 +48,22 @@ def called_module(seen: Seen) -> str | None:
     return found[1] if found is not None and _COMPILED.search(found[1]) else None
 
 
+#: A call of anything that is not torch's own: "x.f(", "f(".
+_ANY_CALL = re.compile(r"(?<![\w.])(?!torch\.|F\.|nn\.)[A-Za-z_][\w.]{0,80}\(")
+
+
+def plain_torch(seen: Seen) -> bool:
+    """Whether the last step is an operation of torch's own: ``grads = grads[sel]``.
+
+    Its file tells then whose Python code ran, and not whose kernel failed.
+    """
+    detail = seen.mention.detail
+    code = detail.get("code", "")
+    if seen.mention.file or not code or detail.get("call") or detail.get("asked"):
+        return False
+    return _ANY_CALL.search(code) is None and re.search(r"=|\[|torch\.|return ", code) is not None
+
+
 def in_every_torch(gpu: Gpu) -> bool:
     """Whether all of torch's own wheels on record have code for a GPU."""
     lists = [torch_archs(minor, cuda) for minor in torch_minors() for cuda in cuda_of_minor(minor)]

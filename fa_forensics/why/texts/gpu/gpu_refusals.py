@@ -216,8 +216,9 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     if found == "nvcc":
         name = f"the nvcc of CUDA {cuda}" if cuda else "the nvcc that was found"
     name = name if name[0].isupper() or found == "ptxas" else name[0].upper() + name[1:]
-    asks = ptxas_commands(seen) if found == "ptxas" else (ask.format(python=seen.python),)
-    own_notes = _ptxas_notes(seen, gpus) if found == "ptxas" else (note,)
+    asks, own_notes = _ptxas(seen, gpus) if found == "ptxas" else (
+        (ask.format(python=seen.python),), (note,),
+    )  # fmt: skip
     helps = (*asks, f"{seen.python} {TORCH_ARCHS}")
     asked = _asked(seen)
     told = helper_lacks(seen, asks[0]) if found == "torch" else None
@@ -232,8 +233,7 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
         )  # fmt: skip
     family = gpu_table().family(gpus[0].capability)
     number = in_full(seen, capability_text(gpus[0].capability))
-    mine = cuda_version(cuda)
-    since = family.since_cuda if family is not None else ""
+    mine, since = cuda_version(cuda), family.since_cuda if family is not None else ""
     since = gpu_table().own_targets.get(number, since)
     if found == "nvcc" and mine is not None and since and mine >= parse_cuda(since):
         name = "The nvcc that was found"  # the CUDA of the text is not the one that ran
@@ -268,14 +268,19 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def _ptxas_notes(seen: Seen, gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """What to know of ptxas, with the CUDA that the target takes."""
+def _ptxas(seen: Seen, gpus: Sequence[Gpu]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What to ask of ptxas, and what to know of it with the CUDA that the target takes."""
+    since = _ptxas_since(seen, gpus)
+    return ptxas_commands(seen, since), ptxas_notes(seen, gpus[0] if gpus else None, since)
+
+
+def _ptxas_since(seen: Seen, gpus: Sequence[Gpu]) -> str:
+    """The first CUDA whose ptxas compiles for the target, "" where it is not told."""
     if not gpus:
-        return ptxas_notes(seen, None)
+        return ""
     family = gpu_table().family(gpus[0].capability)
     number = in_full(seen, capability_text(gpus[0].capability))
-    since = gpu_table().own_targets.get(number, family.since_cuda if family else "")
-    return ptxas_notes(seen, gpus[0], since)
+    return gpu_table().own_targets.get(number, family.since_cuda if family else "")
 
 
 def _asked(seen: Seen) -> Capability:

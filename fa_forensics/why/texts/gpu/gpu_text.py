@@ -21,6 +21,7 @@ from fa_forensics.why.texts.clues import (
     gpus_of,
     inspect_for,
     package_in,
+    package_of_line,
     version_of,
 )
 from fa_forensics.why.texts.gpu.code_here import CodeHere, code_here
@@ -31,6 +32,7 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import (
     in_every_torch,
     of_bitsandbytes,
     own_copy,
+    plain_torch,
     sure_of_package,
     two_runtimes,
 )
@@ -45,6 +47,7 @@ from fa_forensics.why.texts.gpu.gpu_torch_text import (
     torch_says_nothing,
 )
 from fa_forensics.why.texts.gpu.own_build import (
+    again_by_name,
     again_for_unknown,
     build_for,
     directory_notes,
@@ -52,6 +55,7 @@ from fa_forensics.why.texts.gpu.own_build import (
     in_its_directory,
     lists_gpus_itself,
     operator,
+    origin,
 )
 
 _BUILD_NOTE = (
@@ -76,6 +80,9 @@ def no_kernel(seen: Seen) -> Answer:
     """``no kernel image is available``, ``invalid device function``: nothing fits this GPU."""
     gpus, package = gpus_of(seen)[:1], of_bitsandbytes(seen) or package_in(seen)
     package = package or called_module(seen) or told_package(seen)
+    package = package or seen.mention.detail.get("part")
+    if package is not None and plain_torch(seen) and package_of_line(seen) is None:
+        package = None
     if gpus and torch_lacks(seen, gpus[0]):
         return torch_answer(seen, gpus[0], torch_list(seen))
     if gpus and package is None and (found := mixed(seen, gpus[0])):
@@ -94,12 +101,12 @@ def no_kernel(seen: Seen) -> Answer:
         return _looked_into(seen, gpu, package, rows, code)
     advice = rebuild(build_of(seen, package), rows, gpus)
     cause = _who_lacks_it(seen, gpu, package, bundled)
-    helps: list[str] = [*advice.help]
+    helps: list[str] = [*advice.help, *again_by_name(seen, gpu, package)]
     if torch_says_nothing(seen):
         helps.append(f"{seen.python} {TORCH_ARCHS}")
     look = inspect_for(seen, gpus, package)
     notes = [*beliefs(gpu), *advice.notes]
-    notes += idle(seen)
+    notes += (*origin(seen, package), *idle(seen))
     if not rows and not lists_gpus_itself(package):
         notes.append(_BUILD_NOTE)
     if bundled:
@@ -245,7 +252,7 @@ def _flash_again(
     said = (
         f"XY is one of {choices}, which are all that {row.arch_variable} takes: the greatest that "
         "is not above the GPU's compute capability without its dot, as the first command prints "
-        "it (80 for 8.6 and 8.9, 100 for 10.3, 120 for 12.0). Where torch's own list does not "
+        "it (80 for 8.x, 100 for 10.x, 120 for 12.x). Where torch's own list does not "
         "cover the GPU, another torch comes first."
     )
     if not on_windows(seen):

@@ -7,16 +7,22 @@ import shlex
 
 from fa_forensics.facts.build_archs import operator_of_kernel, own_list, own_lists
 from fa_forensics.facts.gpus import Gpu, capability_text
+from fa_forensics.rules.gpu_remedy import Build, compiled_as
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.build_targets import with_list
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
-from fa_forensics.why.texts.clues import jobs_of, raw_python, version_of
+from fa_forensics.why.texts.clues import jobs_of, pip_name, raw_python, version_of
 
 _UNKNOWN = (
     "X.Y is the GPU's compute capability, as the first command prints it: a build from source "
     "with it in the list has code for the GPU, where the kernels are written for it. Where "
     "torch's own list does not cover the GPU, another torch comes first."
+)
+_WITHOUT_DOT = (
+    "XY is the GPU's compute capability without its dot, as the first command prints it: a build "
+    "from source with it in the list has code for the GPU, where the kernels are written for it. "
+    "Where torch's own list does not cover the GPU, another torch comes first."
 )
 _SAME_RELEASE = "Where torch's own list does not cover the GPU, another torch comes first."
 
@@ -61,8 +67,8 @@ def idle(seen: Seen) -> tuple[str, ...]:
     if "idle" not in seen.mention.detail:
         return ()
     return (
-        '"ninja: no work to do." says that nothing was compiled: the objects of an earlier build '
-        "were taken again, and a new list of targets does not change these. The directory build/ "
+        "ninja found no work to do: nothing was compiled, the objects of an earlier build were "
+        "taken again, and a new list of targets does not change these. The directory build/ "
         "goes first.",
     )
 
@@ -73,7 +79,7 @@ def again_for_unknown(seen: Seen, package: str | None) -> tuple[tuple[str, ...],
         return build_in_directory(seen, "X.Y"), (_UNKNOWN, *directory_notes(seen))
     row = row_of(package) if package else None
     if row is None or package is None:
-        return with_list(seen, "X.Y", package), (_UNKNOWN, *idle(seen))
+        return with_list(seen, "X.Y", package), (_UNKNOWN, *origin(seen, package), *idle(seen))
     if own_lists(package):
         return _by_own_list(seen, package, row)
     if row.get("by_cuda"):
@@ -93,12 +99,28 @@ def again_for_unknown(seen: Seen, package: str | None) -> tuple[tuple[str, ...],
         return with_list(seen, "X.Y", package), (_UNKNOWN, *idle(seen))
     variable = str(row.get("arch_variable") or "TORCH_CUDA_ARCH_LIST")
     value = "XY" if row.get("arch_variable") else "X.Y"
-    said = _UNKNOWN if value == "X.Y" else _UNKNOWN.replace("X.Y is", "XY is").replace(
-        "compute capability", "compute capability without its dot"
-    )  # fmt: skip
+    said = _UNKNOWN if value == "X.Y" else _WITHOUT_DOT
     version = version_of(seen, package) or ""
     command = rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
     return (f'{variable}="{value}" {command}',), (said, *idle(seen))
+
+
+def origin(seen: Seen, package: str | None) -> tuple[str, ...]:
+    """What PACKAGE stands for in a command, where the import's name is no name for pip."""
+    if package is None or pip_name(seen, package) is not None:
+        return ()
+    return (
+        f"PACKAGE is what {package} was installed from: the address of its repository (git+https), "
+        "the directory of its source, or its name at the index.",
+    )
+
+
+def again_by_name(seen: Seen, gpu: Gpu, package: str | None) -> tuple[str, ...]:
+    """The build of a package that no table has, for a GPU that is told."""
+    if package is None or row_of(package) is not None:
+        return ()
+    where = Build(raw_python(seen), None, seen.torch_cuda, None)
+    return with_list(seen, compiled_as(where, gpu.capability), package)
 
 
 def _by_own_list(

@@ -7,7 +7,7 @@ from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.triton_ptxas import first_with, wheel_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import gpus_of, named, version_of
+from fa_forensics.why.texts.clues import cuda_version, gpus_of, named, version_of
 
 _OWN = (
     "Triton and other compilers at run time bring a ptxas of their own; a newer release of "
@@ -26,13 +26,45 @@ _BOTH = (
 )
 
 
-def ptxas_commands(seen: Seen) -> tuple[str, ...]:
+def _started(seen: Seen) -> str:
+    """The ptxas that the text shows, where it is not the one in Triton's own wheel."""
+    path = seen.versions.get("ptxas", "")
+    return "" if "/triton/" in path or "-packages/" in path else path
+
+
+def ptxas_commands(seen: Seen, since: str = "") -> tuple[str, ...]:
     """What Triton brings, and what is on the path: another program as a rule."""
     package = f"$({seen.python} -c 'import triton; print(triton.__path__[0])')"
+    started, variable = _started(seen), _variable(seen)
+    toolkit = cuda_version(seen.versions.get("cuda"))
+    old = bool(since) and toolkit is not None and toolkit < parse_cuda(since)
+    place = "/usr/local/cuda"
+    if started or old:
+        place = f"/usr/local/cuda-{since or 'X.Y'}"
+    look = "command -v ptxas; ptxas --version"
+    own: tuple[str, ...] = ()
+    if started:
+        look = f"{started} --version; ls -d /usr/local/cuda*"
+        own = (f"env -u {variable} {seen.python} YOUR_PROGRAM.py",)
     return (
         f"find \"{package}\" -name 'ptxas*' -type f -exec '{{}}' --version ';'",
-        "command -v ptxas; ptxas --version; echo $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH",
-        f"{_variable(seen)}=/usr/local/cuda/bin/ptxas {seen.python} YOUR_PROGRAM.py",
+        f"{look}; echo $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH",
+        *own,
+        f"{variable}={place}/bin/ptxas {seen.python} YOUR_PROGRAM.py",
+    )
+
+
+def _at_fault(seen: Seen, since: str) -> tuple[str, ...]:
+    """The text names the ptxas that was started: to name that one again changes nothing."""
+    started = _started(seen)
+    if not started:
+        return ()
+    needed = f"of CUDA {since} or newer" if since else "of a newer CUDA"
+    return (
+        f"The text shows {started} as the one that was started: it is the one that is too old, and "
+        "to name it again changes nothing. Without the variable Triton takes its own, where its "
+        f"wheel brings one; else the variable has to name the ptxas {needed}, which may have to be "
+        "installed beside.",
     )
 
 
@@ -67,7 +99,7 @@ def _tritons(seen: Seen, gpu: Gpu, since: str) -> tuple[str, ...]:
 def ptxas_notes(seen: Seen, gpu: Gpu | None, since: str = "") -> tuple[str, ...]:
     """How another ptxas is named, and an older name of the GPU's architecture."""
     blackwell = "ptxas-blackwell" in seen.mention.line.lower()
-    notes = [_BLACKWELL if blackwell else _OWN]
+    notes = [*(_at_fault(seen, since) or (_BLACKWELL if blackwell else _OWN,))]
     if gpu is not None and since:
         notes += _tritons(seen, gpu, since)
     if gpu is not None and gpu.capability >= (10, 0) and not blackwell:

@@ -61,6 +61,13 @@ def no_code(seen: Seen) -> Answer:
         f"There is no code for {which}: {name} was built for other targets. Machine code of "
         "AMD GPUs is for one target, and there is no PTX to fall back on."
     )
+    release = _release(seen)
+    if package is None and target and release and not torch_wheels().has(target, release):
+        cause = (
+            f"There is no code for {which}: torch {release} itself has none, if it is one of "
+            "torch's own wheels for ROCm, and no extension is the first cause. Machine code of AMD "
+            "GPUs is for one target, and there is no PTX to fall back on."
+        )
     file = seen.mention.file or package
     look = (f"fa-forensics inspect {file}",) if file else ()
     command, notes = _ways_out(seen, target)
@@ -195,7 +202,16 @@ def _in_wheels(seen: Seen, target: str) -> list[str]:
             f"torch's own wheels for ROCm have code for {target} from {since} on, torch {release} "
             "too: most likely it is the extension that lacks it."
         ]
-    return [f"torch's own wheels for ROCm have code for {target} from {since} on."]
+    if release is not None:
+        return [
+            f"torch's own wheels for ROCm have code for {target} from {since} on, and torch "
+            f"{release} has none: torch {since} or newer from torch's own index for ROCm "
+            "(.../whl/rocmX.Y) is the way out, and extensions built for that one."
+        ]
+    return [
+        f"torch's own wheels for ROCm have code for {target} from {since} on: with an older torch, "
+        "a newer one from torch's own index for ROCm (.../whl/rocmX.Y) comes first."
+    ]
 
 
 def _override_told(target: str | None, family: AmdFamily | None, told: str) -> list[str]:
