@@ -66,9 +66,7 @@ def xformers(seen: Seen) -> Answer:
                   "torchvision and torchaudio have to come from there too."]  # fmt: skip
     elif built and have and _release(built) != _release(have):
         cause = f"xformers was built for torch {built}, and torch {have} is here."
-        one, other = cuda_of(built).split(".")[0], cuda_of(have).split(".")[0]
-        if one and other and one != other:
-            cause += f" CUDA's major version differs too: {one} against {other}."
+        cause += _other_major(built, have)
         direction = _direction(built, have)
         commands, more = _one_of_the_two(seen, built, have)
         helps[:0] = commands
@@ -138,6 +136,13 @@ def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[
     if len(tags) == 2:
         return commands, [*notes, _two_indexes(*tags)]
     return commands, [*notes, *index_note("".join(tags))]
+
+
+def _other_major(built: str, have: str) -> str:
+    one, other = cuda_of(built).split(".")[0], cuda_of(have).split(".")[0]
+    if not one or not other or one == other:
+        return ""
+    return f" CUDA's major version differs too: {one} against {other}."
 
 
 def _two_indexes(first: str, second: str) -> str:
