@@ -28,7 +28,7 @@ def linkers_cuda(seen: Seen, answer: Answer, version: str) -> Answer:
     if since:
         cause += (
             f" It is in {title} since CUDA {since}, and that soname stands for every CUDA "
-            f"{since.split('.')[0]}: {needing} was built with CUDA {since} or newer, and the "
+            f"{since.split('.')[0]}: what needs it was built with CUDA {since} or newer, and the "
             f"{version} that the linker takes is most likely an older one."
         )
     else:
