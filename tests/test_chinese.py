@@ -13,6 +13,7 @@ import render_samples as samples
 from click.testing import CliRunner
 from support.inspecting import validator
 from support.sentences import sentences_in
+from support.untranslated import EXCEPTIONS
 
 import fa_forensics
 from fa_forensics.cli import main
