@@ -160,6 +160,10 @@ EXCEPTIONS = {
     "the extension's own": WORDS,
     "{1}'s own": PART,
     "{1}up to {2}": PART,
+    "for Python {1}": PART,
+    "has code for the GPU in the text ({1} or later)": PART,
+    "{1}, and the file was built for the {2} one: that torch has the function in its own "
+    "flavour{3} alone, whatever its release.": PART,
     "{1}with code for the GPU in the text": PART,
     '{1} "torch=={2}"': NAMES,
     '{1} "torch=={2}" --index-url INDEX': NAMES,
