@@ -183,15 +183,17 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
     why = _of_package(question) if not by_python else f"has wheels for Python {python}"
     if by_python and place.told is not None and (place.told.last or place.told.gpu_since):
         why = had_words(place)
-    return _one_side(history, left[0], why if len(sides) > 1 else "", exports)
+    return _one_side(history, left[0], why if len(sides) > 1 else "", exports, meant)
 
 
-def _one_side(history: History, side: str, why: str, exports: str) -> tuple[str, str, str]:
+def _one_side(
+    history: History, side: str, why: str, exports: str, meant: Sequence[str]
+) -> tuple[str, str, str]:
     """The words where torches on one side alone can lack the name; ``why`` leaves out the other."""
     first, last = history.alive[0], history.alive[-1]
     which = f"a torch that lacks it and {why}" if why else "a torch that lacks it"
     if side == _GAP:
-        gap = [r for r in history.known if r not in history.alive]
+        gap = [r for r in meant if r not in history.alive]
         gap = [r for r in gap if order_key(first) < order_key(r) < order_key(last)]
         words = f"torch {exports} it: {which} is one of {history.interval(gap)}"
         return UNKNOWN, f"{words}, and the file was built for one before or after those", "high"
