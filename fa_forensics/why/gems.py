@@ -49,8 +49,8 @@ def in_ruby(answer: Answer, place: Place, gem: str) -> Answer:
         note = (
             f"Ruby's gems are linked with a libtorch of PyTorch's downloads. The one that fits is "
             f"{wanted}{which}; {other}, which most likely is there instead, has the other flavour "
-            "(up to 2.6.0; later downloads are all cxx11). Unpack it in its place, then the gem is built "
-            "again: no pip and no torch of Python's plays a part."
+            "(up to 2.6.0; later downloads are all cxx11). Unpack it in its place, then the gem is "
+            "built again: no pip and no torch of Python's plays a part."
         )
     kept = (n for n in answer.notes if not n.startswith(_OF_PIP))
     return replace(answer, help=(again, *look), notes=(note, *kept))

@@ -128,12 +128,12 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
     if told is not None and told < parse_cuda(since):
         cause += f"; the driver there supports CUDA {told[0]}.{told[1]} only: it is too old."
         newer = f"The driver {first} or newer is the way out" if first else "A newer driver is it"
-        notes = (
+        ways = (
             f"{newer}, or a build or a release of the package that does without this function; a "
             "container takes the driver of its host. No toolkit, torch or wheel brings "
             "libcuda.so.1.",
         )
-        return Judgement("gpu-driver", "FA209", NEWER, cause, notes), commands[:1]
+        return Judgement("gpu-driver", "FA209", NEWER, cause, ways), commands[:1]
     unlinked = (
         "the file does not list libcuda.so.1 among the libraries it needs, because it was linked "
         "without -lcuda (libraries=['cuda'] in setup.py)"

@@ -45,7 +45,7 @@ def undefined_symbol(seen: Seen) -> Answer:
         return ctypes_attribute(seen)
     asking = owner_of_library(file)
     if asking == "cudnn" and answer.owner in (OWN, "cudnn") and not answer.exported_by:
-        from fa_forensics.why.texts.libraries.library_text import cudnn_mix
+        from fa_forensics.why.texts.libraries.cudnn_text import cudnn_mix
 
         return cudnn_mix(seen)
     if answer.owner is not None and is_cuda(answer.owner):

@@ -13,6 +13,7 @@ from fa_forensics.why.texts.libraries.bitsandbytes_text import no_cuda_binary
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
 
+
 def stop_iteration(seen: Seen) -> Answer:
     """``StopIteration`` where a package looks for its own .so: it globbed and found none."""
     package = package_in(seen) or seen.mention.detail.get("package")
