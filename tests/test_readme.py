@@ -85,7 +85,7 @@ def test_layout_names_every_part_of_the_package_and_nothing_else() -> None:
     named = set(re.findall(r"`(\w+(?:\.py|/))`", first_column))
     package = ROOT / "fa_forensics"
     parts = {p.name for p in package.glob("*.py")} - {"__init__.py"}
-    parts |= {f"{p.name}/" for p in package.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    parts |= {f"{p.name}/" for p in package.iterdir() if p.is_dir() and p.name[0] not in "._"}
     assert named == parts
 
 

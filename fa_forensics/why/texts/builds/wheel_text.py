@@ -92,7 +92,9 @@ def _damaged_member(seen: Seen, member: str) -> Answer:
     return seen.answer(
         "damaged-file", "FA102", cause, owner=owner, direction="none", confidence="high",
         help=(
-            f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir {spec}", "df -h . /tmp ~",
+            f"{seen.pip} cache purge",
+            f"{seen.pip} install --no-cache-dir {spec}",
+            "df -h . /tmp ~",
         ),
         notes=tuple(notes),
     )  # fmt: skip
