@@ -28,10 +28,27 @@ STEMS = (
 )  # fmt: skip
 
 
+#: From this length on (characters) it pays to look first whether a log repeats its lines.
+LONG = 100_000
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+
+
+def shapes(text: str) -> str | None:
+    """The different lines of a text without their digits; None where they are not far fewer.
+
+    The lines of a log differ by times, ranks and steps. A word that does not stand in these
+    lines, its own digits left out too, does not stand in the text either.
+    """
+    if len(text) < LONG or not text.isascii():
+        return None  # taking digits out of other scripts takes as long as it saves
+    found = "\n".join(dict.fromkeys(text.translate(_NO_DIGITS).split("\n")))
+    return found if len(found) * 4 < len(text) else None
+
+
 class Places:
     """Where a small-letter word stands in a text, each looked up once."""
 
-    __slots__ = ("_ascii_only", "_found", "_letters", "_stems", "_text")
+    __slots__ = ("_ascii_only", "_found", "_letters", "_shapes", "_stems", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -39,6 +56,7 @@ class Places:
         self._found: dict[str, list[int]] = {}
         self._stems: dict[str, list[int] | None] = {}
         self._letters: dict[str, bool] = {}
+        self._shapes = shapes(text)
 
     def __call__(self, word: str) -> list[int]:
         """The first places of a word, in their order."""
@@ -73,6 +91,9 @@ class Places:
 
     def _search(self, word: str, most: int) -> list[int]:
         found: list[int] = []
+        if self._shapes is not None and "\n" not in word:
+            if word.translate(_NO_DIGITS) not in self._shapes:
+                return found
         find = self._text.find
         at = find(word)
         while at >= 0 and len(found) < most:
