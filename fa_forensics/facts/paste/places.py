@@ -91,9 +91,12 @@ class Places:
 
     def _search(self, word: str, most: int) -> list[int]:
         found: list[int] = []
-        if self._shapes is not None and "\n" not in word:
-            if word.translate(_NO_DIGITS) not in self._shapes:
-                return found
+        if (
+            self._shapes is not None
+            and "\n" not in word
+            and word.translate(_NO_DIGITS) not in self._shapes
+        ):
+            return found
         find = self._text.find
         at = find(word)
         while at >= 0 and len(found) < most:
