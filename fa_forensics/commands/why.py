@@ -27,7 +27,18 @@ from fa_forensics.errors import (
 )
 
 
-@click.command()
+class _Why(click.Command):
+    """Refuses both of two flags that exclude each other, of which click takes the last."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it. Raises click's own ``UsageError``, which ends with exit code 2."""
+        options = args[: args.index("--")] if "--" in args else args
+        if "--here" in options and "--elsewhere" in options:
+            raise click.UsageError("--here and --elsewhere exclude each other: give one", ctx)
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Why)
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @PYTHON
 @click.option(
@@ -64,6 +75,11 @@ def why(
 
     where = None if here is None else "here" if here else "elsewhere"
     try:
+        if torch is not None and here:
+            raise UsageError(
+                "--torch and --here exclude each other: the first answers without any environment",
+                "leave out --here, or name the environment with --python",
+            )
         report = explain(_given(texts), python, torch=torch, where=where)
     except ForensicsError as error:
         fail(error, form, "why")
@@ -100,8 +116,13 @@ def _given(texts: tuple[str, ...]) -> tuple[str, ...]:
 
         return (sys.stdin.buffer.read(MOST).decode("utf-8", "replace"),)
     if len(texts) == 1:
-        from fa_forensics.why.given import names_file, text_of
+        from fa_forensics.why.given import names_file, names_missing_file, text_of
 
         if names_file(texts[0]):
             return (text_of(texts[0]),)
+        if names_missing_file(texts[0]):
+            raise UsageError(
+                f"no such file: {texts[0]}",
+                "name a file that is there, or paste the text itself in quotes",
+            )
     return texts

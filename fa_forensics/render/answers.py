@@ -103,8 +103,8 @@ def _what(answer: Answer, where: str | None, say: Say) -> list[str]:
         # The kind says what a missing name of this sort means; this one is not missing.
         words = "provided in this environment" if where == "here" else "exported by this torch"
     words = say(words)
-    if not answer.provider:
-        # A code names something wrong, and what has a provider is not.
+    if not answer.provider or answer.kind == "wrong-torch":
+        # A code names something wrong, and a name that has a provider is not wrong by itself.
         words += f" [{escape(answer.code)}]"
     names = [name for name in (answer.demangled, answer.symbol) if name]
     if not names:

@@ -14,6 +14,7 @@ from fa_forensics.views import environment_view
 from fa_forensics.why.place import Place, named_place, open_place
 from fa_forensics.why.symbol import symbol_answer
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.words import as_word, is_word
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -57,7 +58,7 @@ def explain(
         place = open_place(python, environ)
     try:
         if paste is None:
-            answers = tuple(symbol_answer(symbol, place, tables) for symbol in symbols)
+            answers = _by_name(symbols, place, tables)
         else:
             # Only for texts: the readers of texts cost more to load than one symbol to answer.
             from fa_forensics.why.whereabouts import judge_text
@@ -77,11 +78,16 @@ def explain(
     )
 
 
+def _by_name(symbols: Sequence[SymbolText], place: Place, tables: Tables) -> tuple[Answer, ...]:
+    """The answers to names that stand alone."""
+    return tuple(as_word(symbol, symbol_answer(symbol, place, tables)) for symbol in symbols)
+
+
 def _asked(texts: Sequence[str]) -> tuple[tuple[SymbolText, ...], Paste | None]:
     """(symbols, None) or ((), the text): what was pasted."""
     single = len(texts) == 1
     names = [_one_name(text) for text in texts]
-    if all(names):
+    if all(names) and not (names[1:] and all(name and is_word(name) for name in names)):
         return tuple(name for name in names if name is not None), None
     from fa_forensics.facts.paste import Paste, read_paste
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 
 from fa_forensics.errors import UsageError
@@ -20,6 +21,17 @@ def names_file(text: str) -> bool:
         return os.path.exists(text)
     except ValueError:
         return False
+
+
+#: A path, or the name of a text's file: no blank is in it, nor a colon, which errors have.
+_PATH = re.compile(
+    r"(?:~[\w.-]{0,40}|\.{1,2})?/[^\s:'\"`()<>]*|[^\s:'\"`()<>]*\.(?:log|txt|out|err|md)", re.A
+)
+
+
+def names_missing_file(text: str) -> bool:
+    """Whether one argument looks like the path of a file, and none is there."""
+    return len(text) <= 4096 and _PATH.fullmatch(text) is not None and not names_file(text)
 
 
 def text_of(path: str) -> str:

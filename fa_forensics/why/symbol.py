@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from fa_forensics.facts.dependents import files_that_need
 from fa_forensics.facts.owner import is_torch, owner_of
-from fa_forensics.facts.symbol_text import SymbolText, mangled_special
+from fa_forensics.facts.symbol_text import SymbolText, mangled_special, parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.resolve.nearest import Near
+from fa_forensics.why.misread import could_be_misread, read_again
 from fa_forensics.why.other import other_answer
 from fa_forensics.why.place import Place
 from fa_forensics.why.spelling import could_be_spelt, same_text
@@ -22,6 +23,9 @@ def symbol_answer(
     symbol: SymbolText, place: Place, tables: Tables, file: str | None = None
 ) -> Answer:
     """Explain one symbol in a place. ``file`` is the one that needs it, as far as it is known."""
+    meant = _misread(symbol, place, tables)
+    if meant is not None:
+        return misspelt(symbol_answer(meant, place, tables, file))
     symbol = _with_its_underscores(symbol)
     owner = owner_of(symbol.name or "_Z", symbol.version, symbol.demangled)
     name, provider, near = _look_here(symbol, place, owner)
@@ -38,6 +42,28 @@ def symbol_answer(
     notes += tables.problems
     looked = place.looked(owner) and (symbol.name is not None or could_be_spelt(symbol))
     return replace(answer, notes=tuple(notes), looked_here=looked)
+
+
+def _misread(symbol: SymbolText, place: Place, tables: Tables) -> SymbolText | None:
+    """The name of torch that one means which no torch has, by signs that look alike."""
+    name = symbol.name or ""
+    if not could_be_misread(name) or place.provider(name, symbol.version) is not None:
+        return None
+    atlas = tables.ages
+    if atlas is None or atlas.releases_of(name, place.machine) or not tables.may_repair():
+        return None
+    meant = read_again(name, atlas, place.machine)
+    return None if meant is None else parse_symbol(meant)
+
+
+def misspelt(answer: Answer) -> Answer:
+    """The answer for the name that was meant by another one."""
+    note = (
+        "The name in the text is misspelt; names of torch that are nearly alike show what was "
+        f"meant: {answer.symbol}."
+    )
+    confidence = "medium" if answer.confidence == "high" else answer.confidence
+    return replace(answer, confidence=confidence, notes=(note, *answer.notes))
 
 
 def _needed_by(name: str, place: Place, file: str | None) -> Sequence[str]:

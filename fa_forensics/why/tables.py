@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from fa_forensics.atlas.libraries import CudaLibraries
 
 
+#: Names of one run for which a name of torch is looked for that they could mean.
+MOST_REPAIRS = 40
+
+
 class Tables:
     """Both tables of one run. ``problems`` says, a sentence each, which could not be read."""
 
@@ -20,6 +24,12 @@ class Tables:
         self._libraries: CudaLibraries | None = None
         self._tried: set[str] = set()
         self.problems: list[str] = []
+        self._repairs = MOST_REPAIRS
+
+    def may_repair(self) -> bool:
+        """Whether one more misspelt name may be looked for; each call counts as one."""
+        self._repairs -= 1
+        return self._repairs >= 0
 
     @property
     def atlas(self) -> Atlas | None:

@@ -19,6 +19,7 @@ from fa_forensics.why.history import Present, order_key
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, Told
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.two_torches import with_the_other
 from fa_forensics.why.wheels import installed_version
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def judge_text(
         return here, paste_answers(paste, here, tables, True), None
     place, elsewhere, note = whereabouts(paste, here, tables, where)
     answers = paste_answers(paste, place, tables, elsewhere)
+    if elsewhere:
+        answers = with_the_other(answers, paste, place, tables, told_place)
     provider = answers[0].provider
     if elsewhere or where is not None or provider is None or any(m.file for m in paste.mentions):
         return place, answers, note
@@ -60,7 +63,16 @@ def judge_text(
 
 
 def _said(reason: str, place: Place) -> str:
-    told = f"judged by {place.here}, as the text says" if place.present else "judged by the history"
+    told = "judged by the history"
+    if place.present is not None:
+        told = f"judged by {place.here}, as the text says"
+        asked = place.requested.request.text if place.requested is not None else "+"
+        if "+" not in asked and "+" in place.present.version:
+            release = place.present.version.partition("+")[0]
+            told = (
+                f"judged by torch {release}, as the text says, in the build that PyPI has of it "
+                f"({place.present.version})"
+            )
     return f"{reason}: {told}; --here judges by what is installed here."
 
 

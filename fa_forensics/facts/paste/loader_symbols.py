@@ -9,7 +9,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
 from fa_forensics.facts.paste.system_around import cuda_around
-from fa_forensics.facts.paste.tokens import path_after, path_before, symbol_at
+from fa_forensics.facts.paste.tokens import Symbol, path_after, path_before, symbol_at
 
 #: glibc's words for a symbol whose version a library has, without the symbol.
 LINK_TIME = (
@@ -30,7 +30,16 @@ _PROSE_WORDS = frozenset(
 
 
 #: A word of small letters behind the words, without a quote before it.
-_WORD = re.compile(r"\s{1,4}[a-z]{2,30}(?![\w@$`'\"(])")
+_WORD = re.compile(r"[`'\"]?\s{1,4}[a-z]{2,30}(?![\w@$`'\"(])")
+#: What people write in a name's place.
+_STAND_INS = re.compile(
+    r"(?:SYMBOL|NAME|FUNCTION|MANGLED|SOME|ANY|THE|MY|YOUR)(?:_?(?:SYMBOL|NAME|FUNCTION)){0,2}"
+    r"|X{2,40}|Y{2,40}|N{3,40}|blah|etc|_{1,20}",
+    re.IGNORECASE,
+)
+_ONE_CASE = re.compile(r"[A-Z]?[a-z]{1,30}")
+#: Behind a word that begins a sentence: another word, or none of what stands behind a name.
+_SENTENCE = re.compile(r"[,.;]?\s{1,4}(?!version\b|symbol\b|in\b|from\b|by\b|of\b)[A-Za-z]")
 
 #: ``undefined symbol: X originating from the vllm._C.abi3.so shared library``.
 _FILE_BEHIND = re.compile(
@@ -65,6 +74,21 @@ def _said_in_sentence(line: Line, match: re.Match[str]) -> Claim | None:
     return Claim(min(match.start(), found[0].start()), max(match.end(), found[0].end()), mention)
 
 
+def _is_prose(symbol: Symbol, body: str, exact: bool, file: str | None) -> bool:
+    """Whether what stands behind the words is no name: "undefined symbol: see below"."""
+    word = symbol.name
+    if _STAND_INS.fullmatch(word):
+        return True
+    if not exact:
+        return word.lower() in _PROSE_WORDS
+    if word.lower() == "undefined":
+        return True
+    if symbol.version is not None or _ONE_CASE.fullmatch(word) is None:
+        return False
+    behind = _SENTENCE.match(body, symbol.end) is not None
+    return behind or (file is None and word.lower() in _PROSE_WORDS)
+
+
 def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     body = line.body
     exact = match[0][-1] == ":"
@@ -76,7 +100,7 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
         return None  # a relocation's: what it refers to need not be missing
     file = path_before(body, match.start())
     symbol = symbol_at(line, match.end())
-    if symbol is not None and symbol.name.lower() in (("undefined",) if exact else _PROSE_WORDS):
+    if symbol is not None and _is_prose(symbol, body, exact, file):
         symbol = None
     if symbol is not None and not exact and _WORD.match(body, match.end()):
         symbol = None  # an English word: names of libraries have capitals, digits or underscores

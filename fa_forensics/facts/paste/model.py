@@ -40,9 +40,10 @@ class Paste:
 
     ``mentions`` begin with the first cause; what only follows from another mention is left
     out, and what several processes say alike stands once (``detail["ranks"]``). ``versions``
-    are those that the text itself names: ``torch``, ``torch_cuda`` (the CUDA torch was built
-    with), ``cuda`` (a toolkit), ``driver``, ``driver_cuda``, ``python``, ``glibc``, ``gcc``,
-    ``gpu``, ``capability``, ``sm`` (a capability in a sentence), ``amd`` (a GPU of AMD's),
+    are those that the text itself names: ``torch``, ``torch_too`` (another one that reports
+    name as surely), ``torch_cuda`` (the CUDA torch was built with), ``cuda`` (a toolkit),
+    ``driver``, ``driver_cuda``, ``python``, ``glibc``, ``gcc``, ``gpu``,
+    ``capability``, ``sm`` (a capability in a sentence), ``amd`` (a GPU of AMD's),
     ``os``, ``machine``, ``cxx11_abi`` ("True" or "False"), ``rocm``,
     ``build_torch`` (what pip took into a build), ``torch_by`` (who built torch: "conda-forge's"),
     ``date`` (the latest month that the text names: "2023-06"), ``pkg:NAME`` and ``env:NAME``;

@@ -22,13 +22,15 @@ from fa_forensics.facts.paste import (
     shortened,
     tools,
 )
+from fa_forensics.facts.paste.denied import is_denial
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention, Paste
 from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
 from fa_forensics.facts.paste.places import Places
 from fa_forensics.facts.paste.recogniser import Claim, Reader, Recogniser
+from fa_forensics.facts.paste.sites import read_places
 from fa_forensics.facts.paste.unescape import unescape
-from fa_forensics.facts.paste.versions import read_places, read_versions
+from fa_forensics.facts.paste.versions import read_versions
 
 #: How many lines are read for failures at all.
 MOST_LINES = 4_000
@@ -41,6 +43,8 @@ def read_paste(text: str) -> Paste:
     which ``truncated`` says.
     """
     printed, truncated = unescape(text)
+    if is_denial(printed):
+        return Paste()
     source = Source(printed)
     places = Places(source.lower)
     isolated = pip_log.isolation(source, places)

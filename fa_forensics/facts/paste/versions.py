@@ -10,6 +10,7 @@ from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.reported import read_report
+from fa_forensics.facts.paste.several_torches import of_several
 from fa_forensics.facts.paste.traced import traced_torch
 from fa_forensics.facts.paste.variables import read_variables
 from fa_forensics.facts.paste.versions_table import (
@@ -25,7 +26,6 @@ from fa_forensics.facts.paste.versions_table import (
 
 #: How often a word that a version stands behind is followed up.
 PER_SIGN = 300
-MOST_PLACES = 20
 #: A version in a sentence that leaves its last number out.
 LOOSE = PROSE + 1
 
@@ -39,16 +39,45 @@ def read_versions(
     fetching it, it is not the installed one.
     """
     best: dict[str, tuple[int, int, str]] = {}
+    torches: dict[str, tuple[int, int]] = {}
 
     def offer(key: str, sort: int, number: int, text: str) -> None:
         if key == "torch":
             text = text.removesuffix(".zip").removesuffix(".whl")  # a file's name, not a version
         if key == "torch" and (not _TORCH.match(text) or (text == built_with and sort == FETCHED)):
             return
+        if key == "torch":
+            public = text.partition("+")[0]
+            torches[public] = min((sort, number), torches.get(public, (sort, number)))
         known = best.get(key)
         if known is None or (sort, number) < known[:2]:
             best[key] = (sort, number, text)
 
+    _by_rules(source, places, offer)
+    _one_gpu(best, source, places)
+    _of_libtorch(best, places)
+    _printed(source, offer)
+    _nvidia_wheels(source, places, offer)
+    _packages(source, places, offer)
+    read_variables(source, places, offer)
+    read_report(source, places, offer)
+    if "torch" not in best and (traced := traced_torch(source, places)) is not None:
+        offer("torch", LOOSE + 2, traced[1], traced[0])
+        offer("torch_traced", LOOSE + 2, traced[1], traced[0])
+    of_several(best, torches, LISTED)
+    _derived(offer, best)
+    return (
+        {key: text for key, (_, _, text) in sorted(best.items())},
+        {key: number for key, (_, number, _) in sorted(best.items())},
+    )
+
+
+def _by_rules(
+    source: Source,
+    places: Callable[[str], Sequence[int]],
+    offer: Callable[[str, int, int, str], None],
+) -> None:
+    """What stands where the table of rules says that a version stands."""
     for rule in rules():
         read = 0
         for place in places(rule.sign)[:PER_SIGN]:
@@ -73,21 +102,6 @@ def read_versions(
                 text = rule.convert(text) if rule.convert else text.removesuffix("+cuda")
                 offer(rule.key, rule.sort, line.number, text)
                 break  # of one rule the first counts
-    _one_gpu(best, source, places)
-    _of_libtorch(best, places)
-    _printed(source, offer)
-    _nvidia_wheels(source, places, offer)
-    _packages(source, places, offer)
-    read_variables(source, places, offer)
-    read_report(source, places, offer)
-    if "torch" not in best and (traced := traced_torch(source, places)) is not None:
-        offer("torch", LOOSE + 2, traced[1], traced[0])
-        offer("torch_traced", LOOSE + 2, traced[1], traced[0])
-    _derived(offer, best)
-    return (
-        {key: text for key, (_, _, text) in sorted(best.items())},
-        {key: number for key, (_, number, _) in sorted(best.items())},
-    )
 
 
 #: Words of a text in which Python loads the torch.
@@ -345,7 +359,7 @@ def _listing(line: Line, match: re.Match[str]) -> int:
         return FETCHED
     if line.lower.startswith("version: ") or "==" in match[0]:
         return LISTED
-    if re.match(r"[\w-]{2,40}\s{2,60}\d", line.body):
+    if re.match(r"[\w-]{2,40}(?:\s{2,60}\d|\s\d[\w.+]{2,40}\s{0,9}$)", line.body):
         return LISTED
     if ".whl" in line.lower:
         return BANNER
@@ -369,18 +383,3 @@ def _derived(
         machine = re.search(r"x86_64|aarch64|arm64|ppc64le", known[2]) if known else None
         if known and machine:
             offer("machine", known[0], known[1], machine[0])
-
-
-def read_places(source: Source, places: Callable[[str], Sequence[int]]) -> tuple[str, ...]:
-    """The site-packages directories that a text names, in its order."""
-    pattern = re.compile(r"[^\s\"'`:(),;=<>\[\]]{1,300}(?:site|dist)-packages")
-    found: dict[str, None] = {}
-    for word in ("site-packages", "dist-packages"):
-        for place in places(word):
-            head = source.text[max(0, place - 300) : place + len(word)]
-            match = pattern.search(head.split("\n")[-1])
-            if match is not None and match[0].startswith(("/", "~")):
-                found[match[0]] = None
-            if len(found) >= MOST_PLACES:
-                return tuple(found)
-    return tuple(found)

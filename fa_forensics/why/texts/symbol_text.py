@@ -18,10 +18,11 @@ from fa_forensics.why.macos import (
     of_gcc,
     only_on_a_mac,
 )
+from fa_forensics.why.misread import read_again
 from fa_forensics.why.repair import repaired, swapped, with_its_beginning
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.signs import with_signs
-from fa_forensics.why.symbol import symbol_answer
+from fa_forensics.why.symbol import misspelt, symbol_answer
 from fa_forensics.why.texts.gpu.rocm_text import needs_rccl, rccl
 from fa_forensics.why.texts.python.banner_text import nameless
 
@@ -80,7 +81,7 @@ def symbol_of_text(seen: Seen) -> Answer:
     symbol = _symbol(seen)
     mended = _mended(seen) if symbol is None else _look_alike(seen, symbol)
     if mended is not None:
-        return with_signs(_misspelt(mended, seen), seen)
+        return with_signs(misspelt(_answer(mended, seen)), seen)
     if symbol is None or _ends_early(seen, symbol):
         return with_signs(cut_answer(seen), seen) if seen.mention.symbol else _unnamed(seen)
     if symbol.name and owner_of(symbol.name, symbol.version, "") == "nccl" and needs_rccl(seen):
@@ -101,7 +102,11 @@ def _mended(seen: Seen) -> SymbolText | None:
     atlas = seen.tables.ages
     if found is None or atlas is None or begins_a_name(seen, "_Z" + found["rest"]):
         return None
-    name = repaired("_Z" + found["rest"], atlas, seen.place.machine)
+    if not seen.tables.may_repair():
+        return None
+    machine = seen.place.machine
+    name = read_again("_Z" + found["rest"], atlas, machine)
+    name = name or repaired("_Z" + found["rest"], atlas, machine)
     return None if name is None else parse_symbol(name)
 
 
@@ -117,19 +122,10 @@ def _look_alike(seen: Seen, symbol: SymbolText) -> SymbolText | None:
     machine = seen.place.machine
     if atlas.releases_of(name, machine) or atlas.twin(name, machine) is not None:
         return None
+    if not seen.tables.may_repair():
+        return None
     other = next((n for n in swapped(name) if atlas.releases_of(n, machine)), None)
     return None if other is None else parse_symbol(other)
-
-
-def _misspelt(symbol: SymbolText, seen: Seen) -> Answer:
-    """The answer for the name that was meant."""
-    answer = _answer(symbol, seen)
-    note = (
-        "The name in the text is misspelt; names of torch that are nearly alike show what was "
-        f"meant: {symbol.name}."
-    )
-    confidence = "medium" if answer.confidence == "high" else answer.confidence
-    return replace(answer, confidence=confidence, notes=(note, *answer.notes))
 
 
 def _ends_early(seen: Seen, symbol: SymbolText) -> bool:

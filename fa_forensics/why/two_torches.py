@@ -1,0 +1,55 @@
+"""A text that names two torches: the answer for one is compared with that for the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.pasted import paste_answers
+from fa_forensics.why.place import Place
+from fa_forensics.why.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa_forensics.facts.paste import Paste
+
+_LESS = {"high": "medium", "medium": "low", "low": "low"}
+
+
+def with_the_other(
+    answers: tuple[Answer, ...],
+    paste: Paste,
+    place: Place,
+    tables: Tables,
+    told_place: Callable[[Paste, Tables], Place],
+) -> tuple[Answer, ...]:
+    """The answers, the first with a note on the text's other torch, where it names one.
+
+    What differs by the torch is less sure, as the text does not tell which of them runs.
+    """
+    other = paste.versions.get("torch_too")
+    if other is None or place.present is None or answers[0].kind == "unrecognised":
+        return answers
+    versions = {**paste.versions, "torch": other}
+    for key in ("torch_too", "torch_cuda", "cxx11_abi"):
+        versions.pop(key, None)
+    second = replace(paste, versions=versions)
+    there = told_place(second, tables)
+    first, judged = answers[0], paste_answers(second, there, tables, True)[0]
+    named = paste.versions["torch"]
+    if _verdict(first) == _verdict(judged):
+        note = f"The text names torch {named} and torch {other}; the answer is the same for both."
+        return (replace(first, notes=(note, *first.notes)), *answers[1:])
+    note = (
+        f"The text names torch {named} and torch {other}; this is the answer for the first of "
+        "them, and it is another one for the second. torch.__version__, printed by the Python that "
+        "fails, tells which one runs."
+    )
+    unsure = replace(first, confidence=_LESS[first.confidence], notes=(note, *first.notes))
+    return (unsure, *answers[1:])
+
+
+def _verdict(answer: Answer) -> tuple[str, str, str, bool]:
+    return answer.kind, answer.code, answer.direction, answer.provider is None

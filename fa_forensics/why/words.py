@@ -1,0 +1,73 @@
+"""Bare words that are no symbols: ``why help``, ``why torch``."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.owner import OWN
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.report_why import Answer
+
+#: A word of one case, without a digit or an underscore: no sign of a linker's name is in it.
+_WORD = re.compile(r"[a-z]{1,40}|[A-Z][a-z]{1,40}|[A-Z]{2,40}")
+_OWN_CODE = "FA205"
+
+
+def is_word(symbol: SymbolText) -> bool:
+    """Whether a name alone could as well be an ordinary word."""
+    return symbol.version is None and _WORD.fullmatch(symbol.name or "") is not None
+
+
+def as_word(symbol: SymbolText, answer: Answer) -> Answer:
+    """The answer; "not recognised" where a word or a package stands in a symbol's place.
+
+    What a library here exports, or a table knows, is a symbol, whatever it looks like.
+    """
+    if answer.owner != OWN or answer.provider is not None or answer.code != _OWN_CODE:
+        return answer
+    name = symbol.name or ""
+    if symbol.version is None and _is_package(name):
+        return _unrecognised(
+            f"{name} is the name of a package; a symbol, an error or a log is what is explained "
+            "here.",
+            f"fa-forensics inspect {name}",
+        )
+    if not is_word(symbol):
+        return answer
+    return _unrecognised(
+        f"{name} alone is no symbol that any table or library here knows, and has no sign of one: "
+        'paste the line of the error, or "undefined symbol: " with the name behind it.',
+        "fa-forensics why --help",
+    )
+
+
+def _unrecognised(cause: str, command: str) -> Answer:
+    return Answer(
+        kind="unrecognised",
+        code="FA899",
+        symbol=None,
+        demangled=None,
+        owner=None,
+        provider=None,
+        cause=cause,
+        confidence="high",
+        help=(command,),
+        looked_here=False,
+        releases_looked_up=False,
+    )
+
+
+def _is_package(name: str) -> bool:
+    """Whether a name is that of a package that this tool knows, or of its import."""
+    from fa_forensics.rules.remedy import known_packages
+
+    plain = name.lower().replace("_", "-")
+    for row in known_packages():
+        if plain in (row["distribution"], str(row["import"]).replace("_", "-")):
+            return True
+    if _WORD.fullmatch(name) is None and not plain.startswith(("torch-", "nvidia-")):
+        return False
+    # The readers of texts cost more to load than a symbol to answer.
+    from fa_forensics.facts.paste.named_packages import PACKAGES
+
+    return plain in PACKAGES
