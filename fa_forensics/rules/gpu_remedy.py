@@ -14,6 +14,11 @@ from fa_forensics.facts.package import Distribution, normalized
 from fa_forensics.rules.coverage import NATIVE, code_for, fit
 from fa_forensics.rules.remedy import rebuild_command, row_of
 
+#: FlashAttention 4 on 12.x: flash-attention's pull request 2634, among others, is open.
+_IN_PART = ", with fewer of its functions than on 9.0 and 10.0"
+_WITHOUT = (
+    "torch's own scaled_dot_product_attention runs on this GPU without any FlashAttention package"
+)
 _BUILD_TOOL = "torch's build helper, which most extensions use, reads TORCH_CUDA_ARCH_LIST"
 
 
@@ -239,15 +244,18 @@ def _no_rebuild(limits: Limits, capability: Capability) -> str:
 
 
 def _alternatives(limits: Limits, capability: Capability) -> tuple[str, ...]:
-    """Other generations that take this GPU, and what needs none of them."""
+    """Other generations that take this GPU, and torch's own attention."""
     others: dict[str, str] = {}
     for row in all_limits():
         compiled = not row.archs or _choices(row, capability)
         if row.id != limits.id and row.accepts(capability) and compiled:
             others[row.name] = row.distributions[0]
-    named = [f"{name} ({package}) takes this GPU" for name, package in others.items()]
-    torch = "torch's own scaled_dot_product_attention needs none of them"
-    return (f"{'; '.join([*named, torch])}.",)
+    named = [
+        f"{name} ({package}) takes this GPU"
+        + (_IN_PART if package == "flash-attn-4" and capability[0] == 12 else "")
+        for name, package in others.items()
+    ]
+    return (f"{'; '.join([*named, _WITHOUT])}.",)
 
 
 def _toolkit_notes(build: Build, capabilities: list[Capability]) -> list[str]:

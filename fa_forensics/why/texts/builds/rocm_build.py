@@ -142,7 +142,7 @@ def flash_refuses(seen: Seen) -> Answer:
             "The Triton backend serves RDNA GPUs (RX 7000 and newer) too: "
             "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE has to be set when it is installed and when it "
             "runs.",
-            "torch's own scaled_dot_product_attention needs no flash-attn.",
+            "torch's own scaled_dot_product_attention runs without flash-attn.",
         ),
     )  # fmt: skip
 

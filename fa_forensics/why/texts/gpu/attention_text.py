@@ -57,7 +57,7 @@ def xformers_refusals(seen: Seen) -> Answer:
     notes.append(
         "smallkF is for float32 with a head dimension up to 32: that it refuses says nothing."
         if "smallk" in text
-        else "torch's own scaled_dot_product_attention needs no xformers."
+        else "torch's own scaled_dot_product_attention runs without xformers."
     )
     return seen.answer(
         KIND, "FA507", cause, owner="xformers", direction="none",
