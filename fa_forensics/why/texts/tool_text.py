@@ -25,6 +25,11 @@ from fa_forensics.why.own import device_link
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.libraries.import_first import import_order
 from fa_forensics.why.texts.libraries.linked_glibc import linkers_glibc, newer_than_any
+from fa_forensics.why.texts.libraries.linked_torch import (
+    in_every_torch,
+    partner_in_cxx,
+    torch_not_on_the_line,
+)
 from fa_forensics.why.texts.libraries.missing_library import missing_library
 from fa_forensics.why.texts.symbol_text import undefined_symbol
 from fa_forensics.why.told import ALL_CXX11
@@ -49,9 +54,9 @@ def _by_the_linker(seen: Seen) -> Answer:
         return _device_linker(seen, answer)
     if not is_torch(answer.owner):
         return _not_on_the_line(seen, answer)
-    everywhere = _in_every_torch(seen, answer)
+    everywhere = in_every_torch(seen, answer)
     if everywhere:
-        return _torch_not_on_the_line(seen, answer)
+        return torch_not_on_the_line(seen, answer, _is_rocm(seen))
     if answer.direction == FLAVOUR:
         return _linked_in_two_flavours(seen, answer)
     libraries = " ".join("-l" + name[3:].split(".so")[0] for name in libraries_of(answer.owner)[:1])
@@ -61,7 +66,7 @@ def _by_the_linker(seen: Seen) -> Answer:
         f"torch's names, the libraries are not on the link line ({libraries}); "
         "torch.utils.cpp_extension puts them there."
     )
-    return replace(answer, notes=(note, *answer.notes))
+    return partner_in_cxx(replace(answer, notes=(note, *answer.notes)), seen)
 
 
 def _linked_in_two_flavours(seen: Seen, answer: Answer) -> Answer:
@@ -85,27 +90,6 @@ def _linked_in_two_flavours(seen: Seen, answer: Answer) -> Answer:
     commands = [text for text in answer.help if "install" not in text and "cmake" not in text]
     kept = (text for text in answer.notes if text not in (THIS_FLAVOUR, FLAVOUR_HERE))
     return replace(answer, notes=(note, *kept), help=(look, *commands))
-
-
-def _in_every_torch(seen: Seen, answer: Answer) -> bool:
-    atlas = seen.tables.atlas
-    return atlas is not None and set(atlas.releases(seen.place.machine)) <= set(answer.exported_by)
-
-
-def _torch_not_on_the_line(seen: Seen, answer: Answer) -> Answer:
-    library = libraries_of(answer.owner or "")[0]
-    flag = "-l" + library.removeprefix("lib").split(".so")[0]
-    cause = (
-        f"torch {answer.interval} export it, from {library}: no release is too old or too new. "
-        f"That library is not on the link line ({flag}); it is {library} that owns the name, not "
-        "the part of torch that was being linked. At run time, import torch before the extension."
-    )
-    kind = "rocm" if _is_rocm(seen) else "import-order"
-    return replace(
-        answer, kind=kind, code="FA210", direction=NONE, cause=cause, confidence="medium",
-        help=(f"{seen.python} -c 'import torch.utils.cpp_extension as c; "
-              "print(c.library_paths())'",),
-    )  # fmt: skip
 
 
 def _is_rocm(seen: Seen) -> bool:
