@@ -25,6 +25,27 @@ _LONE_COLON = re.compile(r"(?<!:):(?!:)")
 _QUALIFIERS = re.compile(r"\s*(?:const|volatile|noexcept)\b")
 
 
+#: What a parameter list begins with, told from a file or a remark in brackets.
+PARAMETERS = re.compile(
+    r"\(\s{0,3}(?:\)|(?:const\s{1,3})?(?:(?:void|bool|char|short|int|long|float|double|unsigned"
+    r"|signed|size_t|u?int\d\d?_t)\b|\w{1,60}(?:::|\s?[&*<])))"
+)
+_AROUND_SCOPE = re.compile(r"(?<=[\w>]) ?:: (?=[\w~])|(?<=[\w>]) :: ?(?=[\w~])")
+_NAME_AND_BLANK = re.compile(r"[\w:~]{1,1000} (?=\()")
+
+
+def without_blanks(text: str) -> str:
+    """A readable name without the blanks that some write: ``c10 :: f (int , bool)``.
+
+    Blanks within a template's arguments stay: ``std::function<void (int)>`` has one.
+    """
+    text = _AROUND_SCOPE.sub("::", " ".join(text.split())).replace(" ,", ",")
+    name = _NAME_AND_BLANK.match(text)
+    if name is not None and "::" in name[0] and PARAMETERS.match(text, name.end()):
+        text = name[0][:-1] + text[name.end() :]
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class SymbolText:
     """One symbol as it was meant.
@@ -55,16 +76,23 @@ def parse_symbol(text: str) -> SymbolText | None:
     if mangled is not None:
         name = "_Z" + mangled[0].split("Z", 1)[1].rstrip(".")
         readable = demangle(name)
-        if readable == name:
+        if readable != name:
+            return SymbolText(name, readable, version)
+        if not _within_a_name(text, mangled.start()):
             return None  # starts like a mangled name but is none, or is cut off
-        return SymbolText(name, readable, version)
     if match is not None and match["name"] == text[: len(match["name"])]:
         return SymbolText(match["name"], match["name"], version)
     if _C_NAME.fullmatch(text):
         return SymbolText(text, text, None)
+    text = without_blanks(text)
     if _READABLE.fullmatch(text) and _NAMED.search(text) and not _is_sentence(text):
-        return SymbolText(None, " ".join(text.split()), None)
+        return SymbolText(None, text, None)
     return None
+
+
+def _within_a_name(text: str, place: int) -> bool:
+    """Whether the letters _Z stand inside of a name of C: ``_Py_ZeroStruct`` of Python 2."""
+    return text[place - 1 : place].isalnum() and _C_NAME.match(text) is not None
 
 
 def _is_sentence(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -47,12 +48,24 @@ def paste_answers(
         answerer = answerer_of(mention.what)
         if answerer is None:
             continue
-        _add(found, answerer(Seen(mention, paste, place, tables, elsewhere)))
+        answer = answerer(Seen(mention, paste, place, tables, elsewhere))
+        _add(found, _as_meant(answer, mention))
         if len(found) == MOST_ANSWERS:
             break
     if not found:
         found = _from_listings(listed, paste, place, tables, elsewhere)
     return with_context(tuple(found), paste, place, tables) or (nothing_recognised(),)
+
+
+def _as_meant(answer: Answer, mention: Mention) -> Answer:
+    """The answer for a name that was put right, and what stands in the text for it."""
+    written = mention.detail.get("misspelt")
+    if not written:
+        return answer
+    meant = mention.version or mention.library or ""
+    note = f"{written} in the text is misspelt, most likely for {meant}."
+    confidence = "medium" if answer.confidence == "high" else answer.confidence
+    return replace(answer, confidence=confidence, notes=(note, *answer.notes))
 
 
 def _from_listings(

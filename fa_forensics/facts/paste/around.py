@@ -158,3 +158,18 @@ def source_tree(line: Line, top: str) -> str:
             if tree != "...":  # which stands for anything, site-packages too
                 return tree
     return ""
+
+
+#: The rest of a path that a narrow window broke: ``so: wrong ELF class``.
+_REST = re.compile(r"([\w.+-]{0,200}?so(?:\.\d{1,9}){0,4})\s?:", re.ASCII)
+_START = re.compile(r"/[\w./+~-]{1,500}$", re.ASCII)
+
+
+def broken_path(line: Line) -> str | None:
+    """A path whose beginning is at the end of the line above."""
+    rest = _REST.match(line.body)
+    for above in line.above(1):
+        start = _START.search(above.body[-600:].rstrip())
+        if rest and start and re.search(r"\.so(?:\.\d+)*$", start[0] + rest[1]):
+            return start[0] + rest[1]
+    return None

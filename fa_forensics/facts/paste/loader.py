@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste import loader_symbols
-from fa_forensics.facts.paste.around import fails_itself, importing, path_of_line_above
+from fa_forensics.facts.paste.around import (
+    broken_path,
+    fails_itself,
+    importing,
+    path_of_line_above,
+)
 from fa_forensics.facts.paste.beside import package_beside
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.machines import machines_around, rare_processor
+from fa_forensics.facts.paste.misread import library_meant, version_meant
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import (
     Build,
@@ -28,7 +34,7 @@ from fa_forensics.facts.paste.system_around import (
     system_around,
     torch_is_imported,
 )
-from fa_forensics.facts.paste.tokens import is_binary_name, path_after, path_before
+from fa_forensics.facts.paste.tokens import is_binary_name, is_half_a_name, path_after, path_before
 
 #: Libraries that torch brings into the process: an extension finds them when torch is there.
 TORCH_LIBRARY = re.compile(
@@ -87,6 +93,8 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
     """A library that was not found: one of torch's, the extension itself, or any other."""
     if library is None:
         return line.mention("missing-library", place, detail=detail)
+    if (meant := library_meant(library)) != library:
+        library, detail = meant, {**detail, "misspelt": library}
     name = library.rsplit("/", 1)[-1]
     if TORCH_LIBRARY.fullmatch(name) and "/" not in library:
         detail = {**detail, "torch_imported": "yes" if _torch_imported(line) else ""}
@@ -121,7 +129,7 @@ def _library_near(body: str, place: int) -> str | None:
     found = re.findall(
         r"[\w./~+-]{0,300}?\.so(?:\.\d+){0,4}(?![\w.])", body[max(0, place - 400) : place], re.A
     )
-    return found[-1] if found else None
+    return found[-1] if found and not is_half_a_name(found[-1]) else None
 
 
 def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
@@ -147,10 +155,11 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
     return line.mention(
         "version-not-found",
         match.start(),
-        version=match["version"],
+        version=(version := version_meant(match["version"])),
         library=path_before(body, match.start()),
         file=requirer,
         detail={
+            "misspelt": "" if version == match["version"] else match["version"],
             "needed_by": requirer or "",
             "import": importing(line),
             "beside": "" if requirer else package_beside(line),
@@ -204,21 +213,6 @@ _QUOTED_AFTER = re.compile(r":\s['\"]([^'\"\n]{2,400})['\"]")
 _OF_DYLD = re.compile(r"'([^'\n]{2,400})' \((?:mach-o|not a mach-o|fat)")
 
 
-#: The rest of a path that a narrow window broke: ``so: wrong ELF class``.
-_REST = re.compile(r"([\w.+-]{0,200}?so(?:\.\d{1,9}){0,4})\s?:", re.ASCII)
-_START = re.compile(r"/[\w./+~-]{1,500}$", re.ASCII)
-
-
-def _broken_path(line: Line) -> str | None:
-    """A path whose beginning is at the end of the line above."""
-    rest = _REST.match(line.body)
-    for above in line.above(1):
-        start = _START.search(above.body[-600:].rstrip())
-        if rest and start and re.search(r"\.so(?:\.\d+)*$", start[0] + rest[1]):
-            return start[0] + rest[1]
-    return None
-
-
 def _of_file(what: str) -> Build:
     """A complaint about a file whose path stands right before it."""
 
@@ -238,7 +232,7 @@ def _of_file(what: str) -> Build:
                 file = path_before(line.body, opened) or _library_near(line.body, opened)
             file = quoted[1] if quoted else file
         if file is None or "/" not in file:
-            file = _broken_path(line) or file or path_of_line_above(line)
+            file = broken_path(line) or file or path_of_line_above(line)
         if what in ("wrong-machine", "wrong-elf-class"):
             detail.update(machines_around(line, file))
         return line.mention(what, match.start(), file=file, detail=detail)

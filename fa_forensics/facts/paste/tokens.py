@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, can_demangle, demangle
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.symbol_text import PARAMETERS, without_blanks
 
 _MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
 #: _Float16 and its like, bfloat16: GCC demangles them since 13.
@@ -32,6 +33,7 @@ _REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
 MAX_WHOLE = 4_096
 _WRAP_WIDTHS = frozenset({72, 76, 78, 79, 80, 100, 119, 120, 132, 140, 160, 200})
 _CONTINUATION = re.compile(r"[A-Za-z0-9_.$]+(?=[\s,)'\"`]|$)")
+_CONTINUED = re.compile(r"([A-Za-z0-9_.$]{1,8000})(\\?)")
 #: Words of another script that touch a path: no space parts them from it.
 _FOREIGN = re.compile(r"[^/]*[^\x00-\x7f]:?")
 #: A word as people write it; also the codes of some parameters.
@@ -121,7 +123,22 @@ def _mangled(line: Line, match: re.Match[str]) -> Symbol:
         text = text[: stuck.start()] if is_whole(text[: stuck.start()]) else text
     if end == len(line.body):
         text = _rejoined(line, text)
+    elif line.body[end : end + 2] == "\\":
+        text = _continued(line, text)
     return _with_version(line.body, text, end, can_demangle() and not is_whole(text))
+
+
+def _continued(line: Line, text: str) -> str:
+    """A mangled name that backslashes at the ends of its lines continue."""
+    joined = text
+    for below in line.below(40):
+        match = _CONTINUED.match(below.body)
+        if match is None or len(joined) > MAX_MANGLED:
+            break
+        joined += match[1]
+        if not match[2]:
+            break
+    return joined if not can_demangle() or is_whole(joined) else text
 
 
 def _rejoined(line: Line, text: str) -> str:
@@ -206,8 +223,11 @@ def _readable(body: str, start: int) -> Symbol | None:
         return None
     cut = depth > 0 or body[at : at + 2] == ".."
     name, _, version = name.partition("@")  # f()@GLIBCXX_3.4.29
-    found = _with_version(body, " ".join(name.split()), at, cut)
+    found = _with_version(body, without_blanks(name), at, cut)
     return replace(found, version=version.strip("@")) if version else found
+
+
+_SCOPE = re.compile(r"::\s?[A-Za-z_~]")
 
 
 def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:
@@ -216,6 +236,10 @@ def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:
         return True
     if seen_call or not rest:
         return False
+    if body[start:at].endswith("::") or _SCOPE.match(rest):
+        return True
+    if "::" in body[start:at] and PARAMETERS.match(rest):
+        return True  # SetDevice (int)
     word = rest.split()[0]
     before = body[start:at].split()[-1]
     return (
@@ -243,13 +267,26 @@ def path_before(body: str, place: int) -> str | None:
     if not segment.startswith(("/", "~", "...", "<")) or "'" in segment:
         stops = list(_FILE_STOP.finditer(segment))
         if stops:
-            segment = _with_its_variable(segment, stops[-1].end())
+            whole, segment = segment, _with_its_variable(segment, stops[-1].end())
+            if is_half_a_name(segment):
+                return None
+            if whole.startswith("/") and "/" in segment and _QUOTED.search(whole):
+                segment = whole  # a path with quotes and blanks in it
     foreign = _FOREIGN.match(segment)
     if foreign is not None:
         segment = segment[foreign.end() :]
     if ":/" in segment and not re.match(r"[A-Za-z]:/", segment):
         segment = segment[segment.rfind(":/") + 1 :]
     return segment if is_file_name(segment) else None
+
+
+#: A quote within a word, which opens and closes nothing.
+_QUOTED = re.compile(r"\w['\"]\w")
+
+
+def is_half_a_name(text: str) -> bool:
+    """Whether a name begins with its ending, as the rest of one with strange signs does."""
+    return re.match(r"\.(?!\.?/|\.\.)", text) is not None
 
 
 _VARIABLE = re.compile(r"\$\{[A-Z_]{2,40}\}$")

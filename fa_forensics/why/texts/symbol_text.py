@@ -16,6 +16,7 @@ from fa_forensics.why.macos import (
     long_is_int64,
     of_apple,
     of_gcc,
+    on_linux,
     only_on_a_mac,
 )
 from fa_forensics.why.misread import read_again
@@ -27,6 +28,8 @@ from fa_forensics.why.texts.gpu.rocm_text import needs_rccl, rccl
 from fa_forensics.why.texts.python.banner_text import nameless
 
 _MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
+#: Longer names (characters) that cannot be read are none; so much of them is shown.
+_LONGEST, _SHOWN = 3_000, 200
 #: Libraries that packages load where they find no GPU: ``libbitsandbytes_cpu.so``.
 _CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
 
@@ -82,13 +85,34 @@ def symbol_of_text(seen: Seen) -> Answer:
     mended = _mended(seen) if symbol is None else _look_alike(seen, symbol)
     if mended is not None:
         return with_signs(misspelt(_answer(mended, seen)), seen)
+    begun = None if symbol is None else _begun(seen, symbol)
+    if begun is not None:
+        return with_signs(cut_answer(begun), seen)
     if symbol is None or _ends_early(seen, symbol):
-        return with_signs(cut_answer(seen), seen) if seen.mention.symbol else _unnamed(seen)
+        if not seen.mention.symbol:
+            return _unnamed(seen)
+        return _shortened(with_signs(cut_answer(seen), seen), seen)
     if symbol.name and owner_of(symbol.name, symbol.version, "") == "nccl" and needs_rccl(seen):
         return rccl(seen, symbol.name, symbol.demangled)
     if seen.mention.detail.get("os") == "macOS" or "std::__1::" in symbol.demangled:
         return with_signs(_on_a_mac(symbol, seen), seen)
     return with_signs(_answer(symbol, seen), seen)
+
+
+def _shortened(answer: Answer, seen: Seen) -> Answer:
+    """An answer to what is too long to be a name: its beginning, and nothing that is removed."""
+    name = answer.symbol or ""
+    if len(name) <= _LONGEST:
+        return answer
+    shown = f"{name[:_SHOWN]}..."
+    note = (
+        f"What stands in the text as a symbol has {len(name)} characters or more, and cannot be "
+        "read as one; its beginning is shown."
+    )
+    return replace(
+        answer, symbol=shown, demangled=shown, help=(seen.inspect_command(),),
+        notes=(note, *answer.notes), confidence="low",
+    )  # fmt: skip
 
 
 def _answer(symbol: SymbolText, seen: Seen) -> Answer:
@@ -126,6 +150,22 @@ def _look_alike(seen: Seen, symbol: SymbolText) -> SymbolText | None:
         return None
     other = next((n for n in swapped(name) if atlas.releases_of(n, machine)), None)
     return None if other is None else parse_symbol(other)
+
+
+def _begun(seen: Seen, symbol: SymbolText) -> Seen | None:
+    """The mention with what is there of a name that goes on behind dots; None for a whole one.
+
+    What is there can be read as a name with fewer parameters, which no torch has.
+    """
+    atlas, name = seen.tables.ages, symbol.name or ""
+    if atlas is None or not name.startswith("_ZN") or "(" not in symbol.demangled:
+        return None
+    if not re.search(rf"{re.escape(name)}\s?(?:\.\.\.|\u2026)", seen.mention.line):
+        return None
+    start = on_linux(name) if seen.mention.detail.get("os") == "macOS" else name
+    if atlas.releases_of(start, seen.place.machine) or not begins_a_name(seen, start):
+        return None
+    return replace(seen, mention=replace(seen.mention, symbol=start))
 
 
 def _ends_early(seen: Seen, symbol: SymbolText) -> bool:
