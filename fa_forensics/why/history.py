@@ -33,7 +33,8 @@ class Present:
 
     ``version`` is its whole text, ``release`` the leading N.N.N, ``flavour`` that of its
     std::string ("cxx11", "pre-cxx11", "unknown"); ``installed`` tells whether its
-    libraries were read.
+    libraries were read. ``called`` is what messages call it, where the version says more than
+    the text that names it: a release of which the usual build is taken.
     """
 
     version: str
@@ -41,6 +42,7 @@ class Present:
     flavour: str
     has_cuda: bool
     installed: bool
+    called: str = ""
 
     @property
     def published(self) -> bool:
@@ -50,7 +52,7 @@ class Present:
     @property
     def text(self) -> str:
         """The torch in messages: ``torch 2.4.0+cu121``."""
-        return f"torch {self.version}"
+        return f"torch {self.called or self.version}"
 
 
 def order_key(version: str) -> tuple[int, int, int, bool]:

@@ -16,6 +16,7 @@ from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import NOT_EXCHANGED
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
 from fa_forensics.why.place import CUDA_OWNERS, Place
+from fa_forensics.why.same_release import label_of
 from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
@@ -60,17 +61,18 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     found = [match for text in plain if (match := _TORCH.search(text))]
     if place.told is None or not found or answer.kind not in _DRIFT or tables.ages is None:
         return answer
-    local = paste.versions.get("torch", "").partition("+")[2]
-    label = local if re.fullmatch(r"cu\d{2,3}", local) else ""
     release = found[0]["release"]
+    label = _label(paste, place, release)
     build = tables.ages.build(release, "x86_64")
     cuda = build.cuda if build is not None else None
+    helps = answer.help
     if "flag:windows" in paste.versions:
         note = (
             "On Windows the package index has torch for the CPU alone: with --index-url INDEX, the "
             "address that pytorch.org/get-started gives, the command takes one for CUDA."
         )
     elif label and cuda and _is_another(label, cuda, release):
+        helps = tuple(f"{t} --index-url INDEX" if _ALONE.search(t) else t for t in helps)
         note = (
             f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "
             f"one for {label}: with --index-url INDEX the command takes that build, if the release "
@@ -79,7 +81,20 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
         )
     else:
         return answer
-    return replace(answer, notes=(*answer.notes, note))
+    return replace(answer, help=helps, notes=(*answer.notes, note))
+
+
+def _label(paste: Paste, place: Place, release: str) -> str:
+    """The build of torch that the text shows (cu118), or its CUDA where the release has that."""
+    local = paste.versions.get("torch", "").partition("+")[2]
+    label = local or label_of(paste, place)
+    if not label:
+        known = published_cuda().get(".".join(release.split(".")[:2]), ())
+        told = (paste.versions.get(key, "") for key in ("index_cuda", "cuda"))
+        found = (re.match(r"\d{1,2}\.\d(?!\d)", text) for text in told)
+        own = next((one[0] for one in found if one and one[0] in known), "")
+        label = f"cu{own.replace('.', '')}" if own else ""
+    return label if re.fullmatch(r"cu\d{2,3}", label) else ""
 
 
 def _is_another(label: str, cuda: str, release: str) -> bool:
@@ -89,6 +104,8 @@ def _is_another(label: str, cuda: str, release: str) -> bool:
     return wanted != ".".join(cuda.split(".")[:2]) and (not known or wanted in known)
 
 
+#: torch as the last thing that a command installs: what follows may not be on torch's own index.
+_ALONE = re.compile(r'"torch[=>]=[\w.,<]{1,40}"$')
 _TORCH = re.compile(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
 
 

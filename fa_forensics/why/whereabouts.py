@@ -215,6 +215,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
             requested.flavour,
             has_cuda=requested.cuda is not None,
             installed=False,
+            called="" if "+" in requested.request.text else requested.release,
         )
         return Place(None, None, present, None, requested, told)
     flavour = abi or _told_flavour(version) or "unknown"

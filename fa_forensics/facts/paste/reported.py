@@ -17,7 +17,8 @@ _MOST = 20
 
 #: (title, word, pattern): builds of torch that no wheel is. All of them are compiled with the
 #: compiler's own std::string, which is cxx11 since GCC 5: conda-forge/pytorch-cpu-feedstock,
-#: Arch's python-pytorch, Debian's and Fedora's python3-torch, nixpkgs, Gentoo, Spack.
+#: Arch's python-pytorch, Debian's and Fedora's python3-torch, nixpkgs, Gentoo, Spack, and the
+#: torch in the images of Habana's Gaudi (habana_frameworks), which has no CUDA.
 _MAKERS = (
     (
         "conda-forge's",
@@ -62,6 +63,20 @@ _MAKERS = (
     ("that of Nixpkgs", "packages.", r"\bpython3?\d{0,3}Packages\.(?:py)?torch(?![\w-])"),
     ("Gentoo's", "sci-", r"\bsci-(?:libs|ml)/(?:pytorch|caffe2)\b"),
     ("Spack's", "py-torch@", r"(?<![\w-])(py-torch)@\d"),
+    *(
+        ("that of Intel's Gaudi software", word, pattern)
+        for word, pattern in (
+            (
+                "habana",
+                r"^(?![^\n]{0,300}\bNo module named)[^\n]{0,400}?\bhabana(?:labs|_\w{1,30})?\b",
+            ),
+            (
+                "gaudi",
+                r"\bGaudi[ -]?[1-3]? ?(?:HPUs?|cards?|nodes?|accelerators?|image|container)\b",
+            ),
+            ("gaudi", r"\b(?:on|with) (?:an? |Intel |Habana )?Gaudi[ -]?[1-3]?\b"),
+        )
+    ),
 )
 _PATTERNS = tuple(
     (title, word, re.compile(pattern, re.IGNORECASE)) for title, word, pattern in _MAKERS

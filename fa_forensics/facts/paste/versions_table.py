@@ -191,6 +191,13 @@ _BANNERS: tuple[Row, ...] = (
         PROSE,
         _cuda_label,
     ),
+    (
+        "_cu1",
+        r"\b(?:py)?torch-?\d\.\d{1,2}(?:\.\d)?[_-]cu(1\d{2})\b",
+        "torch_cuda",
+        PROSE,
+        _cuda_label,
+    ),
     ("whl/torch-", r"whl/torch-[\d.]{3,8}\+cu(\d{2,3})", "index_cuda", BANNER, _cuda_label),
     ("/whl/cu", r"\btorch\b[^\n]{0,200}/whl/cu(\d{2,3})\b", "index_cuda", PROSE, _cuda_label),
     ("detected cuda version", rf"detected CUDA version \(({_SHORT})\)", "cuda", REPORT),
