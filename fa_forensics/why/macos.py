@@ -75,6 +75,27 @@ def as_on_linux(symbol: SymbolText, seen: Seen) -> SymbolText:
     return symbol
 
 
+def on_linux(name: str) -> str:
+    """The beginning of a mangled name with the integers of Linux: ``long`` for ``long long``.
+
+    Names of LLVM's C++ library count their substitutions otherwise and stay as they are.
+    """
+    if "St3__1" in name:
+        return name
+    out, at = [], 0
+    while at < len(name):
+        counted = re.compile(r"\d{1,3}").match(name, at)
+        if counted is None:
+            out.append({"x": "l", "y": "m"}.get(name[at], name[at]))
+            at += 1
+            continue
+        back = out[-1:] in (["S"], ["T"])  # a substitution (S5_), no length
+        end = counted.end() + (0 if back else int(counted[0]))
+        out.append(name[at:end])
+        at = end
+    return "".join(out)
+
+
 def long_is_int64(answer: Answer, symbol: SymbolText, seen: Seen) -> Answer | None:
     """A name with ``long`` where torch has int64_t, which is ``long long`` on macOS."""
     if not answer.exported_by or not _PLAIN_LONG.search(symbol.demangled):
