@@ -62,7 +62,7 @@ def test_nvcc_of_a_newer_cuda_than_torch(told: str) -> None:
 
 def test_a_name_that_all_have_stays_open_without_versions() -> None:
     words, _, answer = first("./f.so: undefined symbol: __cudaPopCallConfiguration")
-    assert "Two causes fit" in words and "CUDA 9.2" in words
+    assert "Two causes fit" in words and "CUDA 9.2" in words and "libcudart.so.11" not in words
     assert answer["confidence"] == "medium"
 
 

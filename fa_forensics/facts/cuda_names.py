@@ -13,10 +13,15 @@ from fa_forensics.facts.tables import read_table
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A name that a library no longer has: its last and its first version without it."""
+    """A name that a library no longer has: its last and its first version without it.
+
+    ``nvcc`` is the first nvcc that writes other names in its place ("9.2"), "" for names that
+    stand in the source.
+    """
 
     after: str
     first: str
+    nvcc: str = ""
 
 
 def cuda_name_since(owner: str, name: str) -> str | None:
@@ -31,7 +36,7 @@ def cuda_name_gone(owner: str, name: str) -> Gone | None:
     """When a function was dropped; None for those that are there, or not known."""
     for row in _table()["gone"].get(owner, ()):
         if re.fullmatch(row["names"], name):
-            return Gone(row["after"], row["first"])
+            return Gone(row["after"], row["first"], row.get("nvcc", ""))
     return None
 
 
@@ -46,6 +51,28 @@ def first_torch_with(cuda: str) -> str | None:
     rows: Mapping[str, str] = _table()["torch"]
     wanted = tuple(int(part) for part in cuda.split(".")[:2])
     return next((t for c, t in rows.items() if tuple(map(int, c.split("."))) >= wanted), None)
+
+
+def newest_cuda_of(torch: str) -> str | None:
+    """The newest CUDA that an old torch release was given out for ("9.2" for 0.4.1).
+
+    None for releases of which the builds are on record one by one (1.12 and newer).
+    """
+    rows: Mapping[str, str] = _table()["torch"]
+    if cuda_on_pypi(torch) is None:
+        return None
+    own = _numbers(torch)
+    return next((c for c, first in reversed(tuple(rows.items())) if _numbers(first) <= own), None)
+
+
+def cuda_on_pypi(torch: str) -> str | None:
+    """The CUDA of an old torch release's build on the package index; None where not known."""
+    rows: Mapping[str, str] = _table()["pypi"]
+    return rows.get(".".join(torch.split(".")[:2]))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,3}", version)[:3])
 
 
 def is_emitted(name: str) -> bool:

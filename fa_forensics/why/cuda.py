@@ -20,10 +20,12 @@ from fa_forensics.why.commands import (
     without_path,
 )
 from fa_forensics.why.cuda_age import (
+    OF_NVCC,
     PLAIN_NAME,
     gone_name,
     interval_since,
     of_another_time_commands,
+    of_nvcc_commands,
 )
 from fa_forensics.why.cuda_copy import another_copy, not_linked, older_copy
 from fa_forensics.why.cuda_cure import (
@@ -96,7 +98,7 @@ def cuda_answer(
     shared: tuple[Wheel, ...] = ()
     if provider is None and history is not None and judgement.code == CODE:
         shared = one_file_for_two(history, place, asked_for(history, place, tables))
-        older = judgement.direction == NEWER and PLAIN_NAME not in judgement.notes
+        older = judgement.direction == NEWER and not {PLAIN_NAME, OF_NVCC} & set(judgement.notes)
         if shared:
             judgement = shared_file(history, shared)
         elif older and not loaded and (wheel is None or place.told):
@@ -162,7 +164,7 @@ def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bo
     """Whether another torch would bring what is missing."""
     if provider is not None or judgement.code != CODE or foreign is not None:
         return False
-    return not {EITHER, THIS_COPY, PLAIN_NAME} & set(judgement.notes)
+    return not {EITHER, THIS_COPY, PLAIN_NAME, OF_NVCC} & set(judgement.notes)
 
 
 def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list[str]:
@@ -299,6 +301,8 @@ def _help(
         return (*foreign_commands(place, foreign, history, needed_by), look)
     if history is not None and THIS_COPY in judgement.notes:
         return (*this_copy_commands(needed_by[0]), look)
+    if OF_NVCC in judgement.notes:
+        return (*of_nvcc_commands(needed_by, place.python or "python"), look)
     if PLAIN_NAME in judgement.notes:
         return (*of_another_time_commands(needed_by, version), look)
     if history is not None and not history.having and judgement.direction == NONE:

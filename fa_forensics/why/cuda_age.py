@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fa_forensics.facts.cuda_names import Gone, counted_by, cuda_name_since
+from fa_forensics.facts.cuda_names import Gone, counted_by, cuda_name_since, is_emitted
 from fa_forensics.facts.owner import title_of
 from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.judgement import NEWER, OLDER, Judgement
@@ -58,9 +58,59 @@ def of_another_time_commands(needed_by: Sequence[str], version: str) -> tuple[st
     )
 
 
+def emitted_name(name: str, title: str) -> Judgement | None:
+    """A name that nvcc writes into what it compiles; None for all others.
+
+    It is of a time when the runtime's file name had the minor version too (up to 10.2).
+    """
+    since = cuda_name_since("cudart", name)
+    if since is None or not is_emitted(name):
+        return None
+    cause = (
+        f"nvcc itself writes this name into all that it compiles since CUDA {since}, and every "
+        f"CUDA runtime since then has it: the file was compiled with nvcc {since} or newer. Two "
+        f"causes fit: {title} that is loaded, most often the one that torch brings, is older; or "
+        "none is loaded, because the file was linked without -lcudart and counts on torch's. Either "
+        "way the file is to be compiled again with the nvcc of torch's CUDA, in a clean directory."
+    )
+    return Judgement(KIND, CODE, NEWER, cause, (OF_NVCC,), "medium")
+
+
+#: The directory of the toolkit of torch's own CUDA, for what is compiled next.
+HOME_OF_TORCH = (
+    "export CUDA_HOME=/usr/local/cuda-$({python} -c 'import torch; print(torch.version.cuda)' "
+    "| cut -d. -f1,2); export PATH=$CUDA_HOME/bin:$PATH"
+)
+#: Said of a name that nvcc writes.
+OF_NVCC = (
+    "Up to CUDA 10.2 the runtime's file name has the minor version too. Where the command with "
+    "readelf lists a libcudart of another number than nvcc's, the file was compiled and linked "
+    "with two toolkits; where it lists none, it takes the one of torch."
+)
+
+
+def of_nvcc_commands(needed_by: Sequence[str], python: str) -> tuple[str, ...]:
+    """Which CUDA torch has, which nvcc there is, and the build with the same one."""
+    return (
+        f"{python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
+        "nvcc --version; echo CUDA_HOME=$CUDA_HOME; ls -d /usr/local/cuda*",
+        HOME_OF_TORCH.replace("{python}", python),
+        needed_libraries(needed_by),
+    )
+
+
 def gone_name(owner: str, name: str, gone: Gone) -> Judgement:
     """A name that the library's newer versions do not have."""
     title = title_of(owner)
+    if gone.nvcc:
+        cause = (
+            f"{name} is of the old way to launch a kernel: nvcc before CUDA {gone.nvcc} writes it "
+            f"into all that it compiles, and {title} {gone.first} and newer have none such. The "
+            f"file was compiled with an nvcc older than {gone.nvcc} and meets the library of a "
+            "newer CUDA, most often torch's: it has to be compiled again with the nvcc of torch's CUDA, and "
+            "nothing of the first build may be left."
+        )
+        return Judgement(KIND, CODE, OLDER, cause, (), "high")
     cause = (
         f"{name} is a name of {title} up to {gone.after}: {title} {gone.first} and newer have "
         f"none such. The file was compiled with the headers of {title} {gone.after} or older, and "

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fa_forensics.atlas.libraries import LibraryRelease
 from fa_forensics.facts.owner import title_of
 from fa_forensics.resolve.process import LoadedObject
-from fa_forensics.why.cuda_age import came_with, of_another_time
+from fa_forensics.why.cuda_age import came_with, emitted_name, of_another_time
 from fa_forensics.why.cuda_origin import NO_TOOLKIT, older_or_unlinked, usual_copy
 from fa_forensics.why.judgement import NEWER, NONE, Judgement
 from fa_forensics.why.place import Place
@@ -56,6 +56,9 @@ def not_linked(
         return Judgement(KIND, CODE, NEWER, cause, (NO_TOOLKIT,), "medium")
     flag = re.sub(r"^lib(.+?)\.so.*", r"-l\1", history.soname)
     if place.linker is None or place.told is not None or place.present is None:
+        emitted = emitted_name(name, title)
+        if emitted is not None:
+            return emitted
         return older_or_unlinked(since, title, history, flag, place, name, came_with(owner, name))
     cause = (
         f"{since}, so no version of these is too old: {title} is not loaded. The file does not "

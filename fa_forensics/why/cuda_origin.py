@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fa_forensics.atlas.libraries import LibraryRelease
-from fa_forensics.facts.cuda_names import is_emitted, is_in_every
+from fa_forensics.facts.cuda_names import is_in_every
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText
@@ -296,12 +296,6 @@ def older_or_unlinked(
         f"often torch, to bring it along; or the {stem} that is loaded is older than all of "
         f"these.{came}"
     )
-    if is_emitted(name):
-        cause += (
-            " nvcc itself writes that name into what it compiles, so that it tells which nvcc that "
-            "was: where torch is for an older CUDA, the file is to be compiled again with the nvcc "
-            "of torch's CUDA, in a clean directory."
-        )
     python = place.told.python if place.told is not None else None
     if python is not None and parse_cuda(python) < _OLD_PYTHON:
         cause += (

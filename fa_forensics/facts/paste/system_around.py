@@ -157,11 +157,32 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
         copy = _copy_taken(source.text[start:end], lower, file or "")
         if copy:
             found["copy"] = copy
+    near = source.text[start:end]
+    found["imported"] = _one_import(near) if "import " in near else ""
+    cache = _JIT_CACHE.search(near) if "/.cache/" in near else None
+    found["jit"] = cache["name"] if cache is not None else ""
     if source.holds(_WITHOUT_TORCH) and any(name in lower for name in _WITHOUT_TORCH):
         by = package_of_frame(line)
         if by.startswith(_WITHOUT_TORCH):
             found["by"] = by
     return found
+
+
+#: The directories in which programs keep what they compile at run time.
+_JIT_CACHE = re.compile(
+    r"(?:~|/[\w./-]{1,100})/\.cache/(?P<name>flashinfer|torch_extensions|vllm|tvm-ffi|tilelang)\b"
+)
+#: A statement, not the word in a sentence: ``import cuml`` alone, in quotes or between commas.
+_IMPORTED = re.compile(
+    r"(?:^|[,;'\"`>:])\s?import\s([a-z_]\w{1,40})(?=\s{0,3}(?:$|[,;'\"`]|as\s))", re.MULTILINE
+)
+_OF_PYTHON = frozenset(("os", "sys", "ctypes", "torch", "numpy", "error", "errors", "warnings"))
+
+
+def _one_import(near: str) -> str:
+    """The one module besides torch and Python's own that a text imports; "" for several."""
+    names = set(_IMPORTED.findall(near)) - _OF_PYTHON
+    return str(names.pop()) if len(names) == 1 else ""
 
 
 #: Programs that are compiled with an NCCL of one's own.

@@ -6,14 +6,18 @@ import re
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.bitsandbytes_files import misnamed, nothing_there
 from fa_forensics.why.texts.libraries.brought_text import there_already, wheel_of
 
 
 def no_cuda_binary(seen: Seen) -> Answer:
     """bitsandbytes found no library for torch's CUDA version and goes on with its CPU library."""
-    if _no_library_at_all(seen):
-        return _never_compiled(seen)
     file = (seen.mention.file or "").rpartition("/")[2]
+    wrong = misnamed(seen, file)
+    if wrong is not None:
+        return wrong
+    if _no_library_at_all(seen):
+        return nothing_there(seen, file)
     number = re.search(r"_rocm(\d{2,3})", file or seen.mention.line)
     if number is not None:
         return _no_rocm_binary(seen, number[1])
@@ -84,6 +88,8 @@ def _no_rocm_binary(seen: Seen, number: str) -> Answer:
     from fa_forensics.why.texts.clues import cuda_version
 
     rocm = cuda_version(seen.versions.get("rocm"))
+    if rocm is None:
+        rocm = cuda_version(seen.versions.get("torch", "").partition("+rocm")[2])
     file = f"libbitsandbytes_rocm{number}.so"
     cause = (
         f"bitsandbytes looks for {file}, its library for the ROCm of this torch, and the release "
@@ -118,22 +124,3 @@ def _no_rocm_binary(seen: Seen, number: str) -> Answer:
 def _no_library_at_all(seen: Seen) -> bool:
     """Whether the CPU library, which every wheel has, is missing beside the CUDA one."""
     return seen.mention.detail.get("cpu") == "missing"
-
-
-def _never_compiled(seen: Seen) -> Answer:
-    return seen.answer(
-        "damaged-file", "FA880",
-        "bitsandbytes has neither its CUDA library nor the CPU library that every wheel of it "
-        "holds: its Python files were installed from source without compiling, or the installation "
-        "is not whole. The CUDA runtime and the driver were not even asked for.",
-        owner="bitsandbytes", direction="none", confidence="high",
-        help=(
-            f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary "
-            "bitsandbytes bitsandbytes",
-            f"{seen.python} -m bitsandbytes",
-        ),
-        notes=(
-            "From source, cmake -DCOMPUTE_BACKEND=cuda -S . and make come before pip install; "
-            "setup.py alone compiles nothing.",
-        ),
-    )  # fmt: skip

@@ -10,8 +10,6 @@ from fa_forensics.facts.cuda_names import cuda_name_since
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import title_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import inspect_command
-from fa_forensics.why.cuda_origin import NO_TOOLKIT, usual_copy
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.seen import Seen
 
@@ -24,7 +22,6 @@ _CONDA_LIB = re.compile(
 _FIRST_ON_RECORD = "11.7"
 #: Libraries that toolkits have, by the owner's name.
 _OF_TOOLKITS = ("cudart", "cublas", "cublasLt", "cusparse", "nvJitLink", "nvrtc", "cusolver")
-_NOT_TORCH = re.compile(r"-packages/(?P<name>(?!torch/|nvidia/)[A-Za-z_]\w{1,60})/")
 #: The first version with a name, of the line for one CUDA.
 _SINCE = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})[\d.]{0,9} and later")
 
@@ -38,7 +35,9 @@ def with_its_copy(answer: Answer, seen: Seen) -> Answer:
         return _own_build(answer, seen, own_build)
     found = _CONDA_LIB.fullmatch(os.path.normpath(seen.mention.file or "."))
     if found is not None:
-        return _of_conda(answer, seen, found["folder"])
+        from fa_forensics.why.texts.libraries.conda_copies_text import of_conda_library
+
+        return of_conda_library(answer, seen, found["folder"])
     return _of_toolkit(answer, seen)
 
 
@@ -73,34 +72,6 @@ def _first_cuda(answer: Answer, toolkit: str) -> str | None:
     if major == "11":
         return _FIRST_ON_RECORD if "11" in lines else None
     return lines.get(major)
-
-
-def _of_conda(answer: Answer, seen: Seen, folder: str) -> Answer:
-    """A library of conda's environment is given torch's own copy of another one."""
-    owner = answer.owner or ""
-    name = (seen.mention.file or "").rsplit("/", 1)[-1]
-    package = _NOT_TORCH.search(seen.mention.file or "")
-    module = package["name"] if package else "MODULE"
-    wanted = seen.mention.version or title_of(owner)
-    cause = answer.cause.replace(usual_copy(owner), "here most likely torch's own")
-    cause += (
-        f" {name} is conda's ({folder}) and counts on conda's {wanted}: the one that is in the "
-        "process is of pip's torch (torch/lib, or a wheel of NVIDIA), which was loaded first. Both "
-        "have to come from one place."
-    )
-    notes = (
-        "Where the first command works, the order is what counts: that import goes before torch. "
-        "What lasts is one source: torch from conda as well (conda install -c conda-forge "
-        f"pytorch-gpu in place of pip's), or {module} from pip like torch.",
-        *(note for note in answer.notes if note != NO_TOOLKIT),
-    )
-    helps = (
-        f"{seen.python} -c 'import {module}, torch'",
-        "conda list | grep -iE 'cublas|cusparse|cudatoolkit|torch|cuda'",
-        f"{seen.pip} list | grep -iE '^torch |nvidia'",
-        inspect_command(seen.place, (seen.mention.file or "",)),
-    )
-    return replace(answer, cause=cause, notes=notes, help=helps)
 
 
 def _own_build(answer: Answer, seen: Seen, program: str) -> Answer:

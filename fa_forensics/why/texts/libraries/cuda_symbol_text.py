@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.cuda_names import counted_by, cuda_name_since, first_torch_with, is_emitted
+from fa_forensics.facts.cuda_names import counted_by, cuda_name_gone, cuda_name_since
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library, title_of
 from fa_forensics.report_why import Answer
+from fa_forensics.why.cuda_age import OF_NVCC, of_nvcc_commands
 from fa_forensics.why.cuda_origin import EITHER, UNLINKED
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.needing import package_needing, rebuild_commands
@@ -32,8 +32,10 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
     """An answer on a CUDA library's name, with what the text says of conda and of the compiler."""
     if answer.provider is not None or answer.owner is None:
         return answer
-    if EITHER in answer.notes:
-        return _by_its_age(answer, seen)
+    if {EITHER, OF_NVCC} & set(answer.notes):
+        from fa_forensics.why.texts.libraries.cuda_age_text import by_its_age
+
+        return _of_foreign(by_its_age(answer, seen), seen)
     if UNLINKED in answer.notes:
         return _linked_again(answer, seen)
     if answer.code != "FA204":
@@ -50,6 +52,47 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
     return _without_torch(_wheel_taken(_compiled(answer, seen), seen), seen)
 
 
+#: Said where a file is compiled again.
+_CLEAN = (
+    "What an earlier try compiled (build/, _ext/, *.so, *.o) goes before the next one; a path to "
+    "nvcc that a makefile or setup.py has written in counts more than PATH."
+)
+
+
+def _of_foreign(answer: Answer, seen: Seen) -> Answer:
+    """A package that does not link torch: by the CUDA that the text has, with its own wheels."""
+    row = row_without_torch(seen.mention.file or "", seen.mention.detail.get("by", ""))
+    since = cuda_name_since(answer.owner or "", answer.symbol or "")
+    if row is None or since is None:
+        return answer
+    title, toolkit = row["title"], (seen.versions.get("cuda") or "").strip()
+    cause = (
+        f"The name came with {counted_by(answer.owner or '')} {since}. The file is of {title}, "
+        f"whose wheels list {title_of(answer.owner or '')}: the copy that is loaded is most likely "
+        "older than that, one of conda's cudatoolkit, of torch or of another toolkit that was "
+        "loaded first. Only where the file does not list it (the first command) is none loaded."
+    )
+    if re.match(r"\d{1,2}\.\d", toolkit) and parse_cuda(toolkit) >= parse_cuda(since):
+        cause += (
+            f" The text has CUDA {toolkit}, which has the name: that toolkit's copy is not the one "
+            "in the process."
+        )
+    wheels = row.get("packages", {})
+    own = (seen.torch_cuda or toolkit or since).split(".")[0]
+    helps = list(answer.help)
+    if own in wheels:
+        at = len(helps) - 1
+        helps[at:at] = [
+            f"{seen.pip} uninstall -y {row['list']} {' '.join(wheels.values())} && "
+            f"{seen.pip} install {wheels[own]}"
+        ]
+    helps.insert(1, "echo $LD_LIBRARY_PATH; conda list | grep -iE 'cudatoolkit|cudart'")
+    return replace(
+        answer, kind="versioned-symbol", code="FA204", cause=cause, direction=NEWER,
+        confidence="medium", help=tuple(helps), notes=tuple(n for n in answer.notes if n != EITHER),
+    )  # fmt: skip
+
+
 def _linked_again(answer: Answer, seen: Seen) -> Answer:
     """The package that was linked without the library: a newer release of it, or a build."""
     name = package_needing(seen)
@@ -59,70 +102,6 @@ def _linked_again(answer: Answer, seen: Seen) -> Answer:
         return replace(answer, help=tuple(helps))
     newer = f"{seen.pip} install --upgrade --no-deps --no-cache-dir {name}"
     return replace(answer, help=(*helps[:-1], newer, *helps[-1:]))
-
-
-def _by_its_age(answer: Answer, seen: Seen) -> Answer:
-    """The text's CUDA is older than the name: an older library, and not one that is not there."""
-    name, owner = answer.symbol or "", answer.owner or ""
-    since = cuda_name_since(owner, name)
-    there = (seen.torch_cuda or seen.versions.get("cuda") or "").strip()
-    if owner == "cudnn":
-        there = seen.mention.detail.get("cudnn", "")
-    numbers = re.match(r"\d{1,2}(?:\.\d{1,3}){0,2}", there)
-    if since is None:
-        return answer
-    if numbers is None or _numbers(numbers[0]) >= _numbers(since):
-        return _by_torch_age(answer, seen, since)
-    told = f"the text has {counted_by(owner)} {numbers[0]}, whose library has no such name"
-    return _made_by_newer(answer, seen, since, told)
-
-
-def _by_torch_age(answer: Answer, seen: Seen, since: str) -> Answer:
-    """The text's torch is older than all torches for the CUDA that has the name."""
-    first = first_torch_with(since) if answer.owner != "cudnn" else None
-    if first is None or not seen.torch or order_key(seen.torch) >= order_key(first):
-        return answer
-    told = (
-        f"torch {seen.torch} was given out for older CUDA alone (torch for CUDA {since} came with "
-        f"{first}), whose library it has in the process"
-    )
-    return _made_by_newer(answer, seen, since, told)
-
-
-def _made_by_newer(answer: Answer, seen: Seen, since: str, told: str) -> Answer:
-    """The file was compiled with a newer CUDA than the one whose library is loaded."""
-    name, owner = answer.symbol or "", answer.owner or ""
-    counted, title = counted_by(owner), title_of(owner)
-    made = (
-        f"nvcc writes this name into all that it compiles since {counted} {since}: the file was "
-        f"compiled with {counted} {since} or newer"
-        if is_emitted(name)
-        else f"The name came with {counted} {since}: the file was built with that or a newer one"
-    )
-    cause = (
-        f"{made}, and {told}. The two have to be of one release: the file is to be compiled again "
-        f"with the {counted} that torch was built with, or torch has to be one for {counted} "
-        f"{since} or newer."
-    )
-    python = seen.python
-    ask = f"{python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
-    compiler = "nvcc --version; echo CUDA_HOME=$CUDA_HOME; ls -d /usr/local/cuda*"
-    return replace(
-        answer, kind="versioned-symbol", code="FA204", cause=cause, direction=NEWER,
-        confidence="medium", help=(ask, compiler, *answer.help),
-        notes=(
-            "What an earlier try compiled (build/, _ext/, *.so, *.o) goes before the next one; a "
-            "path to nvcc that a makefile or setup.py has written in counts more than PATH.",
-            f"Where the file does not list {title} at all (the third command shows it), the "
-            "name is missing with every release.",
-        ),
-    )  # fmt: skip
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """What versions of two or of three numbers compare by."""
-    parts = [int(part) for part in version.split(".")]
-    return (*parts, *(0,) * (3 - len(parts)))[:3]
 
 
 def _of_board(answer: Answer, seen: Seen) -> Answer:
@@ -156,6 +135,16 @@ def _of_board(answer: Answer, seen: Seen) -> Answer:
 
 def _compiled_again(answer: Answer, seen: Seen) -> Answer:
     """A file that was compiled with older headers: the package is built again."""
+    gone = cuda_name_gone(answer.owner or "", answer.symbol or "")
+    if gone is not None and gone.nvcc:
+        there = (seen.torch_cuda or seen.versions.get("cuda") or "").strip()
+        told = f" The text has CUDA {there}." if there else ""
+        file = (seen.mention.file,) if seen.mention.file else ()
+        helps = of_nvcc_commands(file, seen.python)
+        return replace(
+            answer, cause=answer.cause + told, help=(*helps, *rebuild_commands(seen), *answer.help),
+            notes=(*answer.notes, _CLEAN),
+        )  # fmt: skip
     row = row_without_torch(seen.mention.file or "", seen.mention.detail.get("by", ""))
     name = str(row["list"]) if row is not None else package_needing(seen)
     if name is None:

@@ -1,0 +1,196 @@
+"""Answers about libraries of bitsandbytes that are not there: never built, or under another name.
+
+Which file it takes: bitsandbytes/cextension.py of 0.43 to 0.49.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+
+#: The number of BNB_CUDA_VERSION behind the variant, as 0.43 composed it: no build makes such one.
+_MISNAMED = re.compile(r"libbitsandbytes_cuda(\d{2,3})_nocublaslt(\d{2,3})\b")
+
+
+def misnamed(seen: Seen, file: str) -> Answer | None:
+    """``libbitsandbytes_cuda121_nocublaslt123.so``: a name that BNB_CUDA_VERSION put together."""
+    found = _MISNAMED.search(file)
+    if found is None:
+        return None
+    own, wanted = found[1], found[2]
+    good = f"libbitsandbytes_cuda{wanted}_nocublaslt.so"
+    return seen.answer(
+        "missing-library", "FA202",
+        f"bitsandbytes looks for a library of its own under a name that no build gives it: "
+        f"BNB_CUDA_VERSION={wanted} was put behind _nocublaslt (the variant for GPUs before "
+        f"compute capability 7.5), where {good} is what a build makes. That is a fault of this "
+        "release, mended in later ones. libbitsandbytes_cpu.so is only what it tries next.",
+        owner="bitsandbytes", direction="none", confidence="high",
+        help=(
+            f"{list_own(seen)}",
+            f"unset BNB_CUDA_VERSION; {seen.python} -m bitsandbytes",
+            f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
+        ),
+        notes=(
+            f"Without the variable it looks for libbitsandbytes_cuda{own}_nocublaslt.so, which is "
+            "for torch's own CUDA: that is the file to build or to have. The first command lists "
+            "those that are there.",
+            "From source, the variant is cmake -DCOMPUTE_BACKEND=cuda -DNO_CUBLASLT=1 -S . and "
+            f"make, with the nvcc of torch's CUDA ({own[:-1]}.{own[-1]}), then pip install . "
+            "there.",
+        ),
+    )  # fmt: skip
+
+
+def list_own(seen: Seen) -> str:
+    """The libraries of the bitsandbytes that is imported, without importing it."""
+    return (
+        f"{seen.python} -c 'import importlib.util as u, os; "
+        'd = u.find_spec("bitsandbytes").submodule_search_locations[0]; '
+        'print(d, sorted(f for f in os.listdir(d) if "libbits" in f))\''
+    )
+
+
+def nothing_there(seen: Seen, file: str) -> Answer:
+    """Neither the library for the GPU nor the one for the CPU, which every wheel holds."""
+    built = seen.mention.detail.get("built", "")
+    what = file or "its library for CUDA"
+    cause = (
+        f"bitsandbytes finds neither {what} nor the library for the CPU that every wheel of it "
+        "holds: its Python files were installed from source without compiling, or the installation "
+        "is not whole. The CUDA runtime and the driver were not even asked for."
+    )
+    notes = (
+        "From source, cmake -DCOMPUTE_BACKEND=cuda -S . and make come before pip install; "
+        "setup.py alone compiles nothing.",
+    )
+    if built:
+        cause = (
+            f"bitsandbytes finds no {what}; the library for the CPU, which it tries next, a build "
+            "for a GPU does not make. The text shows that it was compiled from source. Two causes "
+            "fit: the build made a library for another CUDA than torch's (the number in the name "
+            "is torch.version.cuda's, or BNB_CUDA_VERSION's), or the package that is imported is "
+            "another copy than the one that was built. The first command tells which are there."
+        )
+        notes = (
+            f"What was built goes into the directory bitsandbytes of the source tree: cmake "
+            f"-DCOMPUTE_BACKEND={built} -S . and make with torch's own CUDA, then pip install -e . "
+            "there.",
+        )
+    again = (
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary "
+        "bitsandbytes bitsandbytes"
+    )
+    return seen.answer(
+        "damaged-file", "FA880", cause, owner="bitsandbytes", direction="none",
+        confidence="medium" if built else "high",
+        help=((list_own(seen),) if built else (again,)) + (f"{seen.python} -m bitsandbytes",),
+        notes=notes,
+    )  # fmt: skip
+
+
+def own_library(seen: Seen, path: str) -> Answer | None:
+    """``.../libbitsandbytes_cpu.so: cannot open shared object file`` without words around it.
+
+    None for a file of another package.
+    """
+    name = path.rsplit("/", 1)[-1]
+    if not name.startswith("libbitsandbytes_"):
+        return None
+    wrong = misnamed(seen, name)
+    if wrong is not None:
+        return wrong
+    which = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+        "torch.version.hip, torch.cuda.is_available())'"
+    )
+    if not name.startswith("libbitsandbytes_cpu"):
+        return _for_another_torch(seen, name, which)
+    rocm = rocm_told(seen)
+    cause = (
+        "libbitsandbytes_cpu.so is only what bitsandbytes takes where it sees no GPU build of "
+        "torch, or has no library for that one: that it is missing is not the fault, and building "
+        "it helps nothing on a GPU. Most likely the torch that is imported has no CUDA and no "
+        "ROCm (torch.version.cuda and torch.version.hip are None), or sees no GPU."
+    )
+    notes = [
+        "The first command says which torch that is, the second which libraries of bitsandbytes "
+        "are there: libbitsandbytes_cudaNNN.so for torch's CUDA, or libbitsandbytes_hip.so or "
+        "_rocmNN.so for ROCm, has to be among them.",
+    ]
+    helps = [which, list_own(seen)]
+    if rocm:
+        cause = (
+            "libbitsandbytes_cpu.so is only what bitsandbytes takes where it does not see ROCm: it "
+            "goes by torch.version.hip. The text is of ROCm, so most likely the torch that is "
+            "imported is no build for ROCm any more: a requirements file, or a package of pip, has "
+            "put the package index's torch (for CUDA) in its place. The library for ROCm may well "
+            "be there."
+        )
+        notes.append(
+            "Where torch.version.hip is None, torch for ROCm has to come back: the image anew, or "
+            "torch from pytorch.org's index for that ROCm; then the rest with a constraints file "
+            "(pip freeze | grep -i ^torch > c.txt before, pip install -c c.txt ...), so that pip "
+            "leaves torch alone."
+        )
+    else:
+        helps.append(f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes")
+    return seen.answer(
+        "missing-library", "FA880", cause, owner="bitsandbytes", direction="none",
+        confidence="medium", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def own_function(answer: Answer, seen: Seen, file: str) -> Answer:
+    """A function of bitsandbytes' own that one of its libraries lacks."""
+    name = file.rsplit("/", 1)[-1]
+    hip = "_rocm" in name or "_hip" in name or rocm_told(seen)
+    backend = "hip" if hip else "cuda"
+    cause = (
+        f"The name is bitsandbytes' own, and no other library has it: the sources that {name} was "
+        "compiled from call a function that they do not define, or files of two versions went "
+        "into one build directory. No library of CUDA, ROCm or torch lacks anything."
+    )
+    if "__device_stub__" in (answer.demangled or ""):
+        kernels, calls = ("kernels.hip", "ops.hip") if hip else ("kernels.cu", "ops.cu")
+        cause = (
+            "The name is bitsandbytes' own: the host's part of a GPU kernel for one type of "
+            f"numbers. {calls} of that revision starts the kernel for this type, and {kernels} "
+            "does not compile it for it: the two are out of step in the source. The build was not "
+            "at fault, and no library of ROCm, CUDA or torch lacks anything."
+        )
+    return replace(
+        answer, cause=cause, owner="extension", confidence="medium",
+        help=(f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes", answer.help[-1]),
+        notes=(
+            "The way out is another release of bitsandbytes than this one: its newest wheel, or "
+            "an older revision of the branch that was built.",
+            f"From source it is cmake -DCOMPUTE_BACKEND={backend} -S . and make in an empty copy "
+            "of the newest sources, then pip install . there; pip install alone compiles nothing.",
+        ),
+    )  # fmt: skip
+
+
+def _for_another_torch(seen: Seen, name: str, which: str) -> Answer:
+    return seen.answer(
+        "missing-library", "FA880",
+        f"{name} is bitsandbytes' own library for one CUDA or ROCm, and it is not there. Two "
+        "causes fit: this release has none for the CUDA or ROCm of torch (or for the one that "
+        "BNB_CUDA_VERSION or BNB_ROCM_VERSION names), or the Python files were installed from "
+        "source without compiling. The second command lists those that are there.",
+        owner="bitsandbytes", direction="none", confidence="medium",
+        help=(which, list_own(seen),
+              f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes"),
+        notes=("Each release holds libraries for the CUDA versions of its time.",),
+    )  # fmt: skip
+
+
+def rocm_told(seen: Seen) -> bool:
+    """Whether the text is of ROCm."""
+    versions = seen.versions
+    detail = seen.mention.detail
+    words = f"{versions.get('torch', '')} {detail.get('built', '')} {detail.get('hip', '')}"
+    return any(key in versions for key in ("rocm", "gfx")) or "rocm" in words or "hip" in words
