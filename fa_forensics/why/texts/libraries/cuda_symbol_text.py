@@ -47,9 +47,11 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
     if answer.direction == OLDER:
         return _compiled_again(answer, seen)
     from fa_forensics.why.texts.libraries.cuda_copies_text import with_its_copy
+    from fa_forensics.why.texts.libraries.newer_copy_text import with_newer_copy
 
     answer = with_its_copy(answer, seen)
-    return _without_torch(_wheel_taken(_compiled(answer, seen), seen), seen)
+    answer = _without_torch(_wheel_taken(_compiled(answer, seen), seen), seen)
+    return with_newer_copy(answer, seen)
 
 
 #: Said where a file is compiled again.

@@ -215,7 +215,8 @@ def _parts_of_two(seen: Seen) -> Answer:
             "in NVIDIA's images the variant with -cudnn in its name brings it. Where "
             "LD_LIBRARY_PATH names that directory, it has to leave it.",
         )
-    commands = (*commands, _WHICH_PARTS)
+    commands = (*commands, _again(seen), _WHICH_PARTS)
+    notes = (*notes, _TWO_WHEELS)
     if answer is not None and answer.kind == VERSIONED:
         return replace(
             answer, code=OTHER_COPY, cause=cause, direction=UNKNOWN, notes=notes, help=commands
@@ -224,6 +225,25 @@ def _parts_of_two(seen: Seen) -> Answer:
         VERSIONED, OTHER_COPY, cause, owner="cudnn", direction=UNKNOWN, confidence="high",
         help=commands, notes=notes,
     )  # fmt: skip
+
+
+#: Said of parts of two releases.
+_TWO_WHEELS = (
+    "Wheels of cuDNN for two CUDA versions (nvidia-cudnn-cu11, -cu12, -cu13) write into one and "
+    "the same directory, nvidia/cudnn/lib, and so do an update that was broken off and the one "
+    "before it. The command with --force-reinstall makes that directory whole again, with the "
+    "release that torch asks for; of two such wheels the one for another CUDA goes first "
+    "(pip uninstall)."
+)
+
+
+def _again(seen: Seen) -> str:
+    """Install the wheel of cuDNN again in the version that torch asks for."""
+    asked = (
+        'import importlib.metadata as m; print(next(r for r in m.requires("torch") '
+        'if "cudnn" in r).split(";")[0])'
+    )
+    return f"{seen.pip} install --force-reinstall --no-deps \"$({seen.python} -c '{asked}')\""
 
 
 #: Each part with its directory, as the loader takes it.

@@ -1,0 +1,118 @@
+"""A newer copy of a CUDA library before the old one: a wheel's own, a toolkit's; or a new build."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import replace
+
+from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.report_why import Answer
+from fa_forensics.why.cuda_age import HOME_OF_TORCH
+from fa_forensics.why.judgement import NEWER
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.without_torch import row_without_torch
+
+#: A library of a wheel of NVIDIA, whose others lie beside it.
+_OF_WHEEL = re.compile(r"/.{0,300}-packages/nvidia/(?P<folder>\w{2,30})/lib/lib[\w.]{2,60}")
+#: The wheels of one CUDA, and the directory of each below site-packages/nvidia.
+_LINE = re.compile(r"(?P<name>nvidia-(?P<short>[a-z-]{3,20})-cu(?P<major>1[12])) [\d.]+ and later")
+#: Images with a torch of their own, in which pip's torch is a second one.
+_IMAGES = re.compile(r"^/opt/conda/|^/usr/local/lib/python3")
+#: What keeps compiled files, and where.
+_CACHES = {
+    "flashinfer": "~/.cache/flashinfer",
+    "torch_extensions": "~/.cache/torch_extensions",
+    "vllm": "~/.cache/vllm",
+    "tvm-ffi": "~/.cache/tvm-ffi",
+    "tilelang": "~/.cache/tilelang",
+}
+
+
+def with_newer_copy(answer: Answer, seen: Seen) -> Answer:
+    """The answer with a command that brings a newer copy, where the text shows which."""
+    if answer.direction != NEWER or answer.owner is None:
+        return answer
+    cache = seen.mention.detail.get("jit", "")
+    if cache and not _NVIDIA.search(seen.mention.file or ""):
+        return _compiled_at_run_time(answer, seen, cache)
+    found = _OF_WHEEL.fullmatch(os.path.normpath(seen.mention.file or "."))
+    asked = seen.mention.version or ""
+    if found is not None and _beside(answer.owner, found["folder"]) and asked.startswith("lib"):
+        return _of_wheel_itself(answer, seen)
+    return _first_on_path(answer, seen)
+
+
+_NVIDIA = re.compile(r"/nvidia/|/torch/lib/|^lib(?:cu|nv)")
+
+
+def _beside(owner: str, folder: str) -> bool:
+    """Whether the library that lacks the name is brought by the very wheel that asks for it."""
+    return folder in ("cublas", "cu13") and owner in ("cublas", "cublasLt")
+
+
+def _of_wheel_itself(answer: Answer, seen: Seen) -> Answer:
+    """cuBLAS of a wheel is given another cuBLASLt than the one that lies beside it."""
+    file = os.path.normpath(seen.mention.file or "")
+    folder, name = file.rsplit("/", 1)
+    cause = answer.cause + (
+        f" {name} is of a wheel of NVIDIA, and the right {seen.mention.version} lies beside it, in "
+        f"{folder}: the older one was found before that."
+    )
+    helps = [*answer.help]
+    helps.insert(1, f"export LD_LIBRARY_PATH={shlex.quote(folder)}:$LD_LIBRARY_PATH")
+    notes = [
+        "Where LD_LIBRARY_PATH has to stay, that directory goes first in it (the second command). "
+        "The variable is read when a process starts: in a notebook it has to be set before the "
+        "kernel is started."
+    ]
+    if _IMAGES.match(file):
+        notes.append(
+            "Where an image has its own torch (Kaggle, a container), that wheel came with a torch "
+            "that pip installed in place of it: the image's torch, kept by a constraint of pip "
+            "(pip install -c, with the version that the image has), does not need it."
+        )
+    return replace(answer, cause=cause, help=tuple(helps), notes=(*notes, *answer.notes))
+
+
+def _first_on_path(answer: Answer, seen: Seen) -> Answer:
+    """A file asks for the name in a library by its soname, and only an old one may be there."""
+    asked = seen.mention.version or ""
+    asking = owner_of_library((seen.mention.file or "").rsplit("/", 1)[-1])
+    lines = list(_LINE.finditer(answer.interval or ""))
+    number = re.search(r"\.so\.(1[12])(?:\.0)?$", asked)
+    line = next((one for one in lines if number and one["major"] == number[1]), None)
+    typed = any(" install " in text for text in answer.help)
+    if line is None or typed or asking is not None or not seen.mention.file:
+        return answer
+    if row_without_torch(seen.mention.file) is not None or seen.mention.detail.get("board"):
+        return answer
+    folder = line["short"].replace("-", "_")
+    install = f"{seen.pip} install {line['name']}"
+    export = (
+        f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder}.lib as a; "
+        "print(list(a.__path__)[0])'):$LD_LIBRARY_PATH"
+    )
+    note = (
+        "Where the first command fails too, the old copy is the only one: a newer one has to stand "
+        f"first on LD_LIBRARY_PATH, that of the wheel {line['name']} (the commands with install "
+        "and export) or of a newer toolkit of the same CUDA major version."
+    )
+    helps = [*answer.help]
+    helps[-1:-1] = [install, export]
+    return replace(answer, help=tuple(helps), notes=(note, *answer.notes))
+
+
+def _compiled_at_run_time(answer: Answer, seen: Seen, cache: str) -> Answer:
+    """The program compiles the file itself, with the nvcc that it finds."""
+    cause = answer.cause + (
+        f" The file is compiled at run time and kept in {_CACHES[cache]}: with the nvcc that was "
+        "found then, which is newer than the CUDA of torch. With the nvcc of torch's CUDA, and "
+        "without what was kept, it is compiled to fit."
+    )
+    home = HOME_OF_TORCH.replace("{python}", seen.python)
+    remove = f"rm -rf {_CACHES[cache]}"
+    kept = [c for c in answer.help if ' install "torch==' not in c]
+    return replace(answer, cause=cause, help=("nvcc --version; echo CUDA_HOME=$CUDA_HOME",
+                                              home, remove, *kept))  # fmt: skip
