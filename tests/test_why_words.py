@@ -12,6 +12,8 @@ from trees import make_prefix
 
 from fa_forensics.cli import main
 from fa_forensics.facts.paste import read_paste
+from fa_forensics.why.tables import MOST_REPAIRS
+from fa_forensics.why.texts import symbol_text
 
 DEVICE = "_ZN3c104cuda9SetDeviceEi"
 FLASH = f"ImportError: /x/flash_attn_2_cuda.so: undefined symbol: {DEVICE}"
@@ -44,6 +46,7 @@ def test_a_word_alone_is_no_symbol_and_removes_nothing(bare: str, word: str) -> 
 def test_a_package_is_to_be_inspected(bare: str) -> None:
     for package in ("torch", "flash_attn", "xformers"):
         assert answers(bare, package)[0]["help"] == [f"fa-forensics inspect {package}"]
+    assert answers(bare, "PyTorch")[0]["help"] == ["fa-forensics inspect torch"]
 
 
 @pytest.mark.parametrize(
@@ -245,3 +248,18 @@ def test_a_list_of_torches_names_none(bare: str) -> None:
 def test_the_code_of_another_torch_is_shown(bare: str) -> None:
     result = why(bare, "--elsewhere", f"pip list: torch 2.1.0\n{FLASH}")
     assert "[FA607]" in result.output
+
+
+def test_of_many_misspelt_names_the_first_few_are_put_right(
+    bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def none_is_near(name: str, *_: object) -> None:
+        asked.append(name)
+
+    monkeypatch.setattr(symbol_text, "read_again", none_is_near)
+    monkeypatch.setattr(symbol_text, "repaired", none_is_near)
+    lines = (f"undefined symbol: _ZN3c104cuda9SetDevice{i}Ei" for i in range(300))
+    assert answers(bare, "-", given="\n".join(lines))
+    assert 0 < len(set(asked)) <= MOST_REPAIRS

@@ -11,6 +11,8 @@ from fa_forensics.report_why import Answer
 #: A word of one case, without a digit or an underscore: no sign of a linker's name is in it.
 _WORD = re.compile(r"[a-z]{1,40}|[A-Z][a-z]{1,40}|[A-Z]{2,40}")
 _OWN_CODE = "FA205"
+#: Begins as the names of Python's own interface do.
+_PYTORCH = "PyTorch"
 
 
 def is_word(symbol: SymbolText) -> bool:
@@ -23,16 +25,18 @@ def as_word(symbol: SymbolText, answer: Answer) -> Answer:
 
     What a library here exports, or a table knows, is a symbol, whatever it looks like.
     """
-    if answer.owner != OWN or answer.provider is not None or answer.code != _OWN_CODE:
-        return answer
     name = symbol.name or ""
-    if symbol.version is None and _is_package(name):
+    if answer.provider is not None or symbol.version is not None:
+        return answer
+    own = answer.owner == OWN and answer.code == _OWN_CODE
+    if (own or name == _PYTORCH) and _is_package(name):
+        name = "torch" if name.lower() == _PYTORCH.lower() else name
         return _unrecognised(
             f"{name} is the name of a package; a symbol, an error or a log is what is explained "
             "here.",
             f"fa-forensics inspect {name}",
         )
-    if not is_word(symbol):
+    if not own or not is_word(symbol):
         return answer
     return _unrecognised(
         f"{name} alone is no symbol that any table or library here knows, and has no sign of one: "
@@ -65,7 +69,11 @@ def _is_package(name: str) -> bool:
     for row in known_packages():
         if plain in (row["distribution"], str(row["import"]).replace("_", "-")):
             return True
-    if _WORD.fullmatch(name) is None and not plain.startswith(("torch-", "nvidia-")):
+    if (
+        name != _PYTORCH
+        and _WORD.fullmatch(name) is None
+        and not plain.startswith(("torch-", "nvidia-"))
+    ):
         return False
     # The readers of texts cost more to load than a symbol to answer.
     from fa_forensics.facts.paste.named_packages import PACKAGES
