@@ -39,8 +39,8 @@ def as_word(symbol: SymbolText, answer: Answer) -> Answer:
     if not own or not is_word(symbol):
         return answer
     return _unrecognised(
-        f"{name} alone is no symbol that any table or library here knows, and has no sign of one: "
-        'paste the line of the error, or "undefined symbol: " with the name behind it.',
+        f'"{name}" alone is no symbol that any table or library here knows, and has no sign of '
+        'one: paste the line of the error, or "undefined symbol: " with the name behind it.',
         "fa-forensics why --help",
     )
 
