@@ -17,4 +17,6 @@ PACKAGES = (
     "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
     "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda",
     "cudatoolkit", "ninja", "gsplat", "torch-tensorrt", "pyg-lib",
+    "tensorrt-llm", "k2", "onnxruntime-gpu",
+    "ctranslate2", "dgl",
 )  # fmt: skip

@@ -105,6 +105,13 @@ _REPORTS: tuple[Row, ...] = (
     ("rocm version", rf"ROCm version{_SEP}({_SHORT})", "rocm", REPORT),
     ("rocm-libs", r"rocm-libs[^\d\n]{1,20}(\d{1,2}\.\d{1,2})", "rocm", REPORT),
     ("torch.version.hip", rf"torch\.version\.hip\)?{_SEP}({_SHORT})", "rocm", REPORT),
+    # What torch.__config__.show() prints, as mmcv's and detectron2's reports have it.
+    (
+        "cuda runtime ",
+        r"(?:^\W{0,6}|\b(?:py)?torch v?[\d.]{3,8} with )CUDA Runtime (\d{1,2}\.\d{1,2})\b",
+        "torch_cuda",
+        REPORT,
+    ),
     ("cuda runtime version", rf"CUDA runtime version{_SEP}({_SHORT})", "cuda", REPORT),
     (
         "requirement already satisfied: torch in",
@@ -277,6 +284,19 @@ _IMAGES: tuple[Row, ...] = (
         r"nvcr\.io/nvidia/pytorch(?::|[^\n\d]{1,40})(\d\d\.\d\d)(?![\d.])",
         "ngc",
         REPORT,
+    ),
+    (
+        "nvcr.io/nvidia/",
+        r"nvcr\.io/nvidia/((?!pytorch|cuda|tensorrt:)[\w/.-]{2,40}:\d\d\.\d\d[\w.-]{0,40})",
+        "flag:nv-image",
+        REPORT,
+    ),
+    ("imported `", r"\bimported `([A-Za-z][\w-]{2,40})`", "flag:imported", PROSE),
+    (
+        " versions",
+        r"\b(?:py)?torch\b[^\n;.]{0,80}? to (?:the )?(\d\.\d{1,2}) versions?\b",
+        "torch",
+        PROSE,
     ),
     ("pytorch:", r"(?<![\w.-])pytorch:(\d\.\d{1,2}\.\d)-", "torch", BANNER),
     (

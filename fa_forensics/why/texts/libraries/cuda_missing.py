@@ -21,6 +21,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     torches_bringing,
     wheel_of,
 )
+from fa_forensics.why.texts.libraries.exact_cuda import of_exact_cuda, path_of_exact
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
     needing,
@@ -239,11 +240,7 @@ def _major_alone(
     of = f"a CUDA {wanted} build" if wanted else "built for CUDA"
     cause = f"{who[0].upper()}{who[1:]} is {of}: it needs {soname}, which is not found."
     if exact:
-        cause += (
-            f" Most likely torch is a build for another CUDA than {exact}, and then a build of the "
-            "package for torch's CUDA has to replace this one; or, with torch for CUDA "
-            f"{exact}, torch was not imported first. The first command tells them apart."
-        )
+        cause += of_exact_cuda(seen, exact)
     elif major and seen.mention.detail.get("torch_loads"):
         cause += (
             " torch loads that file, so that it is in the process already: it is a build for "
@@ -275,7 +272,8 @@ def _major_alone(
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=UNKNOWN, confidence="medium",
         help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
-              *rebuild_commands(seen), who_needs_it(seen)),
+              *(path_of_exact(exact) if exact else ()), *rebuild_commands(seen),
+              who_needs_it(seen)),
         notes=(*notes, *rebuild_notes(seen), *there_already(seen)),
     )  # fmt: skip
 

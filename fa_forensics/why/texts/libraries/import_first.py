@@ -21,6 +21,7 @@ from fa_forensics.why.texts.libraries.needing import (
     rebuild_notes,
 )
 from fa_forensics.why.texts.libraries.own_source import own_source
+from fa_forensics.why.texts.libraries.split_build import other_build
 
 _CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
 _CORE = ("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_python.so")
@@ -227,8 +228,10 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
         order_key(since) <= order_key(present.release) <= order_key(having[-1])
     )
     builds = only_in_builds(soname)
+    if builds is not None and "ngc" in seen.versions:
+        return other_build(seen, soname, builds)
     if inside and builds is not None:
-        return _other_build(seen, soname, builds)
+        return other_build(seen, soname, builds)
     if inside:
         return _first(seen, soname)
     if present is None:
@@ -314,22 +317,6 @@ def _tagged_wheels(seen: Seen) -> tuple[str, ...]:
         "https://data.pyg.org/whl/torch-RELEASE+CUDA.html, with the two that the first command "
         "prints, as in torch-1.8.0+cu102.",
     )
-
-
-def _other_build(seen: Seen, soname: str, builds: str) -> Answer:
-    """Builds of one torch release for several CUDA are divided into other libraries."""
-    cause = (
-        f"Of this torch release only the builds for {builds} have {soname}; its other builds have "
-        "the same code in libtorch_cuda.so. The extension was built for another build than the "
-        "one that is there, or torch was not imported first. The first command tells them apart."
-    )
-    module = seen.mention.detail.get("import") or seen.module or "MODULE"
-    return seen.answer(
-        "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=UNKNOWN,
-        confidence="medium",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__); import {module}'",
-              *rebuild_commands(seen), seen.inspect_command()),
-    )  # fmt: skip
 
 
 def _before_the_table(seen: Seen, soname: str) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, owner_of_library
@@ -10,9 +9,9 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.files.own_file import missing_own_file
-from fa_forensics.why.texts.libraries.brought_text import wheel_of
 from fa_forensics.why.texts.libraries.cudnn_text import cudnn_mix, cudnn_part, no_handle
 from fa_forensics.why.texts.libraries.missing_library import missing_library
+from fa_forensics.why.texts.libraries.nvrtc_text import nvrtc_builtins
 from fa_forensics.why.texts.symbol_text import symbol_of_text
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
@@ -61,33 +60,6 @@ def torchcodec(seen: Seen) -> Answer:
         "missing-library", "FA202", cause, owner="torchcodec", direction=UNKNOWN, confidence="low",
         help=(f"{seen.pip} list | grep -iE '^torch'", "ldconfig -p | grep -E 'libav(util|codec)'",
               f"{seen.python} -c 'import torchcodec'"),
-    )  # fmt: skip
-
-
-def nvrtc_builtins(seen: Seen) -> Answer:
-    """``failed to open libnvrtc-builtins.so.11.1``."""
-    soname = (seen.mention.library or "libnvrtc-builtins.so").rsplit("/", 1)[-1]
-    version = re.search(r"\.so\.(\d{1,2})\.(\d{1,2})", soname)
-    number = f"{version[1]}.{version[2]}" if version else ""
-    cause = (
-        f"NVRTC, CUDA's run-time compiler, opens {soname} by that very name at run time, so it "
-        "stands in no list of needed libraries. It fits the libnvrtc of exactly its own version"
-        f"{f' ({number})' if number else ''}, and lies beside it: the libnvrtc that was loaded is "
-        "not the one whose builtins are on the loader's path, or its wheel is not whole."
-    )
-    wheel = wheel_of(seen, f"libnvrtc.so.{version[1]}", version[1]) if version else None
-    commands = [f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'"]
-    if wheel and version:
-        commands.insert(0, f'{seen.pip} install --force-reinstall "{wheel}=={number}.*"')
-    elif seen.torch:
-        release = seen.torch.partition("+")[0]
-        again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
-        commands.insert(0, again)
-    return seen.answer(
-        "missing-library", "FA202", cause, owner="nvrtc", direction=NONE, confidence="medium",
-        help=(*commands, "find / -name 'libnvrtc*' 2>/dev/null"),
-        notes=("Another version of the builtins under that name makes NVRTC misbehave: the number "
-               "is a check.",),
     )  # fmt: skip
 
 

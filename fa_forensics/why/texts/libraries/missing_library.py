@@ -58,7 +58,7 @@ def missing_library(seen: Seen) -> Answer:
     if owner is not None and is_rocm(owner):
         return _rocm(seen, soname, owner)
     if soname.startswith("libnvrtc-builtins.so"):
-        from fa_forensics.why.texts.libraries.library_text import nvrtc_builtins
+        from fa_forensics.why.texts.libraries.nvrtc_text import nvrtc_builtins
 
         return nvrtc_builtins(seen)
     python = _PYTHON_LIBRARY.match(soname)

@@ -47,7 +47,15 @@ def package_needing(seen: Seen) -> str | None:
     by = seen.mention.detail.get("by")
     by = by.replace("-", "_") if by else by
     name = name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
-    return name or package_of_line(seen) or package_of(f"/site-packages/{_named_alone(seen)}/_C.so")
+    name = name or package_of_line(seen)
+    return name or _known(_named_alone(seen))
+
+
+def _known(name: str) -> str | None:
+    """A package that a text names, where it is one that is known to be compiled."""
+    from fa_forensics.rules.remedy import row_of
+
+    return name if row_of(name) is not None else package_of(f"/site-packages/{name}/_C.so")
 
 
 def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:
@@ -102,7 +110,10 @@ def _named_alone(seen: Seen) -> str:
 
 
 #: torch, and what people install and list with it.
-_OF_TORCH = ("torch", "torchvision", "torchaudio", "triton", "numpy", "setuptools", "pip", "uv")
+_OF_TORCH = (
+    "torch", "torchvision", "torchaudio", "triton", "numpy", "setuptools", "pip", "uv", "pytorch",
+    "pytorch-cuda", "cudatoolkit", "ninja",
+)  # fmt: skip
 
 
 #: The directory below site-packages that a file lies in.

@@ -9,6 +9,7 @@ from typing import Any
 from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
+from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import there_already
@@ -60,12 +61,40 @@ def _of_package(
             "for that has to replace this one."
         )
         direction = NONE if own else UNKNOWN
+        cause += _by_its_release(seen, row, wanted)
+        newer = _next_line(row, wanted)
+        if newer is not None and not own:
+            helps.append(f'{seen.pip} install --upgrade "{newer}"')
+            wheels = [f"nvidia-{name}-cu{wanted}" for name in _BESIDE] if wanted == "11" else []
+            helps += [f"{seen.pip} install {' '.join(wheels)}"] if wheels else []
     stem = soname.split(".so")[0]
     helps.append(f"ldconfig -p | grep {shlex.quote(stem)}; ls -d /usr/local/cuda*")
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction=direction, confidence="medium",
         help=tuple(helps), notes=(*_lines(row), *there_already(seen)),
     )  # fmt: skip
+
+
+#: What a build for CUDA 11 opens, as wheels of NVIDIA.
+_BESIDE = ("cublas", "cudnn", "cuda-runtime", "cufft", "curand")
+
+
+def _next_line(row: Mapping[str, Any], wanted: str | None) -> str | None:
+    """The releases for the CUDA after the one of this build, in the package index."""
+    majors = [one[0] for one in row.get("cuda", ())]
+    if wanted not in majors[:-1]:
+        return None
+    return releases_for(row, majors[majors.index(wanted) + 1])
+
+
+def _by_its_release(seen: Seen, row: Mapping[str, Any], wanted: str | None) -> str:
+    """That the release which the text names is one for this CUDA, with a blank before it."""
+    version = seen.versions.get(f"pkg:{row.get('install', '')}", "")
+    lines = [(one[0], one[1]) for one in row.get("cuda", ())]
+    own = [cuda for cuda, first in lines if version and order_key(first) <= order_key(version)]
+    if not own or own[-1] != wanted:
+        return ""
+    return f" {row['install']} {version} of the package index is such a build, for CUDA {wanted}."
 
 
 def _lines(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,0 +1,39 @@
+"""Libraries of one CUDA release alone, up to 10.2: torch's own wheel has them under other names."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.why.seen import Seen
+
+
+def of_exact_cuda(seen: Seen, exact: str) -> str:
+    """What a missing library of CUDA 10.0 and the like can mean, with a blank before it."""
+    toolkit = (seen.versions.get("cuda") or "").strip()
+    inside = (
+        f"pip's torch for CUDA {exact} has it inside, under a name with a hash, which serves torch "
+        "alone: the library itself has to come from a CUDA "
+        f"{exact} toolkit (/usr/local/cuda-{exact}/lib64) or conda's cudatoolkit={exact}, where "
+        "the loader looks"
+    )
+    if re.match(rf"{re.escape(exact)}(?!\d)", toolkit):
+        return (
+            f" The text has CUDA {exact}: most likely its directory, /usr/local/cuda-{exact}/lib64,"
+            " is not where the loader looks. It goes on LD_LIBRARY_PATH before Python starts, or "
+            "into a file of /etc/ld.so.conf.d, with ldconfig after that. Only where torch is a "
+            "build for another CUDA (the first command) has a build of the package for that to "
+            "replace this one."
+        )
+    return (
+        f" Two causes fit: torch is a build for another CUDA than {exact}, and then a build of the "
+        f"package for torch's CUDA has to replace this one; or torch is one for CUDA {exact}: "
+        f"{inside}. The first command tells them apart."
+    )
+
+
+def path_of_exact(exact: str) -> tuple[str, ...]:
+    """Put the toolkit of exactly that release on the loader's path."""
+    return (
+        f"ls -d /usr/local/cuda-{exact}/lib64",
+        f"export LD_LIBRARY_PATH=/usr/local/cuda-{exact}/lib64:$LD_LIBRARY_PATH",
+    )

@@ -1,0 +1,90 @@
+"""NVRTC's second library, which it opens by the name of its own CUDA release."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.cuda_names import first_torch_with
+from fa_forensics.report_why import Answer
+from fa_forensics.why.history import order_key
+from fa_forensics.why.judgement import NONE
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.brought_text import wheel_of
+
+
+def nvrtc_builtins(seen: Seen) -> Answer:
+    """``failed to open libnvrtc-builtins.so.11.1``."""
+    soname = (seen.mention.library or "libnvrtc-builtins.so").rsplit("/", 1)[-1]
+    version = re.search(r"\.so\.(\d{1,2})\.(\d{1,2})", soname)
+    number = f"{version[1]}.{version[2]}" if version else ""
+    of = f" ({number})" if number else ""
+    cause = (
+        f"NVRTC, CUDA's run-time compiler, opens {soname} by that very name when it first compiles "
+        "a kernel, not at import torch, so it stands in no list of needed libraries. It fits the "
+        f"libnvrtc of exactly its own version{of}, and lies beside it: the libnvrtc that was "
+        "loaded is not the one whose builtins are on the loader's path, or its wheel is not whole."
+    )
+    if number:
+        label = number.replace(".", "")
+        cause += (
+            f" The libnvrtc that asks is of CUDA {number}: most often that of a torch for CUDA "
+            f"{number} (+cu{label}). Another CUDA release on the system does not bring that name, "
+            "and upgrading it does not help."
+        )
+    wheel = wheel_of(seen, f"libnvrtc.so.{version[1]}", version[1]) if version else None
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+    commands = [ask, "find / -name 'libnvrtc*' -not -path '/proc/*' 2>/dev/null"]
+    if wheel and version and _in_wheels(number):
+        commands.insert(0, f'{seen.pip} install --force-reinstall "{wheel}=={number}.*"')
+    elif seen.torch:
+        commands.insert(0, _torch_again(seen, number))
+    if number:
+        commands += [
+            f"export LD_LIBRARY_PATH=/usr/local/cuda-{number}/lib64:$LD_LIBRARY_PATH",
+            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import torch; "
+            'print(torch.__path__[0] + "/lib")\'):$LD_LIBRARY_PATH',
+        ]
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="nvrtc", direction=NONE, confidence="medium",
+        help=tuple(commands), notes=_notes(number),
+    )  # fmt: skip
+
+
+def _torch_again(seen: Seen, number: str) -> str:
+    """Install the same build of torch again: plain releases of PyPI are for another CUDA."""
+    release = (seen.torch or "").partition("+")[0]
+    head = f"{seen.pip} install --force-reinstall --no-cache-dir"
+    if not number or _in_wheels(number):
+        return f'{head} "torch=={release}"'
+    label = f"cu{number.replace('.', '')}"
+    return (
+        f'{head} "torch=={release}+{label}" -f https://download.pytorch.org/whl/torch_stable.html'
+    )
+
+
+def _in_wheels(number: str) -> bool:
+    """Whether NVIDIA's wheels have that CUDA release: they begin with 11.7."""
+    return order_key(f"{number}.0") >= order_key("11.7.0")
+
+
+def _notes(number: str) -> tuple[str, ...]:
+    """Which directory goes first, and which other torch there is."""
+    check = "Another version of the builtins under that name makes NVRTC misbehave: the number is "
+    check += "a check."
+    if not number:
+        return (check,)
+    ways = (
+        f"Where find shows {number}'s builtins, their directory goes on LD_LIBRARY_PATH before "
+        f"the program starts: that of a CUDA {number} toolkit, of the wheel, or torch/lib (the "
+        "export commands). Where a LD_LIBRARY_PATH that is set brings the libnvrtc of another "
+        "toolkit, that directory has to leave it instead."
+    )
+    first = first_torch_with(number)
+    if first is None or _in_wheels(number):
+        return (ways, check)
+    other = (
+        f"Where no such file is there, another build of torch is the way out, for {number} again "
+        f"(torch {first} was the first of these) or for a newer CUDA, as cu113 and newer: each "
+        "brings the builtins of its own release."
+    )
+    return (ways, other, check)

@@ -1,0 +1,74 @@
+"""Libraries that only some builds of a torch release have, as the divided ones of CUDA 11."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import UNKNOWN
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.needing import needing, package_needing, rebuild_commands
+
+
+def other_build(seen: Seen, soname: str, builds: str) -> Answer:
+    """Builds of one torch release for several CUDA are divided into other libraries."""
+    module = seen.mention.detail.get("import") or seen.module or _module_of(package_needing(seen))
+    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+    helps = [ask, f"{seen.python} -c 'import torch; import {module or 'MODULE'}'"]
+    if seen.mention.file or not rebuild_commands(seen):
+        helps.append(seen.inspect_command())
+    notes: tuple[str, ...] = ()
+    if "ngc" in seen.versions:
+        cause = (
+            f"{soname} is torch's own: only PyTorch's own builds for {builds} have it. The torch "
+            f"of NVIDIA's image {seen.versions['ngc']} is a build of NVIDIA's, with the same code "
+            f"in libtorch_cuda.so: {needing(seen)} is a wheel for PyTorch's own torch, and no "
+            "wheel is made for the image's."
+        )
+        notes = (
+            "It is compiled in the image, on the torch that is there (with pip's --no-binary, or "
+            "from its source, without build isolation); the image's torch stays. The other way "
+            "out is a python environment or image with PyTorch's own torch of the release and CUDA "
+            "that the wheel is for.",
+        )
+        from_source = _from_source(seen)
+        helps = [ask, *from_source, *helps[2:]]
+    elif told := seen.versions.get("index_cuda", ""):
+        cause = (
+            f"Only builds of torch for {builds} have {soname}; other builds have the same code in "
+            f"libtorch_cuda.so. The address in the text is that of wheels for CUDA {told} and one "
+            f"torch release: {needing(seen)} is built for that, and the torch that is there is "
+            "another one, for another CUDA or of another maker (the first command), or was not "
+            "imported first."
+        )
+        helps[1:1] = rebuild_commands(seen)
+    else:
+        cause = (
+            f"Of this torch release only the builds for {builds} have {soname}; its other builds "
+            "have the same code in libtorch_cuda.so. The extension was built for another build "
+            "than the one that is there, or torch was not imported first. The first command tells "
+            "them apart."
+        )
+        helps[1:1] = rebuild_commands(seen)
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium", help=tuple(helps), notes=notes,
+    )  # fmt: skip
+
+
+def _module_of(package: str | None) -> str:
+    return "mmcv" if package == "mmcv-full" else (package or "").replace("-", "_")
+
+
+def _from_source(seen: Seen) -> tuple[str, ...]:
+    """Compile the package of the text on the torch that is there."""
+    name = package_needing(seen)
+    if name is None:
+        return ()
+    version = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
+    wanted = f"{name}=={version}" if version else name
+    before = "MMCV_WITH_OPS=1 FORCE_CUDA=1 " if name.startswith("mmcv") else ""
+    return (
+        f"{seen.pip} uninstall -y {name}",
+        f"{before}{seen.pip} install --no-cache-dir --no-build-isolation --no-deps "
+        f'--no-binary {name} "{wanted}"',
+    )
