@@ -63,13 +63,54 @@ def compiled_part_of(line: Line) -> str:
     return ""
 
 
+#: A tree that a package was compiled in: ``/tmp/x/flashinfer-0.1.1+cu121/include/``, ``/x/csrc/``.
+_TREE = re.compile(
+    r"/(?P<name>[A-Za-z][\w-]{2,40}?)-\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]{0,40}/(?:include|csrc|src|lib)/"
+    r"|/(?P<csrc>[A-Za-z][\w-]{2,40})/csrc/"
+)
+#: Directories that hold sources of anything, and torch's own.
+_NO_PROJECT = ("pytorch", "torch", "aten", "cuda", "ops", "kernels", "models", "build", "workspace",
+               "home", "cutlass", "nccl", "cub", "thrust", "extensions", "src")  # fmt: skip
+#: Projects by their words near the message: their names, or their kernels' own.
+_PROJECTS = (
+    (
+        "flashinfer",
+        re.compile(
+            r"flashinfer|with_?kv_?cache kernel launch failed|prebuilt moe_utils", re.IGNORECASE
+        ),
+    ),
+    ("GroundingDINO", re.compile(r"grounding[_ ]?dino", re.IGNORECASE)),
+)
+
+
+def tree_of(text: str) -> str:
+    """The package whose source tree a path in a line goes through; "" for none."""
+    for found in _TREE.finditer(text[:2_000]):
+        name = found["name"] or found["csrc"]
+        if name.lower() not in _NO_PROJECT:
+            return str(name)
+    return ""
+
+
+def project_beside(line: Line) -> str:
+    """The project that a line names, or the lines around it; "" for none."""
+    for near in (line, *line.above(4), *line.below(4)):
+        for name, words in _PROJECTS:
+            if words.search(near.body[:4_000]):
+                return name
+    return ""
+
+
 def built_beside(line: Line, start: int) -> dict[str, str]:
     """{"function", "folder", "idle"}: who says it, where it was compiled, whether at all."""
     found: dict[str, str] = {}
     prints = _PRINTS.search(line.body[max(0, start - 80) : start])
     if prints is not None:
         found["prints"] = prints[1]
-    part = compiled_part_of(line)
+    project = project_beside(line)
+    if project:
+        found["project"] = project
+    part = compiled_part_of(line) or tree_of(line.body)
     if part:
         found["part"] = part
     for near in (*line.above(8), line, *line.below(6)):

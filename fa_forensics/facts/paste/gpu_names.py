@@ -147,6 +147,13 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     ),
     *NVIDIA,
     *AMD,
+    (
+        "capabilit",
+        r"(?:\bGPUs? |\bcard |\bdevice )(?:is |of |with |has |having |= ?){0,2}(?:a |an )?"
+        r"(?:CUDA )?(?:compute )?capability (?:of |is |= ?)?(\d{1,2}\.\d)"
+        r"(?![.\d])(?! (?:or|and) (?:newer|higher|above|later|lower|older)|\+)",
+        "capability",
+    ),
     *(  # a capability that somebody's GPU has, and none of a list of targets
         (
             sign,

@@ -69,8 +69,8 @@ def ampere_only(seen: Seen) -> Answer:
         if rows and rows[-1].id == "fa4"
         else [
             "On Turing (7.5): FlashAttention 1 (flash-attn 1.x) takes it; on Volta and older no "
-            "FlashAttention does. torch's own scaled_dot_product_attention runs on both without any "
-            "FlashAttention package.",
+            "FlashAttention does. torch's own scaled_dot_product_attention runs on both without "
+            "any FlashAttention package.",
         ]
     )
     if gpus:

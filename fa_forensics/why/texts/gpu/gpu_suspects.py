@@ -43,17 +43,22 @@ def built_for(seen: Seen, gpu: Gpu) -> str | None:
     """That the text's TORCH_CUDA_ARCH_LIST makes no code for a GPU; None where it makes some."""
     told = the_list(seen)
     entries = [one for one in re.split(r"[;, ]+", told) if one]
-    if not entries:
+    if not entries or list_has(seen, gpu):
         return None
-    for entry in entries:
-        number = entry.split("+")[0].replace(".", "")
-        codes = [f"sm_{number}", *([f"compute_{number}"] if "+PTX" in entry else [])]
-        if any(fit(code_for(code), gpu.capability).runs != NONE for code in codes):
-            return None
     return (
         f"A build with TORCH_CUDA_ARCH_LIST={told}, as the text has it, makes machine code for "
         f"{'these' if len(entries) > 1 else 'that'} alone, and none of it runs on {called(gpu)}."
     )
+
+
+def list_has(seen: Seen, gpu: Gpu) -> bool:
+    """Whether the text's TORCH_CUDA_ARCH_LIST makes code that runs on a GPU."""
+    for entry in (one for one in re.split(r"[;, ]+", the_list(seen)) if one):
+        number = entry.split("+")[0].replace(".", "")
+        codes = [f"sm_{number}", *([f"compute_{number}"] if "+PTX" in entry else [])]
+        if any(fit(code_for(code), gpu.capability).runs != NONE for code in codes):
+            return True
+    return False
 
 
 def two_gpus(seen: Seen) -> str | None:

@@ -20,12 +20,14 @@ from fa_forensics.why.texts.clues import (
     flash_rows,
     gpus_of,
     inspect_for,
+    named,
     package_in,
     package_of_line,
     version_of,
 )
 from fa_forensics.why.texts.gpu.code_here import CodeHere, code_here
 from fa_forensics.why.texts.gpu.cuda_alike import nvidia_alone
+from fa_forensics.why.texts.gpu.flashinfer_text import flashinfer_lacks, of_flashinfer
 from fa_forensics.why.texts.gpu.gpu_code_owner import (
     bundler,
     called_module,
@@ -37,7 +39,13 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import (
     two_runtimes,
 )
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
-from fa_forensics.why.texts.gpu.gpu_suspects import built_for, suspects, told_package, two_gpus
+from fa_forensics.why.texts.gpu.gpu_suspects import (
+    built_for,
+    list_has,
+    suspects,
+    told_package,
+    two_gpus,
+)
 from fa_forensics.why.texts.gpu.gpu_torch_text import (
     beliefs,
     mixed,
@@ -56,6 +64,7 @@ from fa_forensics.why.texts.gpu.own_build import (
     lists_gpus_itself,
     operator,
     origin,
+    past_the_list,
 )
 
 _BUILD_NOTE = (
@@ -76,17 +85,24 @@ def _words(seen: Seen) -> str:
     return " ".join((seen.mention.line, *seen.mention.detail.values(), *seen.versions)).lower()
 
 
+def _whose(seen: Seen) -> str | None:
+    """The package that a message is about, by all that the text shows of it."""
+    package = of_bitsandbytes(seen) or package_in(seen) or called_module(seen)
+    package = package or told_package(seen) or seen.mention.detail.get("part")
+    if package is not None and plain_torch(seen) and package_of_line(seen) is None:
+        return None
+    return package
+
+
 def no_kernel(seen: Seen) -> Answer:
     """``no kernel image is available``, ``invalid device function``: nothing fits this GPU."""
-    gpus, package = gpus_of(seen)[:1], of_bitsandbytes(seen) or package_in(seen)
-    package = package or called_module(seen) or told_package(seen)
-    package = package or seen.mention.detail.get("part")
-    if package is not None and plain_torch(seen) and package_of_line(seen) is None:
-        package = None
+    gpus, package = gpus_of(seen)[:1], _whose(seen)
     if gpus and torch_lacks(seen, gpus[0]):
         return torch_answer(seen, gpus[0], torch_list(seen))
     if gpus and package is None and (found := mixed(seen, gpus[0])):
         return found
+    if package in (None, "flashinfer", "flashinfer-python") and of_flashinfer(seen):
+        return flashinfer_lacks(seen)
     rows = flash_rows(seen, package)
     if not gpus:
         return _gpu_not_named(seen, package, rows)
@@ -102,8 +118,7 @@ def no_kernel(seen: Seen) -> Answer:
     advice = rebuild(build_of(seen, package), rows, gpus)
     cause = _who_lacks_it(seen, gpu, package, bundled)
     helps: list[str] = [*advice.help, *again_by_name(seen, gpu, package)]
-    if torch_says_nothing(seen):
-        helps.append(f"{seen.python} {TORCH_ARCHS}")
+    helps += [f"{seen.python} {TORCH_ARCHS}"] if torch_says_nothing(seen) else []
     look = inspect_for(seen, gpus, package)
     notes = [*beliefs(gpu), *advice.notes]
     notes += (*origin(seen, package), *idle(seen))
@@ -120,20 +135,30 @@ def no_kernel(seen: Seen) -> Answer:
         look = inspect_for(seen, gpus, "sgl-kernel" if "sglang" in _words(seen) else "flashinfer")
     if package is None and in_its_directory(seen):
         notes = [*directory_notes(seen), *(n for n in notes if n not in advice.notes[:1])]
-        helps = [*build_for(seen, gpu), *helps]
+        helps = [*([] if list_has(seen, gpu) else build_for(seen, gpu)), *helps]
+    if list_has(seen, gpu) and not lists_gpus_itself(package):
+        commands, more = past_the_list(seen, gpu)
+        notes = [*more, *(n for n in notes if n not in (*advice.notes[:1], _BUILD_NOTE))]
+        helps = [*commands, *(one for one in helps if one not in advice.help)]
     two = two_runtimes(seen)
     sure = package is not None and sure_of_package(seen, gpu, torch_says_nothing(seen))
     first = (built_for(seen, gpu), two)
     notes = [*(note for note in first if note), *notes]
     if package is None and (others := suspects(seen)):
         notes.insert(0, _listed(others))
-        looks = [inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3]]
-        helps, look = [*helps, *looks[:-1]], looks[-1]
+        *more, look = (inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3])
+        helps = [*helps, *more]
     return seen.answer(
-        KIND, "FA504", cause, owner=package, direction="none",
+        KIND, "FA504", cause, owner=package or operator(seen), direction="none",
         confidence="high" if sure and not two else "medium",
-        help=tuple(dict.fromkeys((*helps, look))), notes=tuple(dict.fromkeys(notes)),
+        help=tuple(dict.fromkeys((*helps, *_where_told(seen, package, look)))),
+        notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
+
+
+def _where_told(seen: Seen, package: str | None, look: str) -> tuple[str, ...]:
+    """The look into the file; none where only a build in some directory is known of it."""
+    return () if package is None and operator(seen) is not None else (look,)
 
 
 def _listed(others: Sequence[str]) -> str:
@@ -145,7 +170,8 @@ def _listed(others: Sequence[str]) -> str:
 
 def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
     """What has no code for a GPU: a package, the extension, or one of it and torch."""
-    which, runs = called(gpu), what_would_run(gpu.capability)
+    which, runs = named(gpu), what_would_run(gpu.capability)
+    package = package or operator(seen)
     if package is None and (torch_list(seen) is not None or in_every_torch(gpu)):
         return (
             f"The extension whose function failed holds no code for {which}, which runs {runs}; "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
-from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import parse_arch
 from fa_forensics.why.seen import Answerer, Seen
@@ -63,6 +63,8 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     if release and _cuda_assumed(seen):
         release = release.split("+")[0]  # the text names no CUDA of torch's own
     torch = f"torch {release} itself" if release else "torch itself"
+    if release is None and "torch_cuda" in seen.versions:
+        torch = f"The torch for CUDA {seen.versions['torch_cuda']} itself"
     cause = f"{torch} has no code for {called(gpu)}; the extension is not the cause."
     if archs:
         cause = (
@@ -74,6 +76,8 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     newest = max((arch.capability for arch in parsed if arch), default=None)
     # torch names the least capability that it takes for a GPU that is older than that.
     old = "least" in seen.mention.detail or (newest is not None and gpu.capability < newest)
+    # And a CUDA that all its wheels were built with, none of them for this GPU, has dropped it.
+    old = old or (not archs and gpu.capability < (7, 5) and "torch_cuda" in seen.versions)
     if family is not None and old:
         notes.append(old_gpu(gpu))
     elif family is not None and family.integrated:
@@ -94,6 +98,11 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
         notes.append(
             f"Of torch's own wheels from {first_on_record()} on, these have code for it: {having}."
         )
+    if having and release is None:
+        notes.append(
+            "Where a project asks for one release of torch, that release for another CUDA is on "
+            "torch's own index (its address ends in whl/cu and the number)."
+        )
     notes.append(
         "Extensions that are compiled for the torch of now have to be installed or built again for "
         "the new one."
@@ -107,6 +116,10 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
 def torch_lacks(seen: Seen, gpu: Gpu) -> bool:
     """Whether torch itself has nothing for a GPU; no when that is not known."""
     archs = torch_list(seen)
+    told = seen.versions.get("torch_cuda")
+    if archs is None and seen.torch is None and told is not None:
+        every = [torch_archs(one, told) for one in torch_minors() if told in cuda_of_minor(one)]
+        return bool(every) and not any(covers(one or (), gpu) for one in every)
     if archs is None and _cuda_assumed(seen) and (torch := seen.torch) is not None:
         every = [torch_archs(torch, one) for one in _cudas(torch)]
         return bool(every) and not any(covers(one or (), gpu) for one in every)
@@ -179,6 +192,11 @@ def beliefs(gpu: Gpu) -> tuple[str, ...]:
         return (
             f"It is a Tegra part (Jetson): machine code for GPUs of the same major number does not "
             f"run on it, only its own (sm_{number}), or PTX.",
+        )
+    if gpu.capability[0] == 12:
+        return (
+            "Code for sm_90 does not run on it, and neither does code for sm_100 or sm_103 (10.x "
+            "is another family); sm_90a code runs on 9.0 alone; only PTX moves forward.",
         )
     if gpu.capability >= (10, 0):
         return (

@@ -28,9 +28,14 @@ _SAME_RELEASE = "Where torch's own list does not cover the GPU, another torch co
 
 
 def operator(seen: Seen) -> str | None:
-    """The operator whose function prints its own name: projects compile such in a directory."""
+    """The operator whose function prints its own name, or the project that has it in the text.
+
+    Projects compile such in a directory of their own.
+    """
     prints = seen.mention.detail.get("prints")
-    return operator_of_kernel(prints) if prints else None
+    if not prints:
+        return None
+    return seen.mention.detail.get("project") or operator_of_kernel(prints)
 
 
 def in_its_directory(seen: Seen) -> bool:
@@ -154,3 +159,28 @@ def lists_gpus_itself(package: str | None) -> bool:
 def build_for(seen: Seen, gpu: Gpu, value: str | None = None) -> tuple[str, ...]:
     """The build in a project's directory, for a GPU that is told."""
     return build_in_directory(seen, value or capability_text(gpu.capability))
+
+
+def past_the_list(seen: Seen, gpu: Gpu) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) where the list of the text has the GPU, and the file has no code for it.
+
+    torch.utils.cpp_extension adds nothing where the extension's own flags have an architecture.
+    """
+    here = capability_text(gpu.capability)
+    number = here.replace(".", "")
+    flags = f"-gencode arch=compute_{number},code=sm_{number}"
+    told = (
+        f"TORCH_CUDA_ARCH_LIST in the text has {here} already, so that setting it again changes "
+        "nothing. Either the file that is loaded is not of that build (an older one, or one of an "
+        "index), or setup.py passes its own -gencode list, and torch then adds none of the "
+        "variable's: that list is to be edited, or NVCC_APPEND_FLAGS, nvcc's own variable, adds "
+        "the target.",
+    )
+    look = "grep -nE 'gencode|arch=' setup.py"
+    if on_windows(seen):
+        return ("findstr /n gencode setup.py", f'set "NVCC_APPEND_FLAGS={flags}"'), told
+    if in_its_directory(seen):
+        (again,) = build_in_directory(seen, here)
+        return (look, again.replace("TORCH_CUDA_ARCH_LIST=", f"NVCC_APPEND_FLAGS='{flags}' "
+                                    "TORCH_CUDA_ARCH_LIST=")), told  # fmt: skip
+    return (look,), told

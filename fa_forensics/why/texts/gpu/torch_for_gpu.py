@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from fa_forensics.facts.drivers import parse_cuda
@@ -22,9 +23,10 @@ def old_gpu(gpu: Gpu) -> str:
     family = gpu_table().family(gpu.capability)
     last = family.last_cuda if family else None
     until = f"; CUDA {last} is the last that compiles for it" if last else ""
+    other = " A newer GPU (T4, L4) is the other way." if gpu.capability < (7, 5) else ""
     return (
         f"Newer builds of torch leave compute capability {capability_text(gpu.capability)} out"
-        f"{until}. A build of torch for an older CUDA version still has it."
+        f"{until}. A build of torch for an older CUDA version still has it.{other}"
     )
 
 
@@ -52,8 +54,49 @@ def first_on_record() -> str:
     return torch_minors()[0]
 
 
+#: Torch's own index; the tag of a CUDA release comes behind it.
+_INDEX = "https://download.pytorch.org/whl/"
+#: The number of a release alone: no nightly and nothing built by somebody.
+_RELEASE = re.compile(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\+(?:cu\d{2,3}|cpu))?")
+
+
+def _tag(cuda: str) -> str:
+    return f"cu{cuda.replace('.', '')}"
+
+
+def cuda_with(minor: str, gpu: Gpu) -> str | None:
+    """The newest CUDA, up to 12 where there is one, whose wheel of a release serves a GPU."""
+    having = [one for one in cuda_of_minor(minor) if covers(torch_archs(minor, one) or (), gpu)]
+    modest = [one for one in having if parse_cuda(one)[0] <= 12]
+    return max(modest or having, key=parse_cuda, default=None)
+
+
+def _by_index(seen: Seen, gpu: Gpu) -> str | None:
+    """From torch's own index: the same release for another CUDA, or one for an old GPU."""
+    if re.search(r"aarch64|arm64|jetson", seen.versions.get("machine", ""), re.IGNORECASE):
+        return None  # that index has wheels with CUDA for arm in its newest releases alone
+    install = f"{seen.pip} install --force-reinstall --no-cache-dir"
+    release = _RELEASE.fullmatch(seen.torch or "")
+    if release is not None:
+        cuda = cuda_with(".".join(release[1].split(".")[:2]), gpu)
+        if cuda is None:
+            return None
+        tag = _tag(cuda)
+        return f'{install} "torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
+    if seen.torch is not None or gpu.capability >= (7, 5):
+        return None
+    for minor in reversed(torch_minors()):
+        cuda = cuda_with(minor, gpu)
+        if cuda is not None:
+            return f'{install} "torch=={minor}.*" --index-url {_INDEX}{_tag(cuda)}'
+    return None
+
+
 def install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
-    """The release nearest to the one in use whose wheel on the index has code for a GPU."""
+    """The release in use for another CUDA, else the nearest whose wheel has code for a GPU."""
+    other = _by_index(seen, gpu)
+    if other is not None:
+        return (other,)
     atlas = seen.tables.atlas
     if atlas is None:
         return ()

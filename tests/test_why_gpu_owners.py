@@ -1,0 +1,77 @@
+"""Whose GPU code a text is about: by the paths, the names and the lists that it has."""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+from fa_forensics.report_why import Answer
+
+_NO_IMAGE = "no kernel image is available for execution on the device"
+
+
+def _all(answer: Answer) -> str:
+    return "\n".join((said(answer), *answer.help, *answer.notes))
+
+
+def test_the_tree_in_a_path_names_flashinfer() -> None:
+    answer = first(
+        f"CUDA Error: {_NO_IMAGE} (209) /tmp/build-via-sdist-ab/flashinfer-0.1.1+cu121torch2.3/"
+        "include/flashinfer/attention/prefill.cuh: line 2128 at function x",
+        "sglang, RTX 2080 Ti",
+    )
+    text = _all(answer)
+    assert answer.owner == "flashinfer" and 'FLASHINFER_CUDA_ARCH_LIST="7.5"' in text
+    assert "PACKAGE" not in text and "/path/to/the" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SingleDecodeWithKVCache kernel launch failed, error: {_NO_IMAGE}",
+        f"BatchPrefillWithPagedKVCache failed: {_NO_IMAGE}\nflashinfer 0.2.0",
+    ],
+)
+def test_flashinfer_has_no_attention_below_turing(text: str) -> None:
+    answer = first(text, "flashinfer from source with TORCH_CUDA_ARCH_LIST=7.5, Tesla V100")
+    assert answer.owner == "flashinfer" and "neither a rebuild" in said(answer)
+    assert 'ARCH_LIST="7.0"' not in _all(answer)
+
+
+def test_code_of_10_0_is_not_offered_to_12_1() -> None:
+    answer = first(
+        'fused MoE dies with "no kernel image is available" from a prebuilt moe_utils .so that '
+        "has no SM12x image",
+        "DGX Spark GB10 (SM121), flashinfer",
+    )
+    assert answer.owner == "flashinfer" and "12.1" in said(answer)
+    assert "ARCH_LIST=" not in "\n".join(answer.help)
+
+
+def test_a_list_that_has_the_gpu_already_is_not_set_again() -> None:
+    answer = first(
+        f"error in ms_deformable_im2col_cuda: {_NO_IMAGE}",
+        'GroundingDINO, GPU of compute capability 9.0, TORCH_CUDA_ARCH_LIST="9.0 8.0 8.6 7.5"',
+    )
+    text = _all(answer)
+    assert answer.owner == "GroundingDINO" and "compute capability 9.0" in said(answer)
+    assert "-gencode" in text and "X.Y" not in text and "does not name the GPU" not in text
+
+
+def test_the_cuda_of_torch_alone_tells_that_it_has_dropped_an_old_gpu() -> None:
+    answer = first(
+        "P100, but default image's torch (cu128) has no sm_60 kernels: every operation dies with "
+        "cudaErrorNoKernelImageForDevice"
+    )
+    assert answer.owner == "torch" and "whl/cu126" in answer.help[0]
+    assert "TORCH_CUDA_ARCH_LIST" not in _all(answer)
+
+
+def test_a_pinned_torch_keeps_its_release_for_another_cuda() -> None:
+    answer = first(
+        "NVIDIA A100-SXM4-80GB with CUDA capability sm_80 is not compatible with the current "
+        "PyTorch installation.",
+        "The current PyTorch install supports CUDA capabilities sm_37 sm_50 sm_60 sm_70.",
+        "torch==1.10.1",
+    )
+    assert "torch==1.10.1+cu113" in answer.help[0]
