@@ -27,6 +27,7 @@ from fa_forensics.facts.paste.recogniser import (
 )
 from fa_forensics.facts.paste.system_around import (
     cuda_torch_around,
+    for_one_torch,
     loaded_by_torch,
     package_of_frame,
     shown_elsewhere,
@@ -96,6 +97,11 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
     if (meant := library_meant(library)) != library:
         library, detail = meant, {**detail, "misspelt": library}
     name = library.rsplit("/", 1)[-1]
+    if of_torch := for_one_torch(name):
+        told = {**detail, **of_torch}
+        return line.mention(
+            "torch-named-library", place, library=library, file=library, detail=told
+        )
     if TORCH_LIBRARY.fullmatch(name) and "/" not in library:
         detail = {**detail, "torch_imported": "yes" if _torch_imported(line) else ""}
         detail.update(cuda_torch_around(line) if "cuda" in name else {})

@@ -22,7 +22,42 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"(?! (?:file|invalid|undefined|symbol|version))",
             _named_alone,
         ),
-    )
+        by_pattern(
+            ("libcudart.so.", "libcublas.so.", "libcublaslt.so.", "libnvrtc.so.", "libcudnn.so.",
+             "libcusparse.so.", "libcufft.so.", "libnccl.so."),
+            r"(?:(?:tries|trying|tried|attempts?|attempting|wants|fails?|failing|failed|unable)"
+            r" to (?:open|load|find|dlopen)|(?:can ?not|can't|cannot|could not|couldn't|does not|"
+            r"doesn't|did not) (?:open|load|find|locate)|looks? for|looking for|requires?|"
+            r"is missing|missing|depends on|linked (?:to|with|against)|built against)"
+            r"\s(?:the )?(?:library )?[`'\"*]{0,3}(?P<library>lib(?:cudart|cublas(?:Lt)?|nvrtc"
+            r"|cudnn|cusparse|cufft|nccl)\.so\.\d{1,2}(?:\.\d)?)(?![\w:]|\.\d)",
+            _in_prose,
+        ),
+        by_pattern(
+            ("cannot find dgl c++",),
+            r"Cannot find DGL C\+\+ [\w ]{1,40} at\s{1,3}['\"]?(?P<library>[^\s'\"]{1,300}\.so)",
+            _of_one_torch,
+        ),
+    )  # fmt: skip
+
+
+#: What says in the loader's or the interpreter's own words that something failed.
+_SAID = ("cannot open", "could not load", "undefined symbol", "traceback (most", "not found (req",
+         "not defined in file", "cuda error", "no kernel image", "error: lib")  # fmt: skip
+
+
+def _in_prose(line: Line, match: re.Match[str]) -> Mention | None:
+    """``vllm tries to open libcudart.so.13``: a sentence is all that the text has."""
+    if any(words in line.source.lower for words in _SAID):
+        return None
+    detail = {"reason": "", "import": importing(line), "shortened": "yes"}
+    detail.update(system_around(line))
+    return missing(line, match.start(), match["library"], detail)
+
+
+def _of_one_torch(line: Line, match: re.Match[str]) -> Mention:
+    """DGL looks for the file that has torch's release in its name."""
+    return missing(line, match.start(), match["library"], {})
 
 
 def _named_alone(line: Line, match: re.Match[str]) -> Mention | None:

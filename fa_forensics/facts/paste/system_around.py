@@ -32,6 +32,18 @@ def package_of_frame(line: Line) -> str:
     return found or (alone[0] if len(alone) == 1 else "")
 
 
+#: A compiled part of which a package has one for each torch: libgraphbolt_pytorch_2.4.0.so.
+_FOR_ONE_TORCH = re.compile(
+    r"(?P<stem>lib[a-z]\w{1,40})_pytorch_(?P<torch>[12]\.\d{1,2}\.\d{1,2})\.so"
+)
+
+
+def for_one_torch(name: str) -> dict[str, str]:
+    """The torch release in a library's file name, and what stands before it; {} for none."""
+    found = _FOR_ONE_TORCH.fullmatch(name)
+    return {} if found is None else found.groupdict()
+
+
 #: Lines that name a library and do not show that it is there.
 _NOT_THERE = ("ln -s", "cannot open", "no such file", "not found", " rm ", "could not load")
 

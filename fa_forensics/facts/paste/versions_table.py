@@ -188,19 +188,13 @@ _BANNERS: tuple[Row, ...] = (
     ("libcudart.so.", r"libcudart\.so\.((?:[789]|10)\.\d)\b[^\n]{0,60}=> /", "cuda", BANNER),
     ("mmcv/dist/cu", r"mmcv/dist/cu(\d{2,3})/torch", "index_cuda", BANNER, _cuda_label),
     ("mmcv/dist/", r"mmcv/dist/c\w{2,4}/torch(\d\.\d{1,2}(?:\.\d)?)", "torch", PROSE),
+    ("torch-backend", r"--torch-backend[= ]cu(\d{2,3})\b", "torch_cuda", BANNER, _cuda_label),
     ("detectron2/wheels/cu", r"wheels/cu(\d{2,3})/torch", "index_cuda", BANNER, _cuda_label),
     ("/whl/cu", r"download\.pytorch\.org/whl/cu(\d{2,3})\b", "index_cuda", PROSE, _cuda_label),
     (
         "cu1",
         rf"\btorch(?:\s?[=:]{{1,2}}\s?v?{VERSION})?(?: (?:for|with|is|build|wheels?))? "
         r"\(?cu(1\d{2})\b",
-        "torch_cuda",
-        PROSE,
-        _cuda_label,
-    ),
-    (
-        "_cu1",
-        r"\b(?:py)?torch-?\d\.\d{1,2}(?:\.\d)?[_-]cu(1\d{2})\b",
         "torch_cuda",
         PROSE,
         _cuda_label,
@@ -271,32 +265,11 @@ _IMAGES: tuple[Row, ...] = (
         "flag:abi",
         BANNER,
     ),
-    ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", BANNER, lambda _abi: "True"),
-    (
-        "libtorch-shared-with-deps",
-        r"libtorch-(shared)-with-deps-(?:1\.|2\.[0-6]\.)",
-        "libtorch_abi",
-        BANNER,
-        lambda _shared: "False",
-    ),
     (
         "nvcr.io/nvidia/pytorch",
         r"nvcr\.io/nvidia/pytorch(?::|[^\n\d]{1,40})(\d\d\.\d\d)(?![\d.])",
         "ngc",
         REPORT,
-    ),
-    (
-        "nvcr.io/nvidia/",
-        r"nvcr\.io/nvidia/((?!pytorch|cuda|tensorrt:)[\w/.-]{2,40}:\d\d\.\d\d[\w.-]{0,40})",
-        "flag:nv-image",
-        REPORT,
-    ),
-    ("imported `", r"\bimported `([A-Za-z][\w-]{2,40})`", "flag:imported", PROSE),
-    (
-        " versions",
-        r"\b(?:py)?torch\b[^\n;.]{0,80}? to (?:the )?(\d\.\d{1,2}) versions?\b",
-        "torch",
-        PROSE,
     ),
     ("pytorch:", r"(?<![\w.-])pytorch:(\d\.\d{1,2}\.\d)-", "torch", BANNER),
     (

@@ -146,7 +146,8 @@ def _of_projects_index(seen: Seen, found: Flavours, major: str) -> str:
     name = found.plain[0]
     version = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
     label = found.labels.get(major, "LABEL")
-    address = found.index.format(version=version or "nightly", label=label)
+    whole = f"{version}.0" if version.count(".") == 1 else version
+    address = found.index.format(version=whole or "nightly", label=label)
     wanted = f"{name}=={version}" if version else name
     return (
         f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}" '

@@ -1,0 +1,76 @@
+"""A compiled part that a package has once for each torch release, with that in its file name."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NONE
+from fa_forensics.why.seen import Answerer, Seen, directory_of
+from fa_forensics.why.texts.libraries.needing import package_needing, torch_label
+
+#: DGL's parts by the beginning of their names.
+_OF_DGL = ("libgraphbolt", "libdgl_sparse", "libtensoradapter")
+#: The torch releases for which DGL gives out wheels, by its own page (data.dgl.ai/wheels).
+_FIRST_DGL, _LAST_DGL = (2, 1), (2, 4)
+
+
+def torch_named_library(seen: Seen) -> Answer:
+    """``Cannot find DGL C++ graphbolt library at .../libgraphbolt_pytorch_2.4.0.so``."""
+    detail, path = seen.mention.detail, seen.mention.library or ""
+    torch, stem = detail["torch"], detail["stem"]
+    name = path.rsplit("/", 1)[-1]
+    dgl = stem in _OF_DGL
+    package = "dgl" if dgl else package_needing(seen) or directory_of(path) or "PACKAGE"
+    title = "DGL" if dgl else package
+    cause = (
+        f"{title} has a compiled part for each torch release that it serves, with the release in "
+        f"the file's name, and opens {name} because torch {torch} is there: the {title} that is "
+        f"installed has none for torch {torch}. A {title} that serves torch {torch} has to replace "
+        "it, or torch has to be one of those that it has a file for. No library of CUDA is missing."
+    )
+    folder = path.rpartition("/")[0]
+    where = folder if folder.startswith("/") else _folder(seen, package)
+    listed = f"ls {where if where.startswith('$(') else shlex.quote(where)}"
+    helps = [f"{listed} | grep {stem}", f"{seen.pip} list | grep -iE '^torch |{package}'"]
+    notes = [
+        f"The first command lists the torch releases that this {title} serves: each file has one "
+        f"in its name. One of these, as pip install torch==RELEASE, is the other way out."
+    ]
+    minor = tuple(int(part) for part in torch.split(".")[:2])
+    if dgl and _FIRST_DGL <= minor <= _LAST_DGL:
+        label = torch_label(seen)
+        at = f"/{label}" if re.fullmatch(r"cu(?:118|121|124)", label) else ""
+        index = f"https://data.dgl.ai/wheels/torch-{minor[0]}.{minor[1]}{at}/repo.html"
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps dgl -f {index}")
+        notes.append(
+            "The package index has DGL up to 2.1 alone, and those wheels are for the torch of "
+            "their time: DGL's own list has wheels for each torch minor release (2.1 to 2.4), and "
+            "for a CUDA below it (/cu118, /cu121, /cu124 before repo.html). They are built with "
+            "one patch release: where the file is still missing, torch has to be that one."
+        )
+    elif dgl:
+        helps.append(f'{seen.pip} install "torch==2.4.0"')
+        helps.append(
+            f"{seen.pip} install --force-reinstall --no-deps dgl -f "
+            "https://data.dgl.ai/wheels/torch-2.4/repo.html"
+        )
+        notes.append(
+            "DGL gives out no wheels for a torch newer than 2.4: torch 2.4.0 with the DGL of that "
+            "list, or a DGL that is built from source."
+        )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=title, direction=NONE,
+        confidence="high", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _folder(seen: Seen, package: str) -> str:
+    """The package's directory, by the interpreter, without importing it."""
+    module = package.replace("-", "_")
+    find = f'import importlib.util as u; print(u.find_spec("{module}").origin)'
+    return f"$(dirname $({seen.python} -c '{find}'))/*"
+
+
+ANSWERERS: dict[str, Answerer] = {"torch-named-library": torch_named_library}
