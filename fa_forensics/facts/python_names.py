@@ -66,7 +66,8 @@ def _spans(text: str) -> tuple[PythonSpan, ...]:
 def exports(name: str, version: str) -> bool | None:
     """Whether CPython of a version ("3.6.0", or "3.6" for its later patches) exports a name.
 
-    None where that version was not looked at.
+    None where that version was not looked at: Python 3 before the first one looked at may have
+    a name that 2.7 lacks and that one has.
     """
     minor = version_key(version)[:2]
     pythons = [version_key(python) for python in known_pythons()]
@@ -77,7 +78,9 @@ def exports(name: str, version: str) -> bool | None:
         ended = span.before is not None and minor >= version_key(span.before)
         if version_key(span.since) <= wanted and not ended:
             return True
-    return False
+    first_of_3 = known_pythons()[1]
+    early = (3, 0) <= minor < version_key(first_of_3) and name not in _table()["patches"]
+    return None if early and any(s.since == first_of_3 for s in python_spans(name)) else False
 
 
 def version_key(version: str) -> tuple[int, ...]:

@@ -25,6 +25,10 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     file = seen.mention.file or ""
     if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.help:
         return answer
+    if "libbitsandbytes_" in file:
+        from fa_forensics.why.texts.libraries.bitsandbytes_files import own_function
+
+        return own_function(answer, seen, file)
     shows_build = (
         in_source_tree(file) or _BUILT_HERE.search(file) or _OF_BUILDS & set(seen.versions)
     )

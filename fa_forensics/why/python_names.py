@@ -63,6 +63,8 @@ def judge_python(
     if running is not None and exports(name, running) is False:
         old = _by_old_generator(name, running, needed_by)
         return old or _not_in(name, running, notes), commands
+    if running is not None and (3, 0) <= version_key(running) < version_key(known_pythons()[1]):
+        return _before_the_record(running, notes), commands
     return _unplaced(name, notes), commands
 
 
@@ -221,8 +223,10 @@ def _running(place: Place) -> str | None:
 def _since_words(name: str) -> str:
     spans = python_spans(name)
     first = known_pythons()
-    if spans[0].before and spans[0].since == first[0] and version_key(spans[0].before) <= (3, 6):
+    if _of_python_2(spans):
         return f"it is a name of Python 2 ({_last_before(spans[0].before)})"
+    if len(spans) == 1 and spans[0] == (first[1], None) and not exports(name, first[0]):
+        return "it is a name of Python 3"  # those before the first one looked at may have it
     texts = []
     for span in spans:
         text = f"since {span.since}" if span.since != first[0] else "at all times"
@@ -232,6 +236,24 @@ def _since_words(name: str) -> str:
             text = f"{text} up to {_last_of(span)}"
         texts.append(text)
     return f"CPython exports it {', and again '.join(texts)}"
+
+
+def _of_python_2(spans: Sequence[PythonSpan]) -> bool:
+    """Whether Python 2 alone, of those that were looked at, has a name."""
+    before = spans[0].before
+    return spans[0].since == known_pythons()[0] and before == known_pythons()[1]
+
+
+def _before_the_record(running: str, notes: tuple[str, ...]) -> Judgement:
+    """A name of Python 3 in one of its releases that were not looked at."""
+    pythons = known_pythons()
+    cause = (
+        f"CPython {pythons[1]} and later exports it and {pythons[0]} does not; when it came to "
+        f"Python 3 before {pythons[1]} is not on record. Two causes fit: Python {running} lacks it "
+        "and the file was compiled for a newer one; or no interpreter is in the process (ldd -r "
+        "starts none, a C++ program has none) or another one than this."
+    )
+    return Judgement(KIND, CODE, UNKNOWN, cause, (AGAIN, *notes), "medium")
 
 
 def _last_of(span: PythonSpan) -> str:
@@ -251,14 +273,18 @@ def _not_in(name: str, running: str, notes: tuple[str, ...]) -> Judgement:
     later = [s.since for s in spans if version_key(running) < version_key(s.since)]
     older = bool(later)
     what = f"Python {later[0]} or newer" if later else "an older Python"
+    if later == [known_pythons()[1]] and running.startswith("2."):
+        what = f"Python {later[0][0]}"  # older ones of it were not looked at
+    elif not later and _of_python_2(spans):
+        what = f"Python {spans[0].since[0]}"
     cause = f"{_since_words(name)}; Python {running} does not: the file was compiled for {what}."
     return Judgement(
         KIND, CODE, NEWER if older else OLDER, cause[0].upper() + cause[1:],
-        (*(_patch_note(name) or (_AGAIN,)), *notes),
+        (*(_patch_note(name) or (AGAIN,)), *notes),
     )  # fmt: skip
 
 
-_AGAIN = (
+AGAIN = (
     "A build for the Python that runs is the way out: pip takes that wheel by itself when it is "
     "not given a file (install --force-reinstall --no-cache-dir); what is built here is built "
     "again with that Python, from an empty build directory. The other way is to run the Python "
@@ -290,6 +316,12 @@ def _unplaced(name: str, notes: tuple[str, ...]) -> Judgement:
     spans = python_spans(name)
     words = _since_words(name)
     pythons = known_pythons()
+    if _of_python_2(spans) and len(spans) == 1:
+        cause = (
+            f"{words}: the file was compiled for Python 2, and the interpreter that loads it is a "
+            "Python 3."
+        )
+        return Judgement(KIND, CODE, OLDER, cause[0].upper() + cause[1:], (AGAIN, *notes), "high")
     whole = spans[0].before is None and version_key(spans[0].since) <= version_key(pythons[1])
     if whole and spans[0].since == pythons[1] and not exports(name, pythons[0]):
         cause = (
@@ -320,7 +352,7 @@ def _unplaced(name: str, notes: tuple[str, ...]) -> Judgement:
         direction = UNKNOWN
     return Judgement(
         KIND, CODE, direction, cause[0].upper() + cause[1:],
-        (*(_patch_note(name) or (_AGAIN,)), *notes),
+        (*(_patch_note(name) or (AGAIN,)), *notes),
     )  # fmt: skip
 
 

@@ -171,12 +171,20 @@ def _no_such_variant(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("kernels-variant", match.start(), detail=detail)
 
 
+#: What a build of bitsandbytes from source is told.
+_BACKEND = re.compile(r"COMPUTE_BACKEND=(cuda|hip|cpu|mps)\b")
+_OWN = r"libbitsandbytes_(?:rocm|cuda)\w{1,30}\.so"
+
+
 def _bitsandbytes(line: Line, match: re.Match[str]) -> Mention:
     """With whether the library for the CPU, which every wheel holds, is missing beside."""
     near = (line, *line.below(6), *line.above(6))
     lost = any("bitsandbytes_cpu.so: cannot open" in other.body for other in near)
     detail = {"package": "bitsandbytes", "cpu": "missing" if lost else ""}
-    return line.mention("cuda-setup-failed", match.start(), file=match["file"], detail=detail)
+    built = _BACKEND.search(line.source.text) if "compute_backend" in line.source.lower else None
+    detail["built"] = built[1] if built is not None else ""
+    file = match["file"] or match["at"] or match["prose"] or match["named"]
+    return line.mention("cuda-setup-failed", match.start(), file=file, detail=detail)
 
 
 def _of_packages() -> tuple[Recogniser, ...]:
@@ -215,13 +223,18 @@ def _of_packages() -> tuple[Recogniser, ...]:
             ("cuda setup failed", "compiled without gpu support", "cuda binary not found",
              "rocm binary not found",
              "find the bitsandbytes cuda binary", "required library version not found",
-             "defaulting to libbitsandbytes"),
+             "defaulting to libbitsandbytes", "libbitsandbytes_rocm", "libbitsandbytes_cuda"),
             r"Required library version not found: (?:libbitsandbytes_\w{1,30}\.so)?"
             r"|Defaulting to libbitsandbytes_cpu"
             r"|CUDA Setup failed despite (?:GPU|CUDA) being available"
             r"|installed version of bitsandbytes was compiled without GPU support"
             r"|Configured (?:CUDA|ROCm) binary not found at (?P<file>\S{1,400})"
-            r"|Could not find the bitsandbytes CUDA binary",
+            r"|Could not find the bitsandbytes CUDA binary"
+            r"(?: at (?:\w{0,10}Path\()?['\"]?(?P<at>[^\s'\")]{1,400}))?"
+            r"|(?:non-?existent|does(?:n't| not) exist|\bmissing|(?:can(?:'t|not)|not) find|"
+            r"look(?:s|ing)? for|search(?:es|ing)? for)\b[^\n]{0,60}?(?P<prose>" + _OWN + r")\b"
+            r"|(?P<named>" + _OWN + r")\b[`'\"]?,?\s(?:which\s)?"
+            r"(?:does(?:n't| not) exist|is missing|was not found|is not there|not found)",
             _bitsandbytes,
         ),
     )  # fmt: skip

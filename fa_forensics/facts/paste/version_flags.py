@@ -11,6 +11,11 @@ def _run_together(found: str) -> str:
     return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}+{cuda}"
 
 
+def _cuda_label(found: str) -> str:
+    """118, as wheels are named, is CUDA 11.8."""
+    return f"{found[:-1]}.{found[-1]}"
+
+
 #: (sign, pattern, key, conversion); their key says what it is where it is no version.
 FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     (
@@ -68,11 +73,25 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:no-nvcc",
         None,
     ),
+    ("libbitsandbytes_", r"libbitsandbytes_(hip|rocm)", "flag:bnb-rocm", None),
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
     ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),
     (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
     ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
     ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),
+    (
+        "nvcr.io/nvidia/",
+        r"nvcr\.io/nvidia/((?!pytorch|cuda|tensorrt:)[\w/.-]{2,40}:\d\d\.\d\d[\w.-]{0,40})",
+        "flag:nv-image",
+        None,
+    ),
+    ("imported `", r"\bimported `([A-Za-z][\w-]{2,40})`", "flag:imported", None),
+    (
+        " versions",
+        r"(?i)\b(?:py)?torch\b[^\n;.]{0,80}? to (?:the )?(\d\.\d{1,2}) versions?\b",
+        "torch",
+        None,
+    ),
     ("ngc2", r"(?i)(?<![\w-])ngc(2\d\.\d\d)(?![\d.])", "ngc", None),
     (
         "-py3",
@@ -85,6 +104,19 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         r"(?i)\bnvcr pytorch (2\d\.(?:0[1-9]|1[0-2]))(?![\d.])",
         "ngc",
         None,
+    ),
+    ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", lambda _abi: "True"),
+    (
+        "libtorch-shared-with-deps",
+        r"libtorch-(shared)-with-deps-(?:1\.|2\.[0-6]\.)",
+        "libtorch_abi",
+        lambda _shared: "False",
+    ),
+    (
+        "_cu1",
+        r"\b(?:py)?torch-?\d\.\d{1,2}(?:\.\d)?[_-]cu(1\d{2})\b",
+        "torch_cuda",
+        _cuda_label,
     ),
     (
         "-torch",

@@ -17,6 +17,12 @@ _MACHINE = re.compile(r"\.cpython-\d+\w*-(?P<machine>[a-z0-9_]+)-linux-\w+\.so$"
 def missing_own_file(seen: Seen) -> Answer:
     """``.../NAME.so: cannot open shared object file`` of the extension itself."""
     path = seen.mention.file or seen.mention.library or ""
+    if "libbitsandbytes_" in path:
+        from fa_forensics.why.texts.libraries.bitsandbytes_files import own_library
+
+        answer = own_library(seen, path)
+        if answer is not None:
+            return answer
     folder = jit_folder(path)
     if folder is not None:
         return _not_built(seen, path, folder)

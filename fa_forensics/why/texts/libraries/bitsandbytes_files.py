@@ -193,4 +193,8 @@ def rocm_told(seen: Seen) -> bool:
     versions = seen.versions
     detail = seen.mention.detail
     words = f"{versions.get('torch', '')} {detail.get('built', '')} {detail.get('hip', '')}"
-    return any(key in versions for key in ("rocm", "gfx", "flag:bnb-rocm")) or "rocm" in words or "hip" in words
+    return (
+        any(key in versions for key in ("rocm", "gfx", "flag:bnb-rocm"))
+        or "rocm" in words
+        or "hip" in words
+    )

@@ -16,6 +16,8 @@ BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
 
 def stop_iteration(seen: Seen) -> Answer:
     """``StopIteration`` where a package looks for its own .so: it globbed and found none."""
+    if re.search(r"transformer\sengine", seen.mention.line.lower()):
+        return _part_of_transformer_engine(seen)
     package = package_in(seen) or seen.mention.detail.get("package")
     name = package or "the package"
     version = version_of(seen, package) if package else None
@@ -41,6 +43,38 @@ def stop_iteration(seen: Seen) -> Answer:
     return seen.answer(
         "damaged-file", "FA880", cause, owner=package, direction="none",
         confidence="high" if package else "medium", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _part_of_transformer_engine(seen: Seen) -> Answer:
+    """``Could not find shared object file for Transformer Engine torch lib``."""
+    from fa_forensics.why.texts.files.put_back import same_version
+
+    package, part = "transformer-engine", seen.mention.detail.get("lib", "")
+    version = version_of(seen, package)
+    wanted = f'"{package}[pytorch]=={version}"' if version else same_version(seen, package)
+    wanted = wanted.replace(f'"{package}==', f'"{package}[pytorch]==')
+    what = "its part for torch, transformer_engine_torch (what the extra [pytorch] brings),"
+    if part and part not in ("torch", "pytorch"):
+        what = f"its compiled part {part}"
+        if part in ("core", "common"):
+            what = "its compiled core (transformer_engine_cu12 or _cu13)"
+    cause = (
+        f"Transformer Engine is there for this Python, and {what} is not: it was not installed, "
+        "was not built, or is there for another Python than the one that runs. No library failed "
+        "to load."
+    )
+    return seen.answer(
+        "damaged-file", "FA880", cause, owner=package, direction="none", confidence="high",
+        help=(
+            f"{seen.pip} list | grep -i transformer",
+            f"{seen.pip} install --no-build-isolation {wanted}",
+        ),
+        notes=(
+            "transformer_engine, transformer_engine_cu12 (or _cu13) and transformer_engine_torch "
+            "are parts that have to be of one release; the last one is compiled on the machine, "
+            "against the torch that is there: nvcc and cuDNN's headers have to be at hand.",
+        ),
     )  # fmt: skip
 
 

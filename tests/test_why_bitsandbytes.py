@@ -1,0 +1,73 @@
+"""Texts of bitsandbytes, which looks for its compiled libraries by their names itself."""
+
+from __future__ import annotations
+
+from support.asking import first, said
+
+_CPU = "OSError: /c/lib/python3.10/site-packages/bitsandbytes/libbitsandbytes_cpu.so: cannot open "
+_CPU += "shared object file: No such file or directory"
+
+
+def test_a_name_that_the_variable_put_together_is_told_as_such() -> None:
+    """bitsandbytes 0.43.0, cextension.py: the number goes behind the variant's name."""
+    answer = first(
+        "Could not find the bitsandbytes CUDA binary at PosixPath('/u/bitsandbytes/bitsandbytes/"
+        "libbitsandbytes_cuda118_nocublaslt121.so')",
+        "Could not load bitsandbytes native library: /u/bitsandbytes/bitsandbytes/"
+        "libbitsandbytes_cpu.so: cannot open shared object file: No such file or directory",
+    )
+    assert answer.owner == "bitsandbytes" and answer.code == "FA202"
+    assert "libbitsandbytes_cuda121_nocublaslt.so" in answer.cause
+    assert any("unset BNB_CUDA_VERSION" in command for command in answer.help)
+
+
+def test_a_build_that_the_text_shows_is_not_called_none() -> None:
+    lines = (
+        "Could not find the bitsandbytes CUDA binary at PosixPath('/u/bitsandbytes/bitsandbytes/"
+        "libbitsandbytes_cuda121.so')",
+        "Could not load bitsandbytes native library: /u/bitsandbytes/bitsandbytes/"
+        "libbitsandbytes_cpu.so: cannot open shared object file: No such file or directory",
+    )
+    assert "without compiling" in first(*lines).cause
+    built = first(*lines, "cmake -DCOMPUTE_BACKEND=cuda -S . && make")
+    assert "without compiling" not in said(built) and "libbitsandbytes_cuda121.so" in built.cause
+
+
+def test_the_cpu_library_is_only_what_it_falls_back_to() -> None:
+    plain = first(_CPU)
+    assert plain.owner == "bitsandbytes" and "torch.version.hip" in said(plain)
+    rocm = first(_CPU, "I have libbitsandbytes_hip.so there")
+    assert "no build for ROCm" in rocm.cause
+    assert not any("--upgrade" in command for command in rocm.help)
+
+
+def test_a_library_that_prose_calls_missing_is_recognised() -> None:
+    answer = first(
+        "the loader searches for a non-existent .so file (libbitsandbytes_rocm83.so instead of "
+        "libbitsandbytes_rocm713.so)",
+        "torch 2.12.0a0+rocm7.13.0",
+    )
+    assert answer.owner == "bitsandbytes" and "83 of ROCm 7.13" in answer.cause
+    other = first("bitsandbytes: libbitsandbytes_cuda125.so does not exist in the wheel")
+    assert other.owner == "bitsandbytes"
+
+
+def test_a_kernel_that_its_hip_sources_lack_is_not_left_out_by_hipify() -> None:
+    answer = first(
+        "Could not load bitsandbytes native library: /v/lib/python3.10/site-packages/bitsandbytes/"
+        "libbitsandbytes_rocm62.so: undefined symbol: "
+        "_Z36__device_stub__kOptimizer32bit1StateI12hip_bfloat16Li2EEvPT_S2_PfS3_ffffffiffbi",
+        "built with -DCOMPUTE_BACKEND=hip, ROCm 6.2",
+    )
+    assert "hipif" not in said(answer) and "kernels.hip" in answer.cause
+    assert not any(command.startswith("rm -rf build") for command in answer.help)
+    assert "-DCOMPUTE_BACKEND=hip" in said(answer)
+
+
+def test_the_part_of_transformer_engine_is_told_by_its_message() -> None:
+    answer = first(
+        "FileNotFoundError: Could not find shared object file for Transformer Engine torch lib."
+    )
+    assert answer.owner == "transformer-engine" and answer.code == "FA880"
+    assert any("transformer-engine[pytorch]==" in command for command in answer.help)
+    assert "PACKAGE" not in said(answer)
