@@ -221,3 +221,24 @@ def test_wheels_of_cuda_12_tell_that_torch_is_no_old_one() -> None:
     listed = "nvidia-cublas-cu12 12.1.3.1\nnvidia-nccl-cu12 2.18.1"
     words, _, answer = first(f"ImportError: libtorch_cuda_cu.so: {GONE}\n{listed}")
     assert answer["direction"] == "file-older" and "is newer" in words
+
+
+@pytest.mark.parametrize("name", ["__cudaUnregisterFatBinary", "cudaMemcpyAsync", "cudaGetDevice"])
+def test_no_runtime_is_too_old_for_a_name_of_every_release(name: str) -> None:
+    # CUDA 8 has these as well: HIPIFY's tables have no version in the column "added".
+    text = f"/w/lib/nms/_ext/nms/_nms.so: undefined symbol: {name}\nCUDA 8.0"
+    words, commands, answer = first(text)
+    assert answer["owner"] == "cudart" and "older" not in words
+    assert "not loaded" in words and "without CUDA" in words
+    assert "torch.version.cuda" in commands and "grep NEEDED" in commands
+
+
+def test_a_name_that_cusparse_dropped_beside_a_torch_of_its_time() -> None:
+    # HIPIFY, CUSPARSE_API: csrgemm is removed in CUDA 11.0; torch 1.7 is the first for that.
+    line = "ImportError: /w/spspmm_cuda.cpython-36m-x86_64-linux-gnu.so: undefined symbol: "
+    words, commands, answer = first(f"{line}cusparseScsrgemm\ntorch 0.4.1")
+    assert answer["owner"] == "cusparse" and "-lcusparse" in words and "Two causes" not in words
+    assert "grep NEEDED" in commands
+    words, _, _ = first(f"{line}cusparseScsrgemm")
+    assert "CUDA 11.0 dropped it" in words and "Two causes fit" in words
+    assert cuda_name_gone("cusparse", "cusparseScsrgemm2") is None

@@ -22,6 +22,7 @@ from fa_forensics.why.commands import (
 from fa_forensics.why.cuda_age import (
     OF_NVCC,
     PLAIN_NAME,
+    UNLISTED,
     gone_name,
     interval_since,
     of_another_time_commands,
@@ -40,6 +41,7 @@ from fa_forensics.why.cuda_origin import (
     EITHER,
     NO_TOOLKIT,
     THIS_COPY,
+    WITHOUT_CUDA,
     asked_of,
     foreign_commands,
     foreign_row,
@@ -202,7 +204,7 @@ def _judge(
         return another_major(other_major, symbol.version or "", place)
     gone = cuda_name_gone(owner, name)
     if gone is not None and (history is None or not history.having):
-        return gone_name(owner, name, gone)
+        return gone_name(owner, name, gone, place)
     if history is not None and not history.having and inner_of(symbol, needed_by):
         return inner_name(history, needed_by[0])
     if history is None or not history.having:
@@ -305,6 +307,12 @@ def _help(
         return (*of_nvcc_commands(needed_by, place.python or "python"), look)
     if PLAIN_NAME in judgement.notes:
         return (*of_another_time_commands(needed_by, version), look)
+    if UNLISTED in judgement.notes:
+        return (needed_libraries(needed_by), look)
+    if WITHOUT_CUDA in judgement.notes:
+        python = place.python or "python"
+        asked = f"{python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
+        return (asked, needed_libraries(needed_by), look)
     if history is not None and not history.having and judgement.direction == NONE:
         copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
         return (without_path(place), copy, list_wheels(place, short_name(history)), look)

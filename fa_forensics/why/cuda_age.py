@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fa_forensics.facts.cuda_names import Gone, counted_by, cuda_name_since, is_emitted
+from fa_forensics.facts.cuda_names import (
+    Gone,
+    counted_by,
+    cuda_name_gone,
+    cuda_name_since,
+    first_torch_with,
+    is_emitted,
+    is_in_every,
+)
 from fa_forensics.facts.owner import title_of
 from fa_forensics.why.commands import needed_libraries
-from fa_forensics.why.judgement import NEWER, OLDER, Judgement
+from fa_forensics.why.history import order_key
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
+from fa_forensics.why.place import Place
 
 KIND, CODE = "versioned-symbol", "FA204"
 
@@ -30,6 +40,11 @@ def came_with(owner: str, name: str) -> str:
 def interval_since(owner: str, name: str, interval: str) -> str:
     """The versions that export a name, with what is known of the time before the wheels."""
     since = cuda_name_since(owner, name)
+    if since is None and interval and is_in_every(owner, name):
+        return "every release"
+    gone = cuda_name_gone(owner, name)
+    if not interval and gone is not None:
+        return f"{counted_by(owner)} up to {gone.after}"
     if since is None or not interval:
         return interval
     return f"{counted_by(owner)} {since} and later; of the wheels {interval}"
@@ -70,8 +85,9 @@ def emitted_name(name: str, title: str) -> Judgement | None:
         f"nvcc itself writes this name into all that it compiles since CUDA {since}, and every "
         f"CUDA runtime since then has it: the file was compiled with nvcc {since} or newer. Two "
         f"causes fit: {title} that is loaded, most often the one that torch brings, is older; or "
-        "none is loaded, because the file was linked without -lcudart and counts on torch's. Either "
-        "way the file is to be compiled again with the nvcc of torch's CUDA, in a clean directory."
+        "none is loaded, because the file was linked without -lcudart and counts on torch's. "
+        "Either way the file is to be compiled again with the nvcc of torch's CUDA, in a clean "
+        "directory."
     )
     return Judgement(KIND, CODE, NEWER, cause, (OF_NVCC,), "medium")
 
@@ -99,16 +115,51 @@ def of_nvcc_commands(needed_by: Sequence[str], python: str) -> tuple[str, ...]:
     )
 
 
-def gone_name(owner: str, name: str, gone: Gone) -> Judgement:
+#: Said of a library that the file does not list, in a release of which no wheel is on record.
+UNLISTED = (
+    "Where the first command lists no such library, that is the cause: the file is built again "
+    "with it among what is linked (libraries=[...] in setup.py). Until then the toolkit's copy, "
+    'opened before the import by ctypes.CDLL("/path/to/it", ctypes.RTLD_GLOBAL), does the same.'
+)
+
+
+def _gone_or_unlisted(owner: str, name: str, gone: Gone, place: Place) -> Judgement:
+    """A name of CUDA's former releases, of which a torch of that time says which one is loaded."""
+    title = title_of(owner)
+    first = first_torch_with(gone.first)
+    torch = place.present
+    early = first is not None and torch is not None and order_key(torch.release) < order_key(first)
+    cause = f"{name} is a name of {title} up to CUDA {gone.after}; CUDA {gone.first} dropped it. "
+    unlisted = (
+        f"{title} is not loaded: the file does not list it among the libraries it needs (it was "
+        f"linked without -l{owner}), and a torch wheel keeps its own copy to itself"
+    )
+    if early:
+        cause += (
+            f"{place.here} is of that time, so that the name is not too old: most likely "
+            f"{unlisted}."
+        )
+        return Judgement(KIND, "FA210", NONE, cause, (UNLISTED,), "medium")
+    cause += (
+        f"Two causes fit: {unlisted}; or the {title} that is loaded is of CUDA {gone.first} or "
+        "newer, and the file has to be compiled again with its headers, from sources that do "
+        "without this function."
+    )
+    return Judgement(KIND, "FA210", UNKNOWN, cause, (UNLISTED,), "medium")
+
+
+def gone_name(owner: str, name: str, gone: Gone, place: Place) -> Judgement:
     """A name that the library's newer versions do not have."""
+    if counted_by(owner) == "CUDA" and not gone.nvcc:
+        return _gone_or_unlisted(owner, name, gone, place)
     title = title_of(owner)
     if gone.nvcc:
         cause = (
             f"{name} is of the old way to launch a kernel: nvcc before CUDA {gone.nvcc} writes it "
             f"into all that it compiles, and {title} {gone.first} and newer have none such. The "
             f"file was compiled with an nvcc older than {gone.nvcc} and meets the library of a "
-            "newer CUDA, most often torch's: it has to be compiled again with the nvcc of torch's CUDA, and "
-            "nothing of the first build may be left."
+            "newer CUDA, most often torch's: it has to be compiled again with the nvcc of "
+            "torch's CUDA, and nothing of the first build may be left."
         )
         return Judgement(KIND, CODE, OLDER, cause, (), "high")
     cause = (

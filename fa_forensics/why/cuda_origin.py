@@ -267,13 +267,25 @@ UNLINKED = (
 )
 
 
+#: Said of the CUDA runtime, which a torch with CUDA brings into the process.
+WITHOUT_CUDA = (
+    "Where the first command prints None, torch is a build without CUDA and brings no CUDA "
+    "runtime: a torch with CUDA is to be installed, and the file built again with it. Where it "
+    "prints a CUDA version, the file does not list the library, and is built again for that torch."
+)
+
+
 def _unlinked(title: str, soname: str, flag: str) -> Judgement:
     """A name that every release of the library has."""
+    stem = soname.split(".so")[0]
     cause = (
-        f"Every {soname} exports it, whatever its release: {title} is not loaded. The file does "
+        f"Every {stem} exports it, whatever its release: {title} is not loaded. The file does "
         f"not list it among the libraries it needs (it was linked without {flag}) and counted on "
         "something else, often torch, to bring it along."
     )
+    if stem == "libcudart":
+        cause += " A torch without CUDA brings none."
+        return Judgement("versioned-symbol", "FA210", NONE, cause, (WITHOUT_CUDA,), "medium")
     return Judgement("versioned-symbol", "FA210", NONE, cause, (UNLINKED,), "medium")
 
 
