@@ -75,3 +75,29 @@ def test_a_pinned_torch_keeps_its_release_for_another_cuda() -> None:
         "torch==1.10.1",
     )
     assert "torch==1.10.1+cu113" in answer.help[0]
+
+
+def test_a_driver_in_brackets_decides_and_its_branch_counts_whole() -> None:
+    answer = first(
+        "ImportError: /x/site-packages/sgl_kernel/common_ops.abi3.so: undefined symbol: "
+        "cuGreenCtxDestroy",
+        "also with CUDA 12.8 but an older driver (e.g. 525)",
+    )
+    assert "CUDA 12.0 only" in said(answer) and "550.54.14" in _all(answer)
+
+
+def test_a_torch_for_the_cuda_of_an_old_driver_comes_from_its_own_index() -> None:
+    answer = first(
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+        "lmdeploy 0.2.5",
+    )
+    assert any("whl/cu118" in command for command in answer.help)
+
+
+def test_flash_attention_3_in_xformers_is_switched_off_by_its_own_setting() -> None:
+    answer = first(
+        "CUDA error (/__w/xformers/xformers/third_party/flash-attention/hopper/"
+        f"flash_fwd_launch_template.h:175): {_NO_IMAGE}",
+        "xformers 0.0.30, RTX 5090",
+    )
+    assert answer.owner == "xformers" and "_set_use_fa3(False)" in _all(answer)

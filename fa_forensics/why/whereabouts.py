@@ -187,7 +187,7 @@ def _is_here(file: str, here: Place) -> bool:
 
 def told_place(paste: Paste, tables: Tables) -> Place:
     """The torch that a text names: by the table of releases, else by its number alone."""
-    from fa_forensics.why.told import first_for_gpu, report_day, torch_of_text
+    from fa_forensics.why.told import first_for_gpu, first_for_package, report_day, torch_of_text
 
     version = told_torch(paste, tables)
     abi, maker = torch_of_text(paste, version)
@@ -204,6 +204,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         date,
         last,
         first_for_gpu(paste),
+        *first_for_package(paste),
     )
     if version is None:
         return Place(None, None, None, None, told=told)
@@ -239,7 +240,8 @@ def driver_cuda(paste: Paste) -> tuple[int, int] | None:
     driver = re.match(r"\d{3}(?:\.\d{1,4})*", paste.versions.get("driver", ""))
     if driver is None:
         return None
-    own = order(driver[0])
+    # "driver 525" is any of that branch: what its last one supports.
+    own = order(driver[0]) if "." in driver[0] else (int(driver[0]), 999)
     known = [(cuda, order(first)) for cuda, first in driver_table().releases.items() if first]
     return max((cuda for cuda, first in known if first <= own), default=None)
 

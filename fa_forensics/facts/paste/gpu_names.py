@@ -182,6 +182,12 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
         "ptxas",
     ),
     (
+        "driver (",
+        r"\bdrivers? \((?:e\.g\. ?|i\.e\. ?|version |here |now |v)?"
+        r"([3-6]\d\d(?:\.\d{1,3}){0,2})(?![\w.]*\d)",
+        "driver",
+    ),
+    (
         "nvidia-smi",
         r"nvidia-smi`?\W{1,6}(?:shows |says |reports |prints )?CUDA(?: Version)?\W{1,4}"
         r"(\d{1,2}\.\d)",

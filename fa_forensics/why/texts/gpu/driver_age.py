@@ -16,6 +16,7 @@ from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import cuda_version, driver_of, serves
+from fa_forensics.why.texts.gpu.torch_for_gpu import newest_for, same_for
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 
@@ -195,9 +196,15 @@ def _older_torch(seen: Seen, driver: Driver | None) -> tuple[tuple[str, ...], tu
             "alone would break it."
         )
         return (), tuple(notes)
+    kept = same_for(seen, same[-1]) if same else None
+    if kept is not None:
+        return (kept,), tuple(notes)
     builds = [b for b in atlas.builds(seen.place.machine) if b.cuda and serves(b, seen)]
     fitting = [b.release for b in builds if b.cuda_major is not None and b.cuda_major <= mine]
     commands = (f'{seen.pip} install "torch=={fitting[-1]}"',) if fitting else ()
+    newest = newest_for(seen, mine) if mine in (11, 12) and not same else None
+    if newest is not None:
+        return (newest[0], *commands), (*notes, newest[1])
     return commands, tuple(notes)
 
 

@@ -19,6 +19,17 @@ _DISTRIBUTIONS = {"sglang": "sgl-kernel"}
 _BITSANDBYTES = re.compile(r"at line \[?[\d ]{1,12}\]? in file [^\n]{0,200}csrc/ops\.(?:cu|hip)")
 
 
+#: How a program is set to do without it: xformers/ops/fmha/dispatch.py, vLLM's envs.py.
+_WITHOUT_FA3 = {
+    "xformers": (
+        " In the program, before the first call: from xformers.ops.fmha import dispatch; "
+        "dispatch._set_use_fa3(False). xformers 0.0.30 and 0.0.31 take it from compute capability "
+        "9.0 on, newer releases for 9.0 alone."
+    ),
+    "vllm": " That is VLLM_FLASH_ATTN_VERSION=2.",
+}
+
+
 def bundler(seen: Seen) -> str | None:
     """The package whose own copy of FlashAttention 3 a message is about."""
     found = _BUNDLED.search(words_of(seen))
@@ -31,6 +42,7 @@ def own_copy(package: str) -> str:
         f"The path is that of the copy of FlashAttention 3 that {package} compiles into its own "
         f"files: no flash-attn that is installed plays a part. A release of {package} that does "
         "not take it for this GPU is the way out, or its setting without FlashAttention 3."
+        f"{_WITHOUT_FA3.get(package, '')}"
     )
 
 

@@ -64,6 +64,33 @@ def _tag(cuda: str) -> str:
     return f"cu{cuda.replace('.', '')}"
 
 
+def same_for(seen: Seen, cuda: str) -> str | None:
+    """Torch's own release for another CUDA, as pip gets it; None where it is no release."""
+    release = _RELEASE.fullmatch(seen.torch or "")
+    if release is None:
+        return None
+    tag = _tag(cuda)
+    return f'{seen.pip} install "torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
+
+
+def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
+    """(the newest torch for a CUDA major version, from torch's own index, a note on it)."""
+    rows = [(m, c) for m in torch_minors() for c in cuda_of_minor(m) if parse_cuda(c)[0] == major]
+    if not rows:
+        return None
+    newest, lowest = rows[-1][0], min((c for m, c in rows if m == rows[-1][0]), key=parse_cuda)
+    minors = [minor for minor, cuda in rows if cuda == lowest]
+    tag = _tag(lowest)
+    return (
+        f'{seen.pip} install "torch=={newest}.*" --index-url {_INDEX}{tag}',
+        f"torch {minors[0]} to {minors[-1]} have a build for CUDA {lowest} on torch's own index "
+        f"(its address ends in whl/{tag}): where the program asks for one of these releases, that "
+        "release from there is the one to take. A package with CUDA code of its own, as vLLM and "
+        "LMDeploy have, is compiled for one CUDA and one torch: its own build for CUDA "
+        f"{major} has to go with it, where the project has one.",
+    )
+
+
 def cuda_with(minor: str, gpu: Gpu) -> str | None:
     """The newest CUDA, up to 12 where there is one, whose wheel of a release serves a GPU."""
     having = [one for one in cuda_of_minor(minor) if covers(torch_archs(minor, one) or (), gpu)]
