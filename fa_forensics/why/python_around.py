@@ -73,7 +73,7 @@ def _embedded(answer: Answer, file: str) -> Answer:
         answer, cause=cause, direction="unknown", confidence="medium",
         help=(
             "ldd PROGRAM | grep libpython; nm -D PROGRAM | grep -c ' T Py'",
-            f"python{minor or 3}-config --embed --ldflags",
+            " ".join((f"python{minor or 3}-config", "--embed", "--ldflags")),
         ),
         notes=(
             "PROGRAM is the C++ program. The first command shows which libpython it is linked "

@@ -223,7 +223,7 @@ def _running(place: Place) -> str | None:
 def _since_words(name: str) -> str:
     spans = python_spans(name)
     first = known_pythons()
-    if _of_python_2(spans):
+    if spans[0].before and _of_python_2(spans):
         return f"it is a name of Python 2 ({_last_before(spans[0].before)})"
     if len(spans) == 1 and spans[0] == (first[1], None) and not exports(name, first[0]):
         return "it is a name of Python 3"  # those before the first one looked at may have it
