@@ -45,7 +45,89 @@ def test_dots_behind_a_name_mean_that_it_goes_on() -> None:
     linux = first(f"ImportError: {file}: undefined symbol: _ZN2at{CUT.format('l')}")
     mac = first(f"OSError: dlopen({file}, 0x0006): Symbol not found: __ZN2at{CUT.format('x')}")
     for answer in (linux, mac):
-        assert answer.interval == "1.10.0 – 1.12.1"
+        assert answer.interval == "1.10.0 \u2013 1.12.1"
         assert (answer.direction, answer.confidence) == ("file-older", "medium")
         assert "cut off" in said(answer)
     assert "python -m pip install torch==1.12.1 torchtext==0.13.1" in mac.help
+
+
+SITE = "/x/lib/python3.10/site-packages"
+POINTER = "_ZN3c1021throwNullDataPtrErrorEv"
+CHECK = "_ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_ib"
+
+
+def missing(file: str, symbol: str, python: str = "3.10") -> str:
+    site = SITE.replace("3.10", python)
+    return f"ImportError: {site}/{file}: undefined symbol: {symbol}"
+
+
+def test_a_wheel_that_names_its_torch_is_taken_with_that_torch() -> None:
+    """TensorRT-LLM comes as a wheel alone, each release of which pins torch."""
+    text = (
+        f'  File "{SITE}/tensorrt_llm/graph.py", line 1, in <module>\nundefined symbol: {POINTER}'
+    )
+    answer = first(text, "TensorRT-LLM 0.13.0")
+    assert answer.direction == "file-newer"
+    assert "python -m pip check" in answer.help
+    assert any(t.endswith("https://pypi.nvidia.com tensorrt-llm==0.13.0") for t in answer.help)
+    assert not [t for t in answer.help if t.startswith("rm -rf build") or '"torch>=' in t]
+
+
+def test_old_releases_of_torch_xla_are_files_of_the_project() -> None:
+    file = "_XLAC.cpython-36m-x86_64-linux-gnu.so"
+    answer = first(
+        missing(file, "_ZN2at13nanmedian_outERNS_6TensorES1_RKS0_lb", "3.6"), "torch 1.7.0"
+    )
+    assert answer.direction == "file-newer"
+    assert any("/torch_xla-1.7-cp36-cp36m-linux_x86_64.whl" in text for text in answer.help)
+    assert "torch-xla==1" not in said(answer)
+
+
+def test_a_second_top_level_name_leads_to_the_package() -> None:
+    file = "tinycudann_bindings/_61_C.cpython-310-x86_64-linux-gnu.so"
+    answer = first(missing(file, "_ZN3c104impl8GPUTrace13gpuTraceStateE"), "torch 1.12.1+cu113")
+    assert answer.direction == "file-newer"
+    assert "NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch" in answer.help[0]
+    assert "rm -rf build" not in said(answer)
+
+
+def test_sister_packages_come_from_the_address_of_the_torch() -> None:
+    name = "_ZN3c106detail12infer_schema20make_function_schemaENS_8ArrayRefINS1_11ArgumentDefEEES4_"
+    answer = first(
+        missing("torch_sparse/_version_cuda.so", name),
+        "pytorch=1.7.0 cudatoolkit=11.0 (conda), pip3 install torch-scatter torch-sparse",
+    )
+    assert answer.help[0].endswith(
+        "torch-sparse torch-scatter -f https://data.pyg.org/whl/torch-1.7.0+cu110.html"
+    )
+
+
+def test_a_file_of_torch_14_is_left_over_where_the_torch_of_the_text_has_the_name() -> None:
+    """nm: libtorch_cpu of torch 1.6.0 has it; builds of torch 1.4 list no library of torch."""
+    name = "_ZN5torch8autograd4Node20get_next_sequence_nrEv"
+    answer = first(missing("torch_scatter/_scatter.so", name), "upgraded torch to the 1.6 versions")
+    assert (answer.code, answer.direction) == ("FA607", "file-older")
+    assert not [text for text in answer.help if '"torch==' in text]
+    assert any("--no-binary torch-scatter" in text for text in answer.help)
+
+
+def test_a_release_of_flash_attn_leaves_out_torches_it_has_no_wheel_for() -> None:
+    """The name is in torch 2.0 to 2.9; flash-attn 2.8.3's wheels begin with torch 2.4."""
+    answer = first(
+        f"undefined symbol: {CHECK}",
+        "The following error occurred when `transformer-engine` imported `flash-attn`:",
+        "transformer-engine=2.12.0, flash-attn=2.8.3",
+    )
+    assert (answer.direction, answer.confidence) == ("file-older", "medium")
+    assert "fa-forensics wheels" in answer.help
+    assert any("--no-binary flash-attn" in text for text in answer.help)
+
+
+def test_torchaudio_is_changed_with_torch_where_the_text_has_it() -> None:
+    """torchaudio 0.8.1 belongs to torch 1.8.1."""
+    answer = first(
+        missing("libk2context.so", "_ZNK2at6Tensor7is_cudaEv", "3.8"),
+        "torch 1.10.0, torchaudio 0.10.0",
+    )
+    assert any(text.endswith('"torch==1.8.1" torchaudio==0.8.1') for text in answer.help)
+    assert any("github.com/k2-fsa/k2" in text for text in answer.help)

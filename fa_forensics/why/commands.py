@@ -112,7 +112,7 @@ def commands_by_history(
             *remarks,
         )
     if listed:
-        remarks = (*remarks, _OFFICIAL)
+        remarks = (*remarks, OFFICIAL)
     numbered = numbered_as_torch(needed_by)
     lacked = (
         not numbered
@@ -130,7 +130,7 @@ def commands_by_history(
 
 
 #: Said where flash-attn's releases may have the wheel.
-_OFFICIAL = (
+OFFICIAL = (
     "fa-forensics wheels names flash-attn's own wheel for the torch, CUDA, Python and C++ flavour "
     "of an environment, if its releases have one: seconds in place of a build."
 )

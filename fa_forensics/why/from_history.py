@@ -118,7 +118,9 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
         )
     else:
         cause = f"No wheel on PyPI exports it in this std::string flavour; {other}"
-    limited = place.told is not None and bool(place.told.python or place.told.last)
+    limited = place.told is not None and bool(
+        place.told.python or place.told.last or place.told.since
+    )
     meant = _meant(question, place, history)
     if limited and history.releases and not set(meant) & set(history.releases):
         own = flavour_of_name(question.name, question.demangled, history)
@@ -138,7 +140,9 @@ def _meant(question: Question | None, place: Place, history: History) -> Sequenc
     python = place.told.python if place.told else None
     out = _out_by(place.told.last if place.told else "", history.known)
     meant = [r for r in out if python and python in history.pythons.get(r, ())] or out
-    for since in (place.told.gpu_since if place.told else "", question.since if question else ""):
+    told = place.told
+    floors = (told.gpu_since, told.since) if told is not None else ()
+    for since in (*floors, question.since if question else ""):
         meant = [r for r in meant if not since or order_key(r) >= order_key(since)] or meant
     return meant
 
@@ -181,7 +185,11 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
         return UNKNOWN, words, "high"
     by_python = _sides(history, _meant(None, place, history)) == left
     why = _of_package(question) if not by_python else f"has wheels for Python {python}"
-    if by_python and place.told is not None and (place.told.last or place.told.gpu_since):
+    if (
+        by_python
+        and place.told is not None
+        and (place.told.last or place.told.gpu_since or place.told.since)
+    ):
         why = had_words(place)
     return _one_side(history, left[0], why if len(sides) > 1 else "", exports, meant)
 
@@ -266,8 +274,29 @@ def told_inside(question: Question, place: Place, history: History) -> Judgement
         if both is not None:
             return both
     notes = (moved_words(history),) if history.moved is not None else ()
+    if _left_over(question, present, history):
+        return _of_torch_14(question, present)
     fact = f"torch {present.release} exports it"
     return exported_there(question, history, fact, notes, present.release)
+
+
+def _left_over(question: Question, present: Present, history: History) -> bool:
+    """Whether a file of an older torch explains what the text's torch has all the same."""
+    own, first = order_key(present.version), order_key(history.alive[0])
+    soon = (1, 5, 0, False) <= own < (1, 9, 0, False)
+    return soon and first <= (1, 4, 0, True) and bool(question.package)
+
+
+def _of_torch_14(question: Question, present: Present) -> Judgement:
+    """A build of torch 1.4 or before, which lists none of torch's libraries (notes of 1.5.0)."""
+    cause = (
+        f"torch {present.release} exports it, so no other release of torch is wanted. Most likely "
+        f"the file of {question.package} is left from torch 1.4 or before: builds of that time "
+        "list none of torch's libraries, and torch 1.5 and later no longer opens its libraries for "
+        "all files. It has to be built again for the torch that is installed, with nothing taken "
+        "from pip's cache. Else another torch is loaded than the text says."
+    )
+    return Judgement("wrong-torch", "FA607", OLDER, cause, (), "medium")
 
 
 def before_the_record(question: Question, history: History, present: Present) -> Judgement:

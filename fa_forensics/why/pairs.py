@@ -16,14 +16,17 @@ from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import NOT_EXCHANGED
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
 from fa_forensics.why.place import CUDA_OWNERS, Place
+from fa_forensics.why.projects import of_its_project
 from fa_forensics.why.same_release import label_of
 from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
+#: Packages of torch's own family, whose releases belong to one torch each.
+_FAMILY = ("torchvision", "torchaudio", "torchtext")
 _DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
-_ONE_TORCH = re.compile(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"$')
+_ONE_TORCH = re.compile(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"(?: [\w.=*\'-]+){0,4}$')
 #: Notes on a command that is taken out.
 _ON_COMMANDS = re.compile(r"(?:One of the two commands|The command installs|No package is named)")
 _ON_SOURCES = re.compile(r"(?:A file that was compiled|The command that)\b")
@@ -44,6 +47,9 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     answer = _without_what_fails(answer, paste, name)
     answer = _of_its_maker(answer, paste, name)
     helps = [_with_partner(text, name) for text in answer.help]
+    listed = [one for one in _FAMILY if one != name and f"pkg:{one}" in paste.versions]
+    for one in listed if answer.direction in (OLDER, NEWER) else ():
+        helps = [_with_partner(text, one) for text in helps]
     notes = [*answer.notes]
     row = row_of(name)
     if row is not None:
@@ -52,7 +58,8 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         notes += _older_release(answer, helps, row, name)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
-    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
+    answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
+    return of_its_project(answer, paste, place, name)
 
 
 def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:

@@ -40,7 +40,8 @@ class Told:
     that torch has by the text, release or not ("" where nothing says it), ``torch_by`` who
     built that torch where the package index has no such one ("conda-forge's"). ``date`` is
     the month of the report ("2023-06") and ``last`` the newest torch that there was then.
-    ``gpu_since`` is the first torch with code for the GPU that it names.
+    ``gpu_since`` is the first torch with code for the GPU that it names, ``since`` the first
+    that the release ``since_of`` of a package in the text has a wheel for.
     """
 
     machine: str = ""
@@ -54,6 +55,8 @@ class Told:
     date: str = ""
     last: str = ""
     gpu_since: str = ""
+    since: str = ""
+    since_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

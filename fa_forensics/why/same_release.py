@@ -11,9 +11,10 @@ from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
-from fa_forensics.why.builds import name_then, rebuild_named
+from fa_forensics.why.builds import has_official_wheels, name_then, rebuild_named
 from fa_forensics.why.commands import (
     BOTH_OF_ONE,
+    OFFICIAL,
     THIS_FLAVOUR,
     reinstall_torch,
     with_its_torch,
@@ -44,7 +45,7 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     if name is None:
         name = package_in_text(paste)
         if name is not None:
-            answer = _with_build(answer, place, name)
+            answer = _with_build(answer, place, name, name == _imported(paste))
     if name is None:
         return answer
     version = _PLAIN.fullmatch(paste.versions.get(f"pkg:{name}", "").partition("+")[0])
@@ -62,7 +63,21 @@ def package_in_text(paste: Paste) -> str | None:
     """The only package with compiled code that a text names, where it names no path of a file."""
     if any("/" in (mention.file or "") for mention in paste.mentions):
         return None
+    imported = _imported(paste)
+    if imported is not None:
+        return imported
     return _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
+
+
+def _imported(paste: Paste) -> str | None:
+    """The package whose import failed, by the traceback or in a sentence; None for none known."""
+    known = {normalized(str(row["distribution"])) for row in known_packages()}
+    said = normalized(paste.versions.get("flag:imported", ""))
+    if said in known and said not in _FAMILY:
+        return said
+    module = next((m.detail.get("import") for m in paste.mentions if m.symbol), None)
+    name = package_of(f"/site-packages/{module.replace('.', '/')}/_") if module else None
+    return name if name is not None and name not in _FAMILY else None
 
 
 def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
@@ -113,7 +128,7 @@ def _only_package(versions: Mapping[str, str]) -> str | None:
     return None
 
 
-def _with_build(answer: Answer, place: Place, name: str) -> Answer:
+def _with_build(answer: Answer, place: Place, name: str, imported: bool) -> Answer:
     """The answer with a build of the package behind the question which torch is loaded."""
     built = rebuild_named(place, name, answer.direction)
     if built is None or built[0] in answer.help:
@@ -129,8 +144,14 @@ def _with_build(answer: Answer, place: Place, name: str) -> Answer:
         f"No package is named as that of the file, and of those in the text {name} alone has "
         f"compiled code that links torch: the command {built[1]}."
     )
-    helps = (*answer.help[:asked], built[0], *answer.help[asked:])
-    return replace(answer, help=helps, notes=(*answer.notes, note))
+    if imported:
+        note = f"The text says that the import of {name} failed: the command {built[1]}."
+    listed = has_official_wheels((f"/site-packages/{name.replace('-', '_')}/_.so",))
+    ready = ("fa-forensics wheels",) if listed and ".whl" not in built[0] else ()
+    notes = (note, OFFICIAL) if ready else (note,)
+    plain = tuple(n for n in answer.notes if not n.startswith("A file that was compiled"))
+    helps = (*answer.help[:asked], *ready, built[0], *answer.help[asked:])
+    return replace(answer, help=helps, notes=(*plain, *notes))
 
 
 def _pinned(

@@ -163,7 +163,7 @@ def package_of(path: str) -> str | None:
     top = parts[-1].split("/")[0] if len(parts) > 1 else ""
     folders = path.split("/")[:-1]
     for row in rows:
-        name = str(row["import"]).split(".")[0]
-        if name == top or (not top and name in folders):
+        names = (str(row["import"]).split(".")[0], *row.get("also", ()))  # type: ignore[misc]
+        if top in names or (not top and any(name in folders for name in names)):
             return str(row["distribution"])
     return None

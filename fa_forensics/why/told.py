@@ -52,6 +52,22 @@ def first_for_gpu(paste: Paste) -> str:
     return first_torch(min(gpu.capability for gpu in gpus)) if gpus else ""
 
 
+def first_for_package(paste: Paste) -> tuple[str, str]:
+    """(the first torch that a package of the text has wheels for, the package and its release).
+
+    ("", "") where none is named with a release whose wheels are on record.
+    """
+    version = paste.versions.get("pkg:flash-attn", "").partition("+")[0]
+    if not version:
+        return "", ""
+    from fa_forensics.facts.wheel_matrix import builds
+
+    minors = {build.torch for build in builds() if build.release.lstrip("v") == version}
+    if not minors:
+        return "", ""
+    return f"{min(minors, key=order_key)}.0", f"flash-attn {version}"
+
+
 def report_day(paste: Paste, tables: Tables, version: str | None) -> tuple[str, str]:
     """(the month of the report, the newest torch that there was then); "" for both where none.
 

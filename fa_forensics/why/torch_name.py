@@ -12,7 +12,7 @@ from fa_forensics.facts.owner import STABLE, is_torch, owner_of_library, title_o
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, Near
-from fa_forensics.why.builds import isolated_build, numbered_as_torch
+from fa_forensics.why.builds import isolated_build, numbered_as_torch, rebuild
 from fa_forensics.why.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.commands import (
     commands_by_history,
@@ -25,7 +25,7 @@ from fa_forensics.why.commands import (
     which_torch,
 )
 from fa_forensics.why.history import Form, History, Present, look_up
-from fa_forensics.why.judgement import FLAVOUR, NEWER, UNKNOWN, Judgement, Question
+from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN, Judgement, Question
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.spelling import could_be_spelt, same_text
 from fa_forensics.why.tables import Tables
@@ -104,13 +104,13 @@ _ON_ANOTHER_BUILD = (
 
 
 def _package_since(needed_by: Sequence[str]) -> tuple[str, str]:
-    """(the failing file's package, the first torch that it exists for); ("", "") for most."""
+    """(the failing file's package, the first torch that it exists for); "" for what is open."""
     from fa_forensics.facts.python_api import exists_since
     from fa_forensics.why.seen import directory_of
 
     package = directory_of(needed_by[0]) if needed_by else None
     since = exists_since(package) if package else None
-    return (package, since) if package and since else ("", "")
+    return package or "", since or ""
 
 
 def _by_library(owner: str, history: History | None, place: Place, tables: Tables) -> str:
@@ -328,6 +328,9 @@ def _help(
         symbol = shlex.quote(question.name or question.demangled)
         return (f"fa-forensics why --python /path/to/env/bin/python {symbol}",), ()
     if judgement.kind == "wrong-torch":
+        if place.told is not None and judgement.direction == OLDER:
+            built = rebuild(place, needed_by, OLDER)
+            return (which_torch(place), *(built[:1] if built else ()), look), ()
         if place.told is not None and judgement.direction == "none" and history is not None:
             return _of_told_release(place, history, present, needed_by)
         if provider is not None or judgement.direction == "none":
