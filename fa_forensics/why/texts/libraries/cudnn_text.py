@@ -239,11 +239,11 @@ _TWO_WHEELS = (
 
 def _again(seen: Seen) -> str:
     """Install the wheel of cuDNN again in the version that torch asks for."""
-    asked = (
-        'import importlib.metadata as m; print(next(r for r in m.requires("torch") '
-        'if "cudnn" in r).split(";")[0])'
+    return (
+        f"{seen.pip} install --force-reinstall --no-deps \"$({seen.python} -c 'import "
+        'importlib.metadata as m; print(next(r for r in m.requires("torch") if "cudnn" in r)'
+        '.split(";")[0])\')"'
     )
-    return f"{seen.pip} install --force-reinstall --no-deps \"$({seen.python} -c '{asked}')\""
 
 
 #: Each part with its directory, as the loader takes it.

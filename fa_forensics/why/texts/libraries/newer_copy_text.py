@@ -113,6 +113,6 @@ def _compiled_at_run_time(answer: Answer, seen: Seen, cache: str) -> Answer:
     )
     home = HOME_OF_TORCH.replace("{python}", seen.python)
     remove = f"rm -rf {_CACHES[cache]}"
-    kept = [c for c in answer.help if ' install "torch==' not in c]
+    kept = [c for c in answer.help if '"torch==' not in c]
     return replace(answer, cause=cause, help=("nvcc --version; echo CUDA_HOME=$CUDA_HOME",
                                               home, remove, *kept))  # fmt: skip

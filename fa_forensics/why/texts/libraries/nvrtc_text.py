@@ -53,12 +53,12 @@ def nvrtc_builtins(seen: Seen) -> Answer:
 def _torch_again(seen: Seen, number: str) -> str:
     """Install the same build of torch again: plain releases of PyPI are for another CUDA."""
     release = (seen.torch or "").partition("+")[0]
-    head = f"{seen.pip} install --force-reinstall --no-cache-dir"
     if not number or _in_wheels(number):
-        return f'{head} "torch=={release}"'
+        return f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
     label = f"cu{number.replace('.', '')}"
     return (
-        f'{head} "torch=={release}+{label}" -f https://download.pytorch.org/whl/torch_stable.html'
+        f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}+{label}" '
+        "-f https://download.pytorch.org/whl/torch_stable.html"
     )
 
 
@@ -69,8 +69,10 @@ def _in_wheels(number: str) -> bool:
 
 def _notes(number: str) -> tuple[str, ...]:
     """Which directory goes first, and which other torch there is."""
-    check = "Another version of the builtins under that name makes NVRTC misbehave: the number is "
-    check += "a check."
+    check = (
+        "Another version of the builtins under that name makes NVRTC misbehave: the number is a "
+        "check."
+    )
     if not number:
         return (check,)
     ways = (

@@ -32,11 +32,11 @@ def torch_named_library(seen: Seen) -> Answer:
     )
     folder = path.rpartition("/")[0]
     where = folder if folder.startswith("/") else _folder(seen, package)
-    listed = f"ls {where if where.startswith('$(') else shlex.quote(where)}"
-    helps = [f"{listed} | grep {stem}", f"{seen.pip} list | grep -iE '^torch |{package}'"]
+    where = where if where.startswith("$(") else shlex.quote(where)
+    helps = [f"ls {where} | grep {stem}", f"{seen.pip} list | grep -iE '^torch |{package}'"]
     notes = [
         f"The first command lists the torch releases that this {title} serves: each file has one "
-        f"in its name. One of these, as pip install torch==RELEASE, is the other way out."
+        "in its name. One of these, as pip install torch==RELEASE, is the other way out."
     ]
     minor = tuple(int(part) for part in torch.split(".")[:2])
     if dgl and _FIRST_DGL <= minor <= _LAST_DGL:
@@ -69,8 +69,10 @@ def torch_named_library(seen: Seen) -> Answer:
 def _folder(seen: Seen, package: str) -> str:
     """The package's directory, by the interpreter, without importing it."""
     module = package.replace("-", "_")
-    find = f'import importlib.util as u; print(u.find_spec("{module}").origin)'
-    return f"$(dirname $({seen.python} -c '{find}'))/*"
+    return (
+        f"$(dirname $({seen.python} -c 'import importlib.util as u; "
+        f'print(u.find_spec("{module}").origin)\'))/*'
+    )
 
 
 ANSWERERS: dict[str, Answerer] = {"torch-named-library": torch_named_library}
