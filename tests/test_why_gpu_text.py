@@ -137,7 +137,7 @@ def test_an_old_driver_is_held_against_torchs_cuda() -> None:
         "Nvidia driver version: 535.54.03",
     )
     assert "CUDA 12.2 (driver 535.54.03)" in answer.cause and "580.65.06" in answer.cause
-    assert "torch==2.10.0" in answer.help[-1]
+    assert "torch==2.11.0+cu128" in answer.help[-1]
 
 
 def test_ptx_of_a_newer_toolkit_is_no_matter_of_minor_compatibility() -> None:

@@ -146,8 +146,8 @@ def no_kernel(seen: Seen) -> Answer:
     notes = [*(note for note in first if note), *notes]
     if package is None and (others := suspects(seen)):
         notes.insert(0, _listed(others))
-        *more, look = (inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3])
-        helps = [*helps, *more]
+        *looks, look = (inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3])
+        helps = [*helps, *looks]
     return seen.answer(
         KIND, "FA504", cause, owner=package or operator(seen), direction="none",
         confidence="high" if sure and not two else "medium",
@@ -170,7 +170,8 @@ def _listed(others: Sequence[str]) -> str:
 
 def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
     """What has no code for a GPU: a package, the extension, or one of it and torch."""
-    which, runs = named(gpu), what_would_run(gpu.capability)
+    which = called(gpu) if seen.gpu else named(gpu)
+    runs = what_would_run(gpu.capability)
     package = package or operator(seen)
     if package is None and (torch_list(seen) is not None or in_every_torch(gpu)):
         return (

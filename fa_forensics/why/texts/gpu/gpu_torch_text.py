@@ -98,7 +98,7 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
         notes.append(
             f"Of torch's own wheels from {first_on_record()} on, these have code for it: {having}."
         )
-    if having and release is None:
+    if having and release is None and gpu.capability < (10, 0):
         notes.append(
             "Where a project asks for one release of torch, that release for another CUDA is on "
             "torch's own index (its address ends in whl/cu and the number)."

@@ -64,10 +64,31 @@ def _tag(cuda: str) -> str:
     return f"cu{cuda.replace('.', '')}"
 
 
+def _from_index(seen: Seen) -> bool:
+    """Whether torch's own index can have what the text's torch is replaced by.
+
+    Not on arm, where it has wheels with CUDA of its newest releases alone, and not where
+    somebody else built that torch (conda's, a distribution's).
+    """
+    told = seen.place.told
+    if told is not None and told.torch_by:
+        return False
+    machine = seen.versions.get("machine", "")
+    return re.search(r"aarch64|arm64|jetson", machine, re.IGNORECASE) is None
+
+
+def _served(seen: Seen, minor: str) -> bool:
+    """Whether a minor release has a wheel for the Python of the text, as far as that is told."""
+    atlas = seen.tables.atlas
+    builds = atlas.builds(seen.place.machine) if atlas is not None else ()
+    of_minor = [build for build in builds if build.release.startswith(f"{minor}.")]
+    return not of_minor or any(serves(build, seen) for build in of_minor)
+
+
 def same_for(seen: Seen, cuda: str) -> str | None:
     """Torch's own release for another CUDA, as pip gets it; None where it is no release."""
     release = _RELEASE.fullmatch(seen.torch or "")
-    if release is None:
+    if release is None or not _from_index(seen):
         return None
     tag = _tag(cuda)
     return f'{seen.pip} install "torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
@@ -75,8 +96,13 @@ def same_for(seen: Seen, cuda: str) -> str | None:
 
 def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
     """(the newest torch for a CUDA major version, from torch's own index, a note on it)."""
-    rows = [(m, c) for m in torch_minors() for c in cuda_of_minor(m) if parse_cuda(c)[0] == major]
-    if not rows:
+    rows = [
+        (minor, cuda)
+        for minor in torch_minors()
+        for cuda in cuda_of_minor(minor)
+        if parse_cuda(cuda)[0] == major and _served(seen, minor)
+    ]
+    if not rows or not _from_index(seen):
         return None
     newest, lowest = rows[-1][0], min((c for m, c in rows if m == rows[-1][0]), key=parse_cuda)
     minors = [minor for minor, cuda in rows if cuda == lowest]
@@ -100,8 +126,9 @@ def cuda_with(minor: str, gpu: Gpu) -> str | None:
 
 def _by_index(seen: Seen, gpu: Gpu) -> str | None:
     """From torch's own index: the same release for another CUDA, or one for an old GPU."""
-    if re.search(r"aarch64|arm64|jetson", seen.versions.get("machine", ""), re.IGNORECASE):
-        return None  # that index has wheels with CUDA for arm in its newest releases alone
+    family = gpu_table().family(gpu.capability)
+    if not _from_index(seen) or (family is not None and family.integrated):
+        return None
     install = f"{seen.pip} install --force-reinstall --no-cache-dir"
     release = _RELEASE.fullmatch(seen.torch or "")
     if release is not None:
@@ -114,7 +141,7 @@ def _by_index(seen: Seen, gpu: Gpu) -> str | None:
         return None
     for minor in reversed(torch_minors()):
         cuda = cuda_with(minor, gpu)
-        if cuda is not None:
+        if cuda is not None and _served(seen, minor):
             return f'{install} "torch=={minor}.*" --index-url {_INDEX}{_tag(cuda)}'
     return None
 
