@@ -131,3 +131,40 @@ def test_torchaudio_is_changed_with_torch_where_the_text_has_it() -> None:
     )
     assert any(text.endswith('"torch==1.8.1" torchaudio==0.8.1') for text in answer.help)
     assert any("github.com/k2-fsa/k2" in text for text in answer.help)
+
+
+BANNER = "[sgl_kernel] CRITICAL: Could not load any common_ops library!"
+FOUND = f"found files: ['{SITE}/sgl_kernel/common_ops.cpython-310-x86_64-linux-gnu.so']"
+
+
+def test_a_list_of_tries_without_its_errors_is_asked_for_them() -> None:
+    """sgl_kernel's load_utils.py prints the errors below the list."""
+    text = f"ImportError: \n{BANNER}\n\nAttempted locations:\n2. Fallback pattern: {SITE} - {FOUND}"
+    answer = first(text, "torch==2.10.0")
+    assert (answer.kind, answer.owner, answer.confidence) == ("wrong-torch", "sgl-kernel", "low")
+    assert "no file is missing" in answer.cause
+    assert "Error details" in said(answer)
+    whole = first(f"{text}\n- ImportError: libnuma.so.1: cannot open shared object file")
+    assert whole.kind == "missing-library"
+
+
+def test_no_build_of_a_file_helps_with_torch_1_0() -> None:
+    """cpp_extension.py of torch 1.0.1: -D_GLIBCXX_USE_CXX11_ABI=0 by the release number alone."""
+    name = "_ZN3c105ErrorC1ENS_14SourceLocationERKSs"
+    file = "(...)/KNN_CUDA/knn_cuda/csrc/_ext/knn/knn.so"
+    answer = first(f"ImportError: {file}: undefined symbol: {name}", "pytorch 1.0.1")
+    assert answer.direction == "other-flavour"
+    assert "rm -rf build" not in said(answer)
+    assert 'python -m pip install "torch==1.1.0"' in answer.help
+
+
+def test_an_image_of_nvidia_is_started_again_where_another_torch_lies_over_it() -> None:
+    """nm: libc10 has SymInt::sym_ne in torch 2.0.0 to 2.8.0."""
+    file = "transformer_engine/transformer_engine_torch.cpython-312-x86_64-linux-gnu.so"
+    answer = first(
+        missing(file, "_ZNK3c106SymInt6sym_neERKS0_", "3.12"),
+        "image nvcr.io/nvidia/nemo:25.09.nemotron_nano_v2_vl plus pip-installed torch",
+    )
+    assert answer.direction == "file-older"
+    assert "start again from the image" in said(answer)
+    assert '"torch==' not in said(answer)

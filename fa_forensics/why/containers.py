@@ -66,6 +66,17 @@ def _perhaps_of_an_image(answer: Answer, package: str, place: Place) -> Answer:
     return replace(answer, help=helps, notes=(note, *answer.notes))
 
 
+#: A file of a package, wherever an image has its Python.
+_OF_A_PACKAGE = re.compile(r"/(?:site|dist)-packages/(?P<package>[\w-]{1,60})[/.]")
+
+
+def _of_another_image(answer: Answer, image: str) -> Answer:
+    """A file of an image of NVIDIA's for a framework, which has its torch in a place of its own."""
+    helps = tuple(text for text in answer.help if '"torch' not in text)
+    kept = (n for n in answer.notes if not n.startswith(("Another build of", "One of the two")))
+    return replace(answer, help=helps, notes=(_of_the_image(image), *kept))
+
+
 def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
     """The answer for a file of NVIDIA's image; any other as it is.
 
@@ -79,6 +90,9 @@ def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
         return answer
     if mentions_old_string(answer.demangled or ""):
         return answer  # of a wheel of the package index, which is none of the image's
+    image, package = paste.versions.get("flag:nv-image", ""), _OF_A_PACKAGE.search(file)
+    if image and package is not None and package["package"] in _BROUGHT:
+        return _of_another_image(answer, image)
     if found is None or found["package"] not in _BROUGHT:
         return answer
     if "ngc" not in paste.versions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
-from fa_forensics.why.history import BETWEEN, INSIDE, History, Present
+from fa_forensics.why.history import BETWEEN, INSIDE, History, Present, order_key
 from fa_forensics.why.judgement import FLAVOUR, Judgement, Question, who_exports
 from fa_forensics.why.place import Place
 
@@ -108,6 +108,29 @@ def _other_flavour(present: Present, own: str, history: History) -> Judgement:
         "own (a container's, too) differ in it.",
     )
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, notes, "high")
+
+
+def without_a_build(
+    helped: tuple[tuple[str, ...], tuple[str, ...]], direction: str, present: Present
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, remarks) for a torch before 1.1, where no other build of the file helps.
+
+    torch/utils/cpp_extension.py of 1.0.0 and 1.0.1 sets -D_GLIBCXX_USE_CXX11_ABI=0 for every
+    release by its number alone, whatever flavour that build of torch has.
+    """
+    if direction != FLAVOUR or order_key(present.release) >= (1, 1, 0, False):
+        return helped
+    commands = [text for text in helped[0] if not text.startswith("rm -rf build")]
+    commands.insert(-1, 'python -m pip install "torch==1.1.0"')
+    gone = ("Compiled on that", "The command that", "The package index has that")
+    remarks = [note for note in helped[1] if not note.startswith(gone)]
+    note = (
+        f"To compile the file again does not help here: torch.utils.cpp_extension of torch "
+        f"{present.release} sets -D_GLIBCXX_USE_CXX11_ABI=0 for every release, whatever the build "
+        f"is. pip's torch {present.release} has that flavour; from torch 1.1 on the flag follows "
+        "the build."
+    )
+    return tuple(commands), (note, *remarks)
 
 
 def flavour_of_name(name: str, demangled: str, history: History) -> str | None:

@@ -26,6 +26,7 @@ from fa_forensics.why.commands import (
 )
 from fa_forensics.why.history import Form, History, Present, look_up
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN, Judgement, Question
+from fa_forensics.why.other_flavour import without_a_build
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.spelling import could_be_spelt, same_text
 from fa_forensics.why.tables import Tables
@@ -341,4 +342,5 @@ def _help(
         return (reinstall_torch(place, release), look), ()
     if history is None or tables.ages is None:
         return (look,), ()
-    return torch_commands(place, history, tables.ages, needed_by, judgement.direction)
+    helped = torch_commands(place, history, tables.ages, needed_by, judgement.direction)
+    return without_a_build(helped, judgement.direction, present)

@@ -38,7 +38,27 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"Cannot find DGL C\+\+ [\w ]{1,40} at\s{1,3}['\"]?(?P<library>[^\s'\"]{1,300}\.so)",
             _of_one_torch,
         ),
+        by_pattern(
+            ("could not load any common_ops",),
+            r"Could not load any (?P<module>common_ops)\b",
+            _tries_without_errors,
+        ),
     )  # fmt: skip
+
+
+#: An entry of the list of places, with a file that is there.
+_FOUND = re.compile(r"found files: \['(?P<file>[^'\s]{1,300})'")
+
+
+def _tries_without_errors(line: Line, match: re.Match[str]) -> Mention | None:
+    """The list of places that sgl_kernel tried, cut off before the errors that it met there."""
+    told = (words for words in _SAID if words not in ("traceback (most", "could not load"))
+    if any(words in line.source.lower for words in (*told, "importerror: /")):
+        return None
+    places = (_FOUND.search(near.body) for near in line.below(12))
+    file = next((found["file"] for found in places if found), "")
+    detail = {"package": "sgl-kernel", "module": match["module"]}
+    return line.mention("tries-without-errors", match.start(), file=file or None, detail=detail)
 
 
 #: What says in the loader's or the interpreter's own words that something failed.

@@ -119,6 +119,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "several-cuda-runtimes",
         "torchcodec-banner",
     ),
+    "python.tries_text": ("tries-without-errors",),
     "libraries.torch_named": ("torch-named-library",),
     "builds.link_text": ("linker-refuses",),
     "python.kernels_text": ("kernels-variant",),
