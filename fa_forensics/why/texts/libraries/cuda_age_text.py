@@ -53,6 +53,8 @@ def _by_builds(seen: Seen, since: str) -> str:
             f"index), whose runtime it has in the process, while the text has CUDA {toolkit[0]}, "
             "which is most likely what compiled"
         )
+    if toolkit and _numbers(toolkit[0]) < _numbers(since):
+        return ""  # the text's own CUDA says more
     if _numbers(pypi) < _numbers(since):
         return (
             f"torch {torch} is most likely a build for CUDA {pypi}, as the one of the package "

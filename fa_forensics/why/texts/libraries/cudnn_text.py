@@ -215,8 +215,10 @@ def _parts_of_two(seen: Seen) -> Answer:
             "in NVIDIA's images the variant with -cudnn in its name brings it. Where "
             "LD_LIBRARY_PATH names that directory, it has to leave it.",
         )
-    commands = (*commands, _again(seen), _WHICH_PARTS)
-    notes = (*notes, _TWO_WHEELS)
+    if not odd and not seen.mention.detail.get("conda"):
+        commands = (*commands, _again(seen))
+        notes = (*notes, _TWO_WHEELS)
+    commands = (*commands, _WHICH_PARTS)
     if answer is not None and answer.kind == VERSIONED:
         return replace(
             answer, code=OTHER_COPY, cause=cause, direction=UNKNOWN, notes=notes, help=commands
