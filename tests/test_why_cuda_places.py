@@ -95,6 +95,17 @@ def test_a_library_of_one_cuda_that_the_text_has(bare: str) -> None:
     assert "torch was not imported first" not in said(answer)
 
 
+@pytest.mark.parametrize(
+    ("soname", "torch", "cuda"),
+    [("libcudart.so.10.1", "1.7.0", "10.2"), ("libcudart.so.11.0", "1.8.1", "10.2")],
+)
+def test_the_build_of_the_package_index_is_for_one_cuda(
+    soname: str, torch: str, cuda: str, bare: str
+) -> None:
+    answer = first(f"ImportError: {soname}: {GONE}\nPyTorch version: {torch}", bare)
+    assert f"on the package index is one for CUDA {cuda}" in answer.cause
+
+
 def test_the_runtime_that_torch_reports_is_torchs_own(bare: str) -> None:
     text = f"ImportError: libcudart.so.10.1: {GONE}\nPyTorch: 1.7.0\n  - CUDA Runtime 10.2"
     answer = first(text, bare)

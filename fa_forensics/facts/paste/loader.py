@@ -98,10 +98,8 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
         library, detail = meant, {**detail, "misspelt": library}
     name = library.rsplit("/", 1)[-1]
     if of_torch := for_one_torch(name):
-        told = {**detail, **of_torch}
-        return line.mention(
-            "torch-named-library", place, library=library, file=library, detail=told
-        )
+        what, told = "torch-named-library", {**detail, **of_torch}
+        return line.mention(what, place, library=library, file=library, detail=told)
     if TORCH_LIBRARY.fullmatch(name) and "/" not in library:
         detail = {**detail, "torch_imported": "yes" if _torch_imported(line) else ""}
         detail.update(cuda_torch_around(line) if "cuda" in name else {})

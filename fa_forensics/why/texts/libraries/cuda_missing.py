@@ -21,7 +21,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     torches_bringing,
     wheel_of,
 )
-from fa_forensics.why.texts.libraries.exact_cuda import of_exact_cuda, path_of_exact
+from fa_forensics.why.texts.libraries.exact_cuda import of_exact_cuda, of_pypi, path_of_exact
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
     needing,
@@ -240,7 +240,7 @@ def _major_alone(
     of = f"a CUDA {wanted} build" if wanted else "built for CUDA"
     cause = f"{who[0].upper()}{who[1:]} is {of}: it needs {soname}, which is not found."
     if exact:
-        cause += of_exact_cuda(seen, exact)
+        cause += of_exact_cuda(seen, exact) + of_pypi(seen, exact)
     elif major and seen.mention.detail.get("torch_loads"):
         cause += (
             " torch loads that file, so that it is in the process already: it is a build for "
@@ -254,6 +254,7 @@ def _major_alone(
             f"the package for torch's CUDA has to replace this one), or it is one for CUDA {major} "
             "and was not imported first. The first command tells them apart."
         )
+        cause += of_pypi(seen, major)
     elif bringing:
         cause += (
             " torch loads it itself where it brings it along: either torch was not imported first, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.cuda_names import cuda_on_pypi
 from fa_forensics.why.seen import Seen
 
 
@@ -28,6 +29,18 @@ def of_exact_cuda(seen: Seen, exact: str) -> str:
         f" Two causes fit: torch is a build for another CUDA than {exact}, and then a build of the "
         f"package for torch's CUDA has to replace this one; or torch is one for CUDA {exact}: "
         f"{inside}. The first command tells them apart."
+    )
+
+
+def of_pypi(seen: Seen, wanted: str | None) -> str:
+    """The CUDA of an old torch's build on the package index, where it is none of these."""
+    torch = seen.torch or ""
+    pypi = None if "+" in torch else cuda_on_pypi(torch)
+    if pypi is None or wanted is None or f"{pypi}.".startswith(f"{wanted}."):
+        return ""
+    return (
+        f" The build of torch {torch} on the package index is one for CUDA {pypi}, so that the "
+        "first is the likelier where torch was installed from there."
     )
 
 
