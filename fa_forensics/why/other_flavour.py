@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
 from fa_forensics.why.history import BETWEEN, INSIDE, History, Present, order_key
@@ -110,6 +112,10 @@ def _other_flavour(present: Present, own: str, history: History) -> Judgement:
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, notes, "high")
 
 
+#: Notes on another build of the file, and on the container whose torch it would be for.
+_ON_BUILDS = re.compile(r"(?:Compiled\son|The\scommand\sthat|The\spackage\sindex\shas\sthat)")
+
+
 def without_a_build(
     helped: tuple[tuple[str, ...], tuple[str, ...]], direction: str, present: Present
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -122,8 +128,7 @@ def without_a_build(
         return helped
     commands = [text for text in helped[0] if not text.startswith("rm -rf build")]
     commands.insert(-1, 'python -m pip install "torch==1.1.0"')
-    gone = ("Compiled on that", "The command that", "The package index has that")
-    remarks = [note for note in helped[1] if not note.startswith(gone)]
+    remarks = [note for note in helped[1] if not _ON_BUILDS.match(note)]
     note = (
         f"To compile the file again does not help here: torch.utils.cpp_extension of torch "
         f"{present.release} sets -D_GLIBCXX_USE_CXX11_ABI=0 for every release, whatever the build "

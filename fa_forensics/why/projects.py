@@ -25,6 +25,8 @@ _ON_BUILDS = re.compile(
     r"|The text says that the import|[\w-]+ \S+ is no release of the package index)"
 )
 
+_ALONE = re.compile(r"comes\sas\sa\swheel\salone")
+
 
 def of_its_project(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
     """The answer with what the project itself gives out for the text's torch."""
@@ -89,9 +91,7 @@ def _with_the_torch_it_names(
     )
     if not release:
         note += " X.Y.Z is the release that the program needs."
-    kept = (
-        n for n in answer.notes if not _ON_BUILDS.match(n) and "comes as a wheel alone" not in n
-    )
+    kept = (n for n in answer.notes if not _ON_BUILDS.match(n) and not _ALONE.search(n))
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
 
 
@@ -99,7 +99,7 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     """The project's wheels for the text's torch and CUDA, sister packages with them."""
     label = label_of(paste, place) or _label(paste.versions.get("index_cuda", ""))
     present = place.present
-    built = next((text for text in answer.help if f"--no-binary {name} " in text), None)
+    built = next((t for t in answer.help if re.search(rf"--no-binary\s{name}\s", t)), None)
     if present is None or not present.published or not label or built is None:
         return answer
     if order_key(present.release) < (1, 4, 0, True):
@@ -123,7 +123,7 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
         t for text in answer.help for t in ((command, text) if text == built else (text,))
     )
     return replace(
-        answer, help=helps, notes=(note, *(n for n in answer.notes if "One of the" not in n))
+        answer, help=helps, notes=(note, *(n for n in answer.notes if not _ON_BUILDS.match(n)))
     )
 
 

@@ -149,6 +149,8 @@ EXCEPTIONS = {
     "g++ -print-file-name=libstdc++.so.6 | xargs strings | grep -o 'GLIBCXX_3[0-9.]*' | sort -V "
     "| tail -1": NAMES,
     "gem install {1} -- --with-torch-dir=/path/to/libtorch": NAMES,
+    "git clone --branch {1} {2} torchvision && cmake -S torchvision -B torchvision/build "
+    "-DCMAKE_PREFIX_PATH=/path/to/libtorch && cmake --build torchvision/build": NAMES,
     "cmake -S . -B build -LA | grep -iE 'torch_dir|cxx_flags'": NAMES,
     "The command": WORDS,
     "One of the two": WORDS,

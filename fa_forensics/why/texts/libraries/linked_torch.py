@@ -51,7 +51,7 @@ def _one_of_a_few(seen: Seen, every: set[str]) -> bool:
 
 
 #: Notes on commands that are not typed here.
-_OF_COMMANDS = ("Another build of", "One of the two", "Every torch since", "A file that was")
+_OF_COMMANDS = re.compile(r"(?:Another\sbuild\sof|One\sof\sthe|Every\storch\ssince|A\sfile\sthat)")
 
 
 def torch_not_on_the_line(seen: Seen, answer: Answer, rocm: bool) -> Answer:
@@ -59,18 +59,21 @@ def torch_not_on_the_line(seen: Seen, answer: Answer, rocm: bool) -> Answer:
     library = libraries_of(answer.owner or "")[0]
     flag = "-l" + library.removeprefix("lib").split(".so")[0]
     first = answer.exported_by[0]
-    old = ": no release is too old or too new."
+    lead = f"torch {answer.interval} export it, from {library}: no release is too old or too new."
     if order_key(first) > (1, 2, 0, True):
-        old = f", so that no torch is too new, and none since {first} too old."
-    cause = (
-        f"torch {answer.interval} export it, from {library}{old} "
+        lead = (
+            f"torch {answer.interval} export it, from {library}, so that no torch is too new, and "
+            f"none since {first} too old."
+        )
+    owns = (
         f"That library is not on the link line ({flag}); it is {library} that owns the name, not "
         "the part of torch that was being linked. At run time, import torch before the extension."
     )
+    cause = f"{lead} {owns}"
     kind = "rocm" if rocm else "import-order"
     return replace(
         answer, kind=kind, code="FA210", direction=NONE, cause=cause, confidence="medium",
-        notes=tuple(note for note in answer.notes if not note.startswith(_OF_COMMANDS)),
+        notes=tuple(note for note in answer.notes if not _OF_COMMANDS.match(note)),
         help=(f"{seen.python} -c 'import torch.utils.cpp_extension as c; "
               "print(c.library_paths())'",),
     )  # fmt: skip
@@ -98,6 +101,6 @@ def partner_in_cxx(answer: Answer, seen: Seen) -> Answer:
     )
     if not release:
         note += " vX.Y.Z is the tag of the torchvision that belongs to that libtorch's release."
-    kept = (n for n in answer.notes if not n.startswith(_OF_COMMANDS))
+    kept = (n for n in answer.notes if not _OF_COMMANDS.match(n))
     helps = (text for text in answer.help if " -m pip install" not in text)
     return replace(answer, help=(build, *helps), notes=(note, *kept))
