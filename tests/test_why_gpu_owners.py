@@ -101,3 +101,14 @@ def test_flash_attention_3_in_xformers_is_switched_off_by_its_own_setting() -> N
         "xformers 0.0.30, RTX 5090",
     )
     assert answer.owner == "xformers" and "_set_use_fa3(False)" in _all(answer)
+
+
+def test_flashinfer_in_a_list_beside_other_packages_is_not_the_owner() -> None:
+    answer = first(
+        f"RuntimeError: CUDA error: {_NO_IMAGE}",
+        "flashinfer-python==0.2.5",
+        "xformers==0.0.30",
+        "vllm==0.9.0",
+        "GPU 0: NVIDIA GeForce RTX 5090",
+    )
+    assert answer.owner != "flashinfer"

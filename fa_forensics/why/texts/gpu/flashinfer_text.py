@@ -11,7 +11,7 @@ from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.build_targets import the_list
 from fa_forensics.why.texts.clues import called, gpus_of, words_of
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
-from fa_forensics.why.texts.gpu.gpu_suspects import built_for
+from fa_forensics.why.texts.gpu.gpu_suspects import built_for, suspects
 from fa_forensics.why.texts.gpu.gpu_torch_text import beliefs
 
 _NAME = "flashinfer"
@@ -19,6 +19,8 @@ _NAME = "flashinfer"
 _FIRST = (7, 5)
 #: A file that was compiled beforehand, and not on the machine that runs it.
 _PREBUILT = re.compile(r"prebuilt|pre-?compiled|jit[_-]cache|\bcubin|\+cu\d{3}torch", re.IGNORECASE)
+#: Its name, and words of its kernels: ``SingleDecodeWithKVCache kernel launch failed``.
+_OWN = re.compile(r"flashinfer|With(?:Paged|Ragged)?KVCache|\bmoe_utils\b", re.IGNORECASE)
 _OTHER_BACKEND = (
     "Without FlashInfer: SGLang takes --attention-backend triton (or torch_native), vLLM another "
     "one by --attention-backend or VLLM_ATTENTION_BACKEND; for fused MoE both have Triton's."
@@ -28,8 +30,16 @@ _OTHER_BACKEND = (
 def of_flashinfer(seen: Seen) -> bool:
     """Whether a message is FlashInfer's, by its path, its words or the lines beside it."""
     detail = seen.mention.detail
-    told = (detail.get("part"), detail.get("project"))
-    return _NAME in told or _NAME in words_of(seen).lower()
+    if _by_itself(seen):
+        return True
+    return detail.get("project") == _NAME and not suspects(seen)
+
+
+def _by_itself(seen: Seen) -> bool:
+    """Whether the message itself shows it, and not the lines around it alone."""
+    mention = seen.mention
+    said = f"{mention.line} {mention.file or ''} {mention.detail.get('part', '')}"
+    return _OWN.search(said) is not None
 
 
 def flashinfer_lacks(seen: Seen) -> Answer:
@@ -44,6 +54,11 @@ def flashinfer_lacks(seen: Seen) -> Answer:
         f"The kernel is FlashInfer's: {name} holds no code for {which}, in the file that was "
         "started. Torch and the driver play no part."
     )
+    if not _by_itself(seen):
+        cause = (
+            f"The kernel is most likely FlashInfer's, which the text names: {name} then holds no "
+            f"code for {which}, in the file that was started. Torch and the driver play no part."
+        )
     value = _target(gpu) if gpu else "X.Y"
     notes = [] if gpu else [
         "X.Y is the GPU's compute capability, as the first command prints it; before 7.5 there is "
@@ -76,7 +91,7 @@ def flashinfer_lacks(seen: Seen) -> Answer:
     again = f"{seen.pip} install --upgrade --no-cache-dir flashinfer-python"
     return seen.answer(
         KIND, "FA504", cause, owner=_NAME, direction="none",
-        confidence="high" if gpu is not None and _NAME in words_of(seen).lower() else "medium",
+        confidence="high" if gpu is not None and _by_itself(seen) else "medium",
         help=(
             f"{seen.python} {TORCH_ARCHS}",
             f"{again} && rm -rf ~/.cache/flashinfer",
@@ -102,7 +117,8 @@ def _never(seen: Seen, gpu: Gpu) -> Answer:
     )
     notes = [one for one in (built_for(seen, gpu),) if one] if told else []
     return seen.answer(
-        KIND, "FA504", cause, owner=_NAME, direction="none", confidence="high",
+        KIND, "FA504", cause, owner=_NAME, direction="none",
+        confidence="high" if _by_itself(seen) else "medium",
         help=(f"{seen.python} {TORCH_ARCHS}",),
         notes=(
             *notes,

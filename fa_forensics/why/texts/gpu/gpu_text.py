@@ -170,7 +170,8 @@ def _listed(others: Sequence[str]) -> str:
 
 def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
     """What has no code for a GPU: a package, the extension, or one of it and torch."""
-    which = called(gpu) if seen.gpu else named(gpu)
+    # A list of a family's GPUs is nobody's GPU.
+    which = named(gpu) if "," in gpu.name and not seen.gpu else called(gpu)
     runs = what_would_run(gpu.capability)
     package = package or operator(seen)
     if package is None and (torch_list(seen) is not None or in_every_torch(gpu)):
