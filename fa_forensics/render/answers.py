@@ -31,6 +31,7 @@ KIND_WORDS = {
 
 #: Codes that say more than the kind does.
 CODE_WORDS = {
+    "FA210": "a library that the file does not list",
     "FA507": "a GPU or a call that the package itself refuses",
     "FA509": "code that asks for more than the GPU can do",
     "FA880": "a compiled module that is not there",

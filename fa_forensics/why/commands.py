@@ -12,6 +12,7 @@ from fa_forensics.facts.owner import STABLE, owner_of
 from fa_forensics.why.builds import (
     again_from_source,
     has_official_wheels,
+    is_module,
     is_wheel_alone,
     numbered_as_torch,
     pip_of,
@@ -44,7 +45,9 @@ def not_linked(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
     """Which of torch's libraries a file lists, and its import behind torch's own."""
     from fa_forensics.why.seen import dotted_module
 
-    module = dotted_module(needed_by[0]) if needed_by else ""
+    file = needed_by[0] if needed_by else ""
+    by_path = file.rsplit("/", 1)[-1].startswith("lib") and not is_module(file)
+    module = dotted_module(file) if file and not by_path else ""
     again = (f"{python_of(place)} -c 'import torch; import {module}'",) if module else ()
     return (needed_libraries(needed_by), *again, which_torch(place))
 

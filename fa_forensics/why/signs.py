@@ -49,6 +49,12 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         answer = _without_inspect(answer, seen)
     if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
         return _inside_torch(answer, seen, file)
+    if "flag:plain-extension" in seen.versions:
+        from fa_forensics.why.plain_extension import of_plain_extension
+
+        plain = of_plain_extension(answer, seen)
+        if plain is not None:
+            return plain
     if "libtorch" in seen.versions and is_torch(answer.owner or ""):
         answer = _beside_libtorch(answer, seen)
     if answer.owner is not None and is_cuda(answer.owner) and is_torch_file(file):

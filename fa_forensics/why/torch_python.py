@@ -11,12 +11,18 @@ import shlex
 from dataclasses import replace
 
 from fa_forensics.report_why import Answer
+from fa_forensics.why.builds import is_module
 from fa_forensics.why.seen import Seen
 
 _CURE = (
     "In CMakeLists.txt: find_library(TORCH_PYTHON_LIBRARY torch_python) in the lib directory of "
     "TORCH_INSTALL_PREFIX, and that variable in target_link_libraries beside TORCH_LIBRARIES. "
     "Importing torch before the module may hide it."
+)
+_OPERATORS = (
+    "A library of operators (TORCH_LIBRARY, torch.ops.load_library) needs none of Python's part of "
+    "torch: with #include <torch/script.h> or <torch/library.h> in place of <torch/extension.h>, "
+    "and built again from an empty directory, the name is gone."
 )
 _BY_CMAKE = f"A build by CMake: {_CURE[0].lower()}{_CURE[1:]}"
 _OLD = (
@@ -103,6 +109,8 @@ def _linked_without(answer: Answer, seen: Seen) -> bool:
         return True
     if seen.package is not None or seen.mention.what == "linker-undefined":
         return False
+    if answer.code == "FA210" and "flag:by-path" in seen.versions:
+        return True
     later = re.match(r"1\.\d[\d.]{0,6} and later", answer.interval) is not None
     return bool(answer.provider) or (later and seen.place.present is None)
 
@@ -115,7 +123,16 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
         "likely the file was linked without it, and no release is wrong. torch.utils.cpp_extension "
         "(setup.py) links it by itself, since torch 1.5."
     )
+    by_path = "flag:by-path" in seen.versions or (
+        module.startswith("lib") and not is_module(seen.mention.file or "")
+    )
     notes = [_CURE]
+    if by_path:
+        cause += (
+            " torch was imported when it was loaded, and that does not help: torch opens its "
+            "libraries for its own files alone."
+        )
+        notes = [_OPERATORS, _CURE.partition(" Importing ")[0]]
     if answer.exported_by:
         notes.append(
             f"Where the file does list that library: torch {answer.interval} have the name."
@@ -123,9 +140,18 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
     if seen.mention.detail.get("build") != "cmake" and answer.interval.startswith("1.0"):
         notes.append(_OLD)
     return replace(
-        answer, kind="missing-library", code="FA202", cause=cause, direction="none",
+        answer, kind="import-order" if by_path else "missing-library",
+        code="FA210" if by_path else "FA202", cause=cause, direction="none",
         confidence="medium", notes=tuple(notes), help=(
             f"readelf -d {shlex.quote(_whole_path(seen) or 'THE_FILE.so')} | grep NEEDED",
-            f"{seen.python} -c 'import torch; import {module}'",
+            _loaded(seen) if by_path else f"{seen.python} -c 'import torch; import {module}'",
         ),
     )  # fmt: skip
+
+
+def _loaded(seen: Seen) -> str:
+    """The command that loads a library of operators, which is no module of Python's."""
+    file = _whole_path(seen)
+    path = file if re.fullmatch(r"[\w./+-]+", file) else "THE_FILE.so"
+    load = f'torch.ops.load_library("{path}")'
+    return f"{seen.python} -c 'import torch; {load}'"

@@ -28,6 +28,19 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("cpp_extension", r"\b(cpp_extension)s?\b", "flag:cpp-extension", None),
     ("cppextension", r"\b(CppExtension)\b", "flag:cpp-extension", None),
     ("cudaextension", r"\b(CUDAExtension)\b", "flag:cpp-extension", None),
+    (
+        "extension(",
+        r"(?<![\w.])(?:setuptools\.|distutils\.(?:core\.)?|core\.)?(?=Extension\()"
+        r"(?:Extension\(\s?(?:name\s?=\s?)?['\"])?([A-Za-z_][\w.]{1,60})",
+        "flag:plain-extension",
+        None,
+    ),
+    (
+        "name=",
+        r"^\s{0,20}name=['\"]([A-Za-z_]\w{1,60})['\"],?\s{0,3}$",
+        "flag:extension-name",
+        None,
+    ),
     ("install -e", r"pip3? install (?:--?[\w-]+ ){0,4}(-e) ?\.", "flag:editable", None),
     (
         "install",
@@ -73,6 +86,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:no-nvcc",
         None,
     ),
+    ("conda", r"(?i)\b((?:mini|ana)?conda\d?) (?:env|python)", "flag:conda", None),
+    ("docker", r"(?i)\b(docker) (?:image|container)", "flag:image", None),
     ("libbitsandbytes_", r"libbitsandbytes_(hip|rocm)", "flag:bnb-rocm", None),
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
     ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),

@@ -81,6 +81,12 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
 
 def symbol_of_text(seen: Seen) -> Answer:
     """The answer by the symbol's own history."""
+    if "Tn" in (seen.mention.symbol or ""):
+        from fa_forensics.why.clang_names import of_clang
+
+        other = of_clang(seen)
+        if other is not None:
+            return other
     symbol = _symbol(seen)
     mended = _mended(seen) if symbol is None else _look_alike(seen, symbol)
     if mended is not None:
