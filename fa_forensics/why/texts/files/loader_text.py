@@ -43,6 +43,9 @@ def static_tls(seen: Seen) -> Answer:
     notes = (
         f"What helps is to load {name or 'that library'} earlier: import the package that needs "
         "it, or torch, before all others, as the first command does.",
+        *(("MODULE is what the program imports and fails at.",) if module == "MODULE" else ()),
+        "Where the program cannot be changed, it is run from such a line: import runpy; "
+        'runpy.run_path("PROGRAM.py", run_name="__main__") stands in place of the last import.',
         *larger,
     )
     return seen.answer(
@@ -140,7 +143,11 @@ def _module(seen: Seen, path: str) -> str:
     if found is not None:
         return found[1]
     named = seen.mention.detail.get("import", "").split(".")[0]
-    return named if re.fullmatch(r"[A-Za-z]\w{0,60}", named) else "torch"
+    if re.fullmatch(r"[A-Za-z]\w{0,60}", named):
+        return named
+    lists = {key.partition(":")[2] for key in seen.versions if key.startswith(("pkg:", "named:"))}
+    about_torch = seen.torch or "torch" in f"{' '.join(lists)} {seen.mention.line}"
+    return "torch" if about_torch or not seen.versions else "MODULE"
 
 
 def _python_text(path: str) -> str:

@@ -167,6 +167,9 @@ _WHOLE = (
 )
 
 
+#: Where CMake's FetchContent unpacks what a project's own build downloads.
+_FETCHED = re.compile(r"_deps/(?P<name>[\w-]{1,40})-src/")
+
 #: torch-sys of Rust asks Python for its torch.
 _CARGO = "cargo clean -p torch-sys && LIBTORCH_USE_PYTORCH=1 cargo build"
 
@@ -188,8 +191,17 @@ def _torch_for_arm(seen: Seen, host: str) -> tuple[tuple[str, ...], tuple[str, .
             "or a build from source."
         )
     helps: tuple[str, ...] = ()
-    if not jetson:
+    fetched = _FETCHED.search(path_of(seen))
+    if not jetson and fetched is None:
         helps = (f"{seen.pip} install --force-reinstall --no-cache-dir torch",)
+    if jetson and re.search(r"ubuntu\s1[46]", seen.versions.get("os", "").lower()):
+        notes.append(
+            "Ubuntu 16.04 on a Jetson is JetPack 3, and NVIDIA's wheels of torch begin with "
+            "JetPack 4.2: a newer JetPack where the board has one, or torch built from source on "
+            "the board."
+        )
+    if fetched is not None:
+        return _fetched_by_cmake(seen, fetched["name"]), (*notes, _FETCHED_NOTE)
     if (
         seen.mention.what == "linker-refuses"
         or not is_torchs(path_of(seen))
@@ -207,6 +219,26 @@ def _torch_for_arm(seen: Seen, host: str) -> tuple[tuple[str, ...], tuple[str, .
             "which is what the command with cmake names."
         )
     return helps, tuple(notes)
+
+
+_FETCHED_NOTE = (
+    "The project's own CMake downloads that archive (FetchContent), so CMAKE_PREFIX_PATH alone may "
+    "change nothing: the variable in the last command gives it torch's own directory in place of "
+    "the download, from an empty build directory. Where it still takes the archive, its address "
+    "stands in the project's CMakeLists.txt. The first of them shows whether the torch that is "
+    "there is for this machine."
+)
+
+
+def _fetched_by_cmake(seen: Seen, name: str) -> tuple[str, ...]:
+    option = f"-DFETCHCONTENT_SOURCE_DIR_{name.upper()}"
+    return (
+        f"{seen.python} -c 'import torch, platform; print(torch.__version__, torch.__file__, "
+        "platform.machine())'",
+        f"cmake {option}=\"$({seen.python} -c 'import torch; print(torch.__path__[0])')\" "
+        f"-DCMAKE_PREFIX_PATH=\"$({seen.python} -c 'import torch; "
+        "print(torch.utils.cmake_prefix_path)')\" .",
+    )
 
 
 ANSWERERS: dict[str, Answerer] = {

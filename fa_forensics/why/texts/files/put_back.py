@@ -236,5 +236,31 @@ def _from_a_record(seen: Seen, path: str, site: str) -> tuple[tuple[str, ...], t
         "The command with grep prints the distribution that the file came with: NAME is what "
         "stands before the version. What was built here, and is on no index, has to be built again "
         "from an empty build directory.",
+        *_of_nvidia(path),
+        *_of_an_image(seen),
         _ROOM,
     )  # fmt: skip
+
+
+def _of_nvidia(path: str) -> tuple[str, ...]:
+    """Which wheels have a directory below site-packages/nvidia."""
+    found = re.search(r"/nvidia/(\w{2,30})/lib/", path)
+    if found is None:
+        return ()
+    wheel = f"nvidia-{found[1].replace('_', '-')}"
+    if re.fullmatch(r"cu\d\d", found[1]):
+        return ()
+    return (
+        f"By its directory it is of {wheel}-cu12 (torch for CUDA 12), {wheel}-cu11 (CUDA 11) or "
+        f"{wheel}.",
+    )
+
+
+def _of_an_image(seen: Seen) -> tuple[str, ...]:
+    if "flag:image" not in seen.versions:
+        return ()
+    return (
+        "The text is of a container's image: where the file is damaged in a fresh container too, "
+        "the image is. docker rmi it and pull it again; if it comes back so, the image was "
+        "published so, and only its makers, or an install in the container, put it right.",
+    )

@@ -108,8 +108,8 @@ def _environment_of(library: str) -> str | None:
 def _where(library: str, environment: str | None) -> str:
     if environment is not None:
         return (
-            f"It is the copy of the conda environment {environment}, whose Python finds it by its "
-            "own search path before LD_LIBRARY_PATH counts, so that a newer one of the system is "
+            f"It is the copy of the conda environment {environment}, {_found_by(library)} by "
+            "its own search path before LD_LIBRARY_PATH counts, so that a newer one of the system is "
             "not even looked at: the environment's own has to be newer."
         )
     if "/lib/x86_64-linux-gnu" in library or library.startswith(("/usr/lib", "/lib")):
@@ -117,6 +117,12 @@ def _where(library: str, environment: str | None) -> str:
     return (
         "The path in the message is the copy that was taken. A conda environment has a copy of its "
         "own, which goes first only where its lib directory has the name libstdc++.so.6."
+    )
+
+
+def _found_by(library: str) -> str:
+    return (
+        "which torch finds" if "/torch/lib/" in library else "whose Python finds it"
     )
 
 
@@ -146,6 +152,8 @@ def _newer(seen: Seen, gcc: str | None, environment: str | None) -> tuple[str, .
         lib = quoted(found["prefix"] + "/lib")
         return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH={lib} {run}"
     if _CONDA.search(file):
+        return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH=$CONDA_PREFIX/lib {run}"
+    if "flag:conda" in seen.versions:
         return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH=$CONDA_PREFIX/lib {run}"
     return (
         f"conda create -y -p ~/newer-libstdcxx -c conda-forge {wanted}",

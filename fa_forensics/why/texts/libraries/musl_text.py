@@ -83,11 +83,25 @@ def _musl_file(seen: Seen, soname: str) -> Answer:
         f"{soname} is musl's C library, Alpine's: the file that asks for it was built on Alpine "
         "Linux, or comes from a wheel tagged musllinux, and this system has glibc."
     )
-    name = package_in(seen)
+    name = package_in(seen) or _only_named(seen)
     again = f"{seen.pip} install --force-reinstall --no-cache-dir {name or 'PACKAGE'}"
+    notes = (
+        "pip never takes a musllinux wheel on a system with glibc: the file came in a wheel whose "
+        "tag says linux alone, of a project's own index, or in a directory of packages that was "
+        "copied out of an Alpine image.",
+        "The first command without that index (-f, --index-url, --extra-index-url) takes the "
+        "wheel for glibc, where the package index has one. From the same index the same file comes "
+        "back: the second command compiles it here.",
+    )
+    own = f"{seen.pip} install --force-reinstall --no-cache-dir --no-binary {name} {name}"
     return seen.answer(
-        KIND, CODE, cause, owner=None, direction="none", confidence="high",
-        help=(again, f"{seen.pip} debug --verbose"),
-        notes=("pip takes the manylinux wheel by itself on a system with glibc; a directory of "
-               "packages that was copied out of an Alpine image has to be installed anew.",),
+        KIND, CODE, cause, owner=name, direction="none", confidence="high",
+        help=(again, own if name else own.replace("None", "PACKAGE")), notes=notes,
     )  # fmt: skip
+
+
+def _only_named(seen: Seen) -> str | None:
+    """The one package that the text lists, torch's family aside."""
+    family = ("torch", "torchvision", "torchaudio", "pip")
+    named = {key[4:] for key in seen.versions if key.startswith("pkg:")}.difference(family)
+    return next(iter(named)) if len(named) == 1 else None

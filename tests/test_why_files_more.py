@@ -1,0 +1,62 @@
+"""Files for other systems and machines: what the text tells of package, image and build."""
+
+from __future__ import annotations
+
+from support.asking import first, said
+
+
+def test_a_musl_file_is_of_the_package_that_the_text_names() -> None:
+    answer = first(
+        "OSError: libc.musl-x86_64.so.1: cannot open shared object file: No such file or directory",
+        "llama-cpp-python==0.3.1, Python 3.12",
+    )
+    assert answer.owner == "llama-cpp-python" and "PACKAGE" not in said(answer)
+    assert any("--no-binary llama-cpp-python" in command for command in answer.help)
+
+
+def test_an_archive_that_cmake_fetches_is_replaced_by_its_own_variable() -> None:
+    """CMake, FetchContent: FETCHCONTENT_SOURCE_DIR_<uppercaseName>."""
+    answer = first(
+        "/usr/bin/ld: _deps/libtorch-src/lib/libtorch_cpu.so: error adding symbols: file in wrong "
+        "format",
+        "aarch64",
+    )
+    assert any("-DFETCHCONTENT_SOURCE_DIR_LIBTORCH=" in command for command in answer.help)
+    assert not any("--force-reinstall" in command for command in answer.help)
+
+
+def test_a_damaged_file_of_an_image_is_pulled_again() -> None:
+    line = "OSError: /h/.local/lib/python3.8/site-packages/nvidia/curand/lib/libcurand.so.10: "
+    answer = first(line + "invalid ELF header", "Docker image")
+    assert "pull it again" in said(answer) and "nvidia-curand-cu12" in said(answer)
+    assert "pull it again" not in said(first(line + "invalid ELF header"))
+
+
+def test_a_system_copy_in_a_conda_environment_gets_the_environments_own() -> None:
+    answer = first(
+        "ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `CXXABI_1.3.15' not found "
+        "(required by .../scipy/optimize/_core.so)",
+        "conda env, torch 2.11.0",
+    )
+    assert any("LD_LIBRARY_PATH=$CONDA_PREFIX/lib " in command for command in answer.help)
+    assert not any("conda create" in command for command in answer.help)
+
+
+def test_what_brings_libpython_is_told() -> None:
+    answer = first(
+        "    from torch._C import *",
+        "ImportError: libpython3.7m.so.1.0: cannot open shared object file: No such file or "
+        "directory",
+        "Python 3.7",
+    )
+    assert "apt-get install libpython3.7" in said(answer) and "--enable-shared" in said(answer)
+
+
+def test_static_tls_of_a_program_without_torch_imports_no_torch() -> None:
+    answer = first(
+        "ImportError: /usr/lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static "
+        "TLS block",
+        "Jetson TX2, Python 3.6.9, tensorflow with CUDA 10.2",
+    )
+    assert not any("import torch" in command for command in answer.help)
+    assert "runpy.run_path" in said(answer) and "LD_PRELOAD" not in said(answer)
