@@ -88,13 +88,13 @@ def flashinfer_lacks(seen: Seen) -> Answer:
     )
     notes.append(_OTHER_BACKEND)
     fixed = gpu is not None and gpu.capability[0] == 12 and prebuilt
-    again = f"{seen.pip} install --upgrade --no-cache-dir flashinfer-python"
     return seen.answer(
         KIND, "FA504", cause, owner=_NAME, direction="none",
         confidence="high" if gpu is not None and _by_itself(seen) else "medium",
         help=(
             f"{seen.python} {TORCH_ARCHS}",
-            f"{again} && rm -rf ~/.cache/flashinfer",
+            f"{seen.pip} install --upgrade --no-cache-dir flashinfer-python && "
+            "rm -rf ~/.cache/flashinfer",
             *(() if fixed else (
                 f'export FLASHINFER_CUDA_ARCH_LIST="{value}" TORCH_CUDA_ARCH_LIST="{value}"',
             )),

@@ -129,20 +129,21 @@ def _by_index(seen: Seen, gpu: Gpu) -> str | None:
     family = gpu_table().family(gpu.capability)
     if not _from_index(seen) or (family is not None and family.integrated):
         return None
-    install = f"{seen.pip} install --force-reinstall --no-cache-dir"
     release = _RELEASE.fullmatch(seen.torch or "")
     if release is not None:
         cuda = cuda_with(".".join(release[1].split(".")[:2]), gpu)
         if cuda is None:
             return None
         tag = _tag(cuda)
-        return f'{install} "torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
+        wanted = f'"torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
+        return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
     if seen.torch is not None or gpu.capability >= (7, 5):
         return None
     for minor in reversed(torch_minors()):
         cuda = cuda_with(minor, gpu)
         if cuda is not None and _served(seen, minor):
-            return f'{install} "torch=={minor}.*" --index-url {_INDEX}{_tag(cuda)}'
+            wanted = f'"torch=={minor}.*" --index-url {_INDEX}{_tag(cuda)}'
+            return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
     return None
 
 
