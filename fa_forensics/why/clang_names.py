@@ -12,7 +12,7 @@ from dataclasses import replace
 from fa_forensics.facts.demangle import demangle, readable
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.report_why import Answer, Overload
-from fa_forensics.why.builds import rebuild_named
+from fa_forensics.why.builds import clean_build, rebuild_named
 from fa_forensics.why.cut import interval_of, scope_of
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -49,20 +49,20 @@ def of_clang(seen: Seen) -> Answer | None:
         f"{scope}, which torch's wheels export in the spelling of gcc{theirs}. No release is too "
         "old or too new: the file was compiled with another compiler than torch."
     )
-    rows = tuple(Overload(n, demangle(n), rel, interval_of(seen, rel)) for n, rel in near[:_SHOWN])
+    others = tuple(
+        Overload(n, demangle(n), rel, interval_of(seen, rel)) for n, rel in near[:_SHOWN]
+    )
     helps = ("command -v g++ clang++; echo CC=$CC CXX=$CXX NVCC_PREPEND_FLAGS=$NVCC_PREPEND_FLAGS",)
     name_of = seen.package
     built = rebuild_named(seen.place, name_of) if name_of else None
-    again = (
-        built[0] if built is not None else f"{seen.pip} install --no-build-isolation --no-deps ."
-    )
+    again = built[0] if built is not None else clean_build(seen.python, "")
     answer = seen.answer(
-        "wrong-torch", "FA884", cause, symbol=name, demangled=scope, owner=owner, overloads=rows,
+        "wrong-torch", "FA884", cause, symbol=name, demangled=scope, owner=owner, overloads=others,
         direction=NONE, releases_looked_up=True, confidence="medium",
     )  # fmt: skip
     return replace(
         answer,
-        help=(*helps, f"CC=gcc CXX=g++ {again}", seen.inspect_command()),
+        help=(*helps, f"export CC=gcc CXX=g++; {again}", seen.inspect_command()),
         notes=(
             "Compiled with g++, from an empty build directory, it has torch's spelling; with clang "
             "-fclang-abi-compat=17 among the flags has it too. A ready-made wheel of the package "

@@ -211,7 +211,7 @@ def _nothing_begins_so(seen: Seen, start: str, owner: str) -> Answer:
     likely, notes = part_words(letters_of(start))
     cause = (
         "The name is cut off or misspelt, and no name of a published torch begins so: most likely "
-        f"it is {owner_words((file,) if file else ())} own."
+        f"it is {owner_words((file,) if file else (), scope_of(start)[0])} own."
     )
     more = "Paste the whole name: it shows the parameters, and whose they are."
     return seen.answer(

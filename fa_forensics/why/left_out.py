@@ -42,8 +42,8 @@ def owner_words(needed_by: Sequence[str], demangled: str = "") -> str:
     if name is None and found is not None:
         name = found["egg"] or found["folder"]
     scope = demangled.split("::")[0]
-    if name is None and scope in package_names():
-        name = scope
+    if name is None and (scope in package_names() or f"{scope}/" in file):
+        name = scope or None
     return f"{name}'s" if name else "the extension's"
 
 

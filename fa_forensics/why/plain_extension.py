@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import is_torch, libraries_of
 from fa_forensics.report_why import Answer
+from fa_forensics.why.builds import clean_build, cmake_build
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
 
@@ -41,13 +42,31 @@ def of_plain_extension(answer: Answer, seen: Seen) -> Answer | None:
             f"Where torch is imported before and the name is missing all the same, the release "
             f"counts: torch {answer.interval} export it."
         )
-    again = "rm -rf build *.egg-info && "
     return replace(
         answer, kind="import-order", code="FA210", direction=NONE, cause=cause, confidence="medium",
         help=(
             f"{seen.python} -c 'import torch; import {module}'",
-            f"{again}{seen.pip} install --no-build-isolation --no-deps --no-cache-dir .",
+            clean_build(seen.python, ""),
             seen.inspect_command(),
         ),
         notes=tuple(notes),
     )  # fmt: skip
+
+
+_OF_INSTALLS = re.compile(r"(?:Compiled on that|The package index has|The command that begins)\b")
+
+
+def of_inductor(answer: Answer, seen: Seen) -> Answer:
+    """The other std::string flavour in a model that AOTInductor compiled for a C++ program."""
+    helps = [t for t in answer.help if not t.startswith("rm -rf build") and '"torch==' not in t]
+    helps.insert(-1, cmake_build(seen.python))
+    note = (
+        "AOTInductor compiles the model with the torch of Python, in that torch's flavour, and a "
+        "C++ program loads it with the libtorch that it was linked with: nothing is to be "
+        "installed for Python. The command with cmake builds the program on the torch that "
+        "compiled the model. Else the download of libtorch in the model's flavour (up to 2.6.0 "
+        "libtorch-shared-with-deps is pre-cxx11, libtorch-cxx11-abi-shared-with-deps is cxx11; "
+        "from 2.7.0 on all are cxx11), or a model that a torch of the program's flavour compiled."
+    )
+    kept = (text for text in answer.notes if not _OF_INSTALLS.match(text))
+    return replace(answer, help=tuple(helps), notes=(note, *kept))

@@ -41,14 +41,18 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     """An answer with what the failing file's path shows of its origin."""
     file = seen.mention.file or ""
     answer = _as_the_file_is(answer, seen, file)
-    if answer.kind == "python-abi":
+    if seen.mention.detail.get("os") == "macOS" or file.endswith((".dylib", "-darwin.so")):
+        answer = _without_inspect(answer, seen)
+    if answer.code == "FA402":
         from fa_forensics.why.python_around import around_python
 
         return around_python(answer, seen)
-    if seen.mention.detail.get("os") == "macOS" or file.endswith((".dylib", "-darwin.so")):
-        answer = _without_inspect(answer, seen)
     if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
         return _inside_torch(answer, seen, file)
+    if "flag:aoti" in seen.versions and answer.kind == "cxx11-abi":
+        from fa_forensics.why.plain_extension import of_inductor
+
+        return of_inductor(answer, seen)
     if "flag:plain-extension" in seen.versions:
         from fa_forensics.why.plain_extension import of_plain_extension
 

@@ -41,6 +41,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:extension-name",
         None,
     ),
+    ("aoti", r"(?i)(?<![a-z])(aoti(?:nductor)?)(?=[\W_]|$)", "flag:aoti", None),
     ("install -e", r"pip3? install (?:--?[\w-]+ ){0,4}(-e) ?\.", "flag:editable", None),
     (
         "install",

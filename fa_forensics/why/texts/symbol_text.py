@@ -269,7 +269,8 @@ def ctypes_attribute(seen: Seen) -> Answer:
     cause = (
         f"{file.rsplit('/', 1)[-1]} is what {package} loads where its CUDA set-up failed, and it "
         f"has no GPU functions such as {seen.mention.symbol}. The real failure is that set-up, "
-        "earlier in the log: no GPU or driver is seen, or the CUDA runtime library is not found."
+        "earlier in the log: no GPU or driver is seen, the CUDA runtime library is not found, or "
+        "this release has no library for the CUDA of torch."
     )
     helps: tuple[str, ...] = (
         f"{seen.python} -m {package}",
