@@ -22,9 +22,9 @@ _BITSANDBYTES = re.compile(r"at line \[?[\d ]{1,12}\]? in file [^\n]{0,200}csrc/
 #: How a program is set to do without it: xformers/ops/fmha/dispatch.py, vLLM's envs.py.
 _WITHOUT_FA3 = {
     "xformers": (
-        " In the program, before the first call: from xformers.ops.fmha import dispatch; "
-        "dispatch._set_use_fa3(False). xformers 0.0.30 and 0.0.31 take it from compute capability "
-        "9.0 on, newer releases for 9.0 alone."
+        " xformers.ops.fmha.dispatch._set_use_fa3(False) in the program, before the first call, "
+        "is that setting. xformers 0.0.30 and 0.0.31 take FlashAttention 3 from compute "
+        "capability 9.0 on, newer releases for 9.0 alone."
     ),
     "vllm": " That is VLLM_FLASH_ATTN_VERSION=2.",
 }
