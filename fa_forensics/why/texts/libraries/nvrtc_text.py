@@ -19,8 +19,8 @@ def nvrtc_builtins(seen: Seen) -> Answer:
     number = f"{version[1]}.{version[2]}" if version else ""
     of = f" ({number})" if number else ""
     cause = (
-        f"NVRTC, CUDA's run-time compiler, opens {soname} by that very name when it first compiles "
-        "a kernel, not at import torch, so it stands in no list of needed libraries. It fits the "
+        f"NVRTC, CUDA's run-time compiler, opens {soname} by that very name at run time, when it "
+        "first compiles a kernel, not at import torch, so it stands in no list of needed libraries. It fits the "
         f"libnvrtc of exactly its own version{of}, and lies beside it: the libnvrtc that was "
         "loaded is not the one whose builtins are on the loader's path, or its wheel is not whole."
     )
