@@ -20,8 +20,9 @@ def nvrtc_builtins(seen: Seen) -> Answer:
     of = f" ({number})" if number else ""
     cause = (
         f"NVRTC, CUDA's run-time compiler, opens {soname} by that very name at run time, when it "
-        "first compiles a kernel, not at import torch, so it stands in no list of needed libraries. It fits the "
-        f"libnvrtc of exactly its own version{of}, and lies beside it: the libnvrtc that was "
+        "first compiles a kernel, not at import torch, so it stands in no list of needed "
+        "libraries. It fits "
+        f"the libnvrtc of exactly its own version{of}, and lies beside it: the libnvrtc that was "
         "loaded is not the one whose builtins are on the loader's path, or its wheel is not whole."
     )
     if number:
