@@ -109,8 +109,8 @@ def _where(library: str, environment: str | None) -> str:
     if environment is not None:
         return (
             f"It is the copy of the conda environment {environment}, {_found_by(library)} by "
-            "its own search path before LD_LIBRARY_PATH counts, so that a newer one of the system is "
-            "not even looked at: the environment's own has to be newer."
+            "its own search path before LD_LIBRARY_PATH counts, so that a newer one of the system "
+            "is not even looked at: the environment's own has to be newer."
         )
     if "/lib/x86_64-linux-gnu" in library or library.startswith(("/usr/lib", "/lib")):
         return _SYSTEMS

@@ -192,9 +192,9 @@ def _python(seen: Seen, soname: str, version: str) -> Answer:
             "Jupyter or VS Code that was not started from it: it goes under env in the kernel's "
             "kernel.json.",
             f"Where no file is found: a distribution's own Python {version} has it in a package of "
-            f"its own (Debian and Ubuntu: apt-get install libpython{version}; Fedora and RHEL: "
-            f"python{version}-libs); a Python that was built from source has it where it was "
-            "configured with --enable-shared; conda's python package brings it.",
+            f"its own (Debian and Ubuntu: apt-get install libpython{version}); a Python that was "
+            "built from source has it where it was configured with --enable-shared; conda's python "
+            "package brings it.",
             "An extension module should not be linked with libpython at all: a build that is not, "
             "loads in every Python of that version.",
         ),
