@@ -188,6 +188,8 @@ def _of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
 def _with_partner(command: str, name: str) -> str:
     """A command that changes torch, with the package that has to be changed with it."""
     found = _ONE_TORCH.search(command)
+    if f" {name}==" in command:
+        return command
     partner = partner_of(name, found["release"]) if found and name not in NOT_EXCHANGED else None
     return command if partner is None else f"{command} {shlex.quote(f'{name}=={partner}')}"
 
