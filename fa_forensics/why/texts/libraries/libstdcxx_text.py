@@ -121,9 +121,7 @@ def _where(library: str, environment: str | None) -> str:
 
 
 def _found_by(library: str) -> str:
-    return (
-        "which torch finds" if "/torch/lib/" in library else "whose Python finds it"
-    )
+    return "which torch finds" if "/torch/lib/" in library else "whose Python finds it"
 
 
 def _built_here(seen: Seen) -> str | None:
