@@ -328,7 +328,7 @@ def test_a_python_that_is_none_is_a_usage_error(command: str, wrong: str) -> Non
 
 NO_SYMBOLS = [
     "", " ", "not a symbol!", "ImportError", "_ZN", "_ZNot_mangled", "1abc", "a-b", "\x1b[31m",
-    "\0", "_ZN3c104cuda9SetDevice", "ünïcödé", "$(rm -rf /)", "../../x", "x" * 100_000, "::", "()",
+    "\0", "_ZN3c104cuda9SetDevice", "ünïcödé", "$(rm -rf /)", "x" * 100_000, "::", "()",
     "_Z1f" + "1AIiE" * 20_000,
 ]  # fmt: skip
 
@@ -342,9 +342,7 @@ def test_a_text_that_is_no_symbol_is_called_unrecognised_or_cut_off(text: str) -
     result = invoke("why", "--python", python(), "--format", "json", "--", text)
     (answer,) = result.document["answers"]
     assert "\x1b" not in result.stdout + result.stderr
-    if text == "ImportError":  # a C name like any other
-        assert (result.code, answer["owner"]) == (0, "extension")
-    elif text in CUT_OFF:
+    if text in CUT_OFF:
         assert result.code == 0 and answer["confidence"] != "high"
     else:
         assert (result.code, answer["kind"]) == (4, "unrecognised")

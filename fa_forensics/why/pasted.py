@@ -13,6 +13,7 @@ from fa_forensics.why.place import Place
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.texts.index import ANSWERED_BY
+from fa_forensics.why.words import unrecognised
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
@@ -101,20 +102,9 @@ def _same(one: Answer, other: Answer) -> bool:
 
 def nothing_recognised() -> Answer:
     """The answer to a text in which nothing is known; it names the lines that would be."""
-    return Answer(
-        kind="unrecognised",
-        code="FA899",
-        symbol=None,
-        demangled=None,
-        owner=None,
-        provider=None,
-        cause=(
-            "Nothing in this text is recognised. Paste the line that contains "
-            '"undefined symbol", "cannot open shared object file", "version ... not found", '
-            '"CUDA error" or the last line of the traceback, best with all lines before it.'
-        ),
-        confidence="high",
-        help=("fa-forensics inspect FILE_OR_PACKAGE",),
-        looked_here=False,
-        releases_looked_up=False,
+    return unrecognised(
+        "Nothing in this text is recognised. Paste the line that contains "
+        '"undefined symbol", "cannot open shared object file", "version ... not found", '
+        '"CUDA error" or the last line of the traceback, best with all lines before it.',
+        "fa-forensics inspect FILE_OR_PACKAGE",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 
 from fa_forensics.facts.owner import OWN
@@ -11,13 +12,22 @@ from fa_forensics.report_why import Answer
 #: A word of one case, without a digit or an underscore: no sign of a linker's name is in it.
 _WORD = re.compile(r"[a-z]{1,40}|[A-Z][a-z]{1,40}|[A-Z]{2,40}")
 _OWN_CODE = "FA205"
-#: Begins as the names of Python's own interface do.
+#: The package as people write it; "Py" at its beginning makes it look like a name of Python's.
 _PYTORCH = "PyTorch"
 
 
 def is_word(symbol: SymbolText) -> bool:
     """Whether a name alone could as well be an ordinary word."""
-    return symbol.version is None and _WORD.fullmatch(symbol.name or "") is not None
+    name = symbol.name or ""
+    if symbol.version is not None:
+        return False
+    return _WORD.fullmatch(name) is not None or _is_exception(name)
+
+
+def _is_exception(name: str) -> bool:
+    """Whether a name is that of one of Python's exceptions: the first word of a message."""
+    found = getattr(builtins, name, None)
+    return isinstance(found, type) and issubclass(found, BaseException)
 
 
 def as_word(symbol: SymbolText, answer: Answer) -> Answer:
@@ -31,21 +41,22 @@ def as_word(symbol: SymbolText, answer: Answer) -> Answer:
     own = answer.owner == OWN and answer.code == _OWN_CODE
     if (own or name == _PYTORCH) and _is_package(name):
         name = "torch" if name.lower() == _PYTORCH.lower() else name
-        return _unrecognised(
+        return unrecognised(
             f"{name} is the name of a package; a symbol, an error or a log is what is explained "
             "here.",
             f"fa-forensics inspect {name}",
         )
     if not own or not is_word(symbol):
         return answer
-    return _unrecognised(
+    return unrecognised(
         f'"{name}" alone is no symbol that any table or library here knows, and has no sign of '
         'one: paste the line of the error, or "undefined symbol: " with the name behind it.',
         "fa-forensics why --help",
     )
 
 
-def _unrecognised(cause: str, command: str) -> Answer:
+def unrecognised(cause: str, command: str) -> Answer:
+    """The answer where nothing is known: why, and what to do next."""
     return Answer(
         kind="unrecognised",
         code="FA899",
