@@ -48,7 +48,7 @@ def flashinfer_lacks(seen: Seen) -> Answer:
     if gpu is not None and gpu.capability < _FIRST:
         return _never(seen, gpu)
     version = seen.versions.get("pkg:flashinfer-python") or seen.versions.get("pkg:flashinfer")
-    name = f"FlashInfer {version}" if version else "FlashInfer"
+    name = " ".join(("FlashInfer", version)) if version else "FlashInfer"
     which = f"{called(gpu)}, which runs {what_would_run(gpu.capability)}" if gpu else "this GPU"
     cause = (
         f"The kernel is FlashInfer's: {name} holds no code for {which}, in the file that was "
