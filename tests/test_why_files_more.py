@@ -60,3 +60,47 @@ def test_static_tls_of_a_program_without_torch_imports_no_torch() -> None:
     )
     assert not any("import torch" in command for command in answer.help)
     assert "runpy.run_path" in said(answer) and "LD_PRELOAD" not in said(answer)
+
+
+def test_the_package_whose_import_finds_no_static_tls_goes_first() -> None:
+    frame = '  File "/e/lib/python3.8/site-packages/cv2/__init__.py", line 153, in bootstrap'
+    error = "ImportError: dlopen: cannot load any more object with static TLS"
+    shown = ('    native_module = importlib.import_module("cv2")', "    loaded = load_it()")
+    for step in shown:
+        for told in ("", "Python 3.8, torch and opencv"):
+            answer = first(frame, step, error, told)
+            assert answer.owner == "cv2" and "import cv2,torch" in answer.help[0]
+            assert "MODULE" not in said(answer)
+    unknown = first(error, "Python 3.8, torch and opencv")
+    assert "import MODULE,torch" in unknown.help[0]
+    assert "MODULE is what the program imports and fails at" in said(unknown)
+
+
+def test_a_library_beside_a_wheel_is_loaded_by_the_wheels_own_package() -> None:
+    """glibc.rtld.optional_static_tls is in glibc since 2.32; JetPack 5 is an Ubuntu 20.04."""
+    error = "cannot allocate memory in static TLS block"
+    for libs, module in (("scikit_learn", "sklearn"), ("opencv_python", "cv2"), ("spam", "spam")):
+        text = f"ImportError: {libs}.libs/libgomp-d22c30c5.so.1.0.0: {error}"
+        answer = first(text, "torch 2.1.0")
+        assert answer.owner == libs.replace("_", "-")
+        assert f"import {module}'" in answer.help[0] and "GLIBC_TUNABLES" in answer.help[1]
+        jetson = first(text, "Jetson AGX Orin, JetPack 5.1.2")
+        assert f"import {module}'" in jetson.help[0] and "GLIBC_TUNABLES" not in said(jetson)
+
+
+def test_a_cut_file_is_no_lfs_pointer_and_cudnn_is_in_no_toolkit() -> None:
+    """A pointer has more bytes than an ELF header, so that the loader has other words for it."""
+    answer = first("/usr/local/cuda/lib64/libcudnn.so.6: file too short")
+    assert "LFS" not in said(answer) and "cuDNN, which no CUDA toolkit brings" in said(answer)
+    assert "links" in said(answer)
+    toolkits = first("/usr/local/cuda/lib64/libcublas.so.12: file too short")
+    assert "toolkit's or the distribution's" in said(toolkits)
+
+
+def test_a_v100s_is_volta() -> None:
+    for name in ("Tesla V100S", "V100S-PCIE-32GB", "Tesla V100S-PCIE-32GB"):
+        answer = first(
+            "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+            f"flash-attn 2.6.0, {name}, driver 470.57.02",
+        )
+        assert "compute capability 7.0" in answer.cause and "Turing" not in said(answer)

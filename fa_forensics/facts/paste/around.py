@@ -55,6 +55,25 @@ def importing(line: Line) -> str:
     return ".".join((*kept, rest)) if kept and rest else module
 
 
+_IMPORT_MODULE = re.compile(r"\bimport_module\(\s?['\"](?P<name>[A-Za-z_]\w{0,60})[\w.]{0,99}['\"]")
+
+
+def failing_import(line: Line) -> str:
+    """The module whose import ends in an error of the loader, by all that the traceback shows.
+
+    ``import_module("cv2")``, an import statement, or the package of the last step's own file.
+    """
+    for above in line.above(3):
+        if (found := _IMPORT_MODULE.search(above.body)) is not None:
+            return found["name"]
+    module = importing(line)
+    if module.strip("."):
+        return module
+    frames = (_PACKAGE_FRAME.search(above.body) for above in line.above(4) if above.body)
+    last = next((one for one in frames if one is not None), None)
+    return last["path"].split("/")[0] if last is not None else ""
+
+
 def _importing(line: Line) -> str:
     """The module as the statement has it."""
     bodies = [above.body for above in line.above(8)]

@@ -66,7 +66,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
         "gpu",
     ),
     ("dgx spark", r"(?<!\w)(DGX Spark)(?!\w)", "gpu"),
-    ("tesla", r"\b(Tesla [A-Z]\d{1,3})\b", "gpu"),
+    ("tesla", r"\b(Tesla [A-Z]\d{1,3}S?)\b", "gpu"),
     (
         "gtx",
         r"\b((?:NVIDIA )?(?:GeForce )?GTX ?\d{3,4}M?(?: ?(?:Ti|SUPER))?)\b",
@@ -101,7 +101,8 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
             "gpu",
         )
         for sign in (
-            "a100", "a800", "h100", "h800", "h20", "h200", "b200", "b300", "gb300", "v100", "l40s",
+            "a100", "a800", "h100", "h800", "h20", "h200", "b200", "b300", "gb300", "v100", "v100s",
+            "l40s",
             "l20", "a6000", "a5000", "a4000", "a10g", "gh200",
         )
     ),

@@ -7,6 +7,7 @@ import re
 from fa_forensics.facts.paste import loader_symbols
 from fa_forensics.facts.paste.around import (
     broken_path,
+    failing_import,
     fails_itself,
     importing,
     path_of_line_above,
@@ -225,7 +226,7 @@ def _of_file(what: str) -> Build:
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}
         if "or" in groups:
             groups["need"] = groups.pop("or")  # 'arm64e' or 'arm64': Python is the latter
-        detail = {**groups, "import": importing(line)}
+        detail = {**groups, "import": (failing_import if what == "static-tls" else importing)(line)}
         if what in _POINTERS and any("git-lfs" in above.body for above in line.above(15)):
             detail["pointer"] = "yes"
         if what == "wrong-machine":

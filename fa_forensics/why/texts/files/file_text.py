@@ -90,7 +90,7 @@ def too_short(seen: Seen) -> Answer:
         return _directory(seen, path, owner)
     cause = (
         f"{base(path) or 'The file'} is empty or cut off: a download, a copy or a full disk ended "
-        "it, or it is a Git LFS pointer."
+        "it."
     )
     jit = JIT_CACHE.search(path)
     if jit is not None and not reason.startswith(("input/output", "stale", "remote", "transport")):

@@ -6,15 +6,19 @@ import re
 import shlex
 
 from fa_forensics.facts.owner import owner_of_library
-from fa_forensics.facts.system_releases import number
+from fa_forensics.facts.system_releases import number, system_named
+from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base
 from fa_forensics.why.texts.files.file_text import is_torchs, owner_of, path_of, quoted
+from fa_forensics.why.texts.gpu.jetson_text import is_jetson, jetpack_of
 
 LOADER, MACHINE, REWRITTEN = "elf-loader", "wrong-machine", "FA104"
 
 _TOP = re.compile(r"(?:site|dist)-packages/([A-Za-z_]\w{0,60})/")
+#: The libraries that a wheel brings beside its package: ``scikit_learn.libs/libgomp-...``.
+_LIBS = re.compile(r"(?:^|/)(?P<name>[A-Za-z][\w-]{0,60})\.libs/")
 _TUNABLE = "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000"
 
 
@@ -32,18 +36,20 @@ def static_tls(seen: Seen) -> Answer:
         "process starts, and what is left of that block does not hold them: too much was loaded "
         "before it. It is not a lack of memory."
     )
-    module = _module(seen, path)
+    failing = failing_module(seen, path)
+    module = failing or "MODULE"
     first = f"{seen.python} -c 'import {'torch,MODULE' if module == 'torch' else module}'"
     if path.startswith("/") or (path and "/" not in path):
+        module = failing or _module(seen, path)
         first = (
             f"{seen.python} -c 'import ctypes; ctypes.CDLL({_python_text(path)}, "
             f"ctypes.RTLD_GLOBAL); import {module}'"
         )
     second, larger = _larger(seen, path, module)
     notes = (
-        f"What helps is to load {name or 'that library'} earlier: import the package that needs "
-        "it, or torch, before all others, as the first command does.",
+        _earlier(name or "that library", failing),
         *(("MODULE is what the program imports and fails at.",) if module == "MODULE" else ()),
+        *_very_file(path),
         "Where the program cannot be changed, it is run from such a line: import runpy; "
         'runpy.run_path("PROGRAM.py", run_name="__main__") stands in place of the last import.',
         *larger,
@@ -52,6 +58,29 @@ def static_tls(seen: Seen) -> Answer:
         LOADER, "FA107", cause, owner=_tls_owner(seen, path), direction="none", confidence="high",
         help=(first, *second), notes=notes,
     )  # fmt: skip
+
+
+def _earlier(library: str, failing: str) -> str:
+    """What helps: the package whose import fails goes first."""
+    if failing in ("", "torch"):
+        return (
+            f"What helps is to load {library} earlier: import the package that needs it, or torch, "
+            "before all others, as the first command does."
+        )
+    return (
+        f"What helps is to load {library} earlier: import {failing} before torch and all others, "
+        "in the first line of the program, as the first command does."
+    )
+
+
+def _very_file(path: str) -> tuple[str, ...]:
+    """A library that a wheel brings in a directory of its own: its own path, and no other copy."""
+    if _LIBS.search(path) is None:
+        return ()
+    return (
+        "Where no line of the program can be changed, LD_PRELOAD with the path of that very file "
+        "does the same; another copy of the library does not.",
+    )
 
 
 def _all_of_them(seen: Seen) -> tuple[str, ...]:
@@ -98,7 +127,7 @@ def _larger(seen: Seen, path: str, module: str) -> tuple[tuple[str, ...], tuple[
 
     Distributions with glibc 2.32 or later have Python 3.8 or later.
     """
-    glibc, python = seen.versions.get("glibc", ""), seen.python_version or ""
+    glibc, python = _told_glibc(seen), seen.python_version or ""
     old = bool(glibc) and number(glibc) < (2, 32)
     old = old or bool(_OF_SYSTEM.search(path) and python and number(python) < (3, 8))
     if old:
@@ -111,6 +140,14 @@ def _larger(seen: Seen, path: str, module: str) -> tuple[tuple[str, ...], tuple[
     return (f"{_TUNABLE} {seen.python} -c 'import {module}'",), (note,)
 
 
+def _told_glibc(seen: Seen) -> str:
+    """The glibc that the text tells, by its number, its system's name or its JetPack; else ""."""
+    versions = seen.versions
+    row = jetpack_of(seen) if is_jetson(seen) else None
+    system = system_named(" ".join((versions.get("os", ""), versions.get("system", ""))))
+    return versions.get("glibc") or (row["glibc"] if row else system[1] if system else "")
+
+
 def _old_static_tls(seen: Seen, path: str) -> Answer:
     """The same of a glibc that counts libraries, not bytes; no setting changes its number."""
     cause = (
@@ -118,15 +155,16 @@ def _old_static_tls(seen: Seen, path: str) -> Answer:
         "into one process, and they are used up: too much was loaded before this one. It is "
         "not a lack of memory."
     )
-    module = seen.mention.detail.get("import", "").split(".")[0] or _module(seen, path)
-    modules = "torch,MODULE" if module in ("torch", "") else f"{module},torch"
+    module = failing_module(seen, path)
+    modules = "torch,MODULE" if module == "torch" else f"{module or 'MODULE'},torch"
+    told = _earlier("that library", module)
+    unknown = () if module else ("MODULE is what the program imports and fails at.",)
     return seen.answer(
         LOADER, "FA107", cause, owner=_tls_owner(seen, path), direction="none", confidence="high",
         help=(f"{seen.python} -c 'import {modules}'", "ldd --version | head -1"),
         notes=(
-            "What helps is to load that library earlier: import the package that needs it, or "
-            "torch, before all others, as the first command does. A system with glibc 2.22 or "
-            "newer does not have that limit.",
+            f"{told} A system with glibc 2.22 or newer does not have that limit.",
+            *unknown,
         ),
     )  # fmt: skip
 
@@ -134,17 +172,30 @@ def _old_static_tls(seen: Seen, path: str) -> Answer:
 def _tls_owner(seen: Seen, path: str) -> str | None:
     name = base(path)
     owner = "torch" if is_torchs(path) else owner_of_library(name) if name else None
-    return owner or owner_of(seen, path) or name or None
+    if owner is None and (libs := _LIBS.search(path)) is not None:
+        return libs["name"].replace("_", "-")
+    owner = owner or owner_of(seen, path)
+    return owner or name or failing_module(seen, path) or None
 
 
-def _module(seen: Seen, path: str) -> str:
-    """The module whose import shows whether it helped: the library's own package, else torch."""
+def failing_module(seen: Seen, path: str) -> str:
+    """The module of the package that has the library, or whose import fails; "" if not told."""
+    libs = _LIBS.search(path)
+    if libs is not None:
+        own = libs["name"].replace("_", "-").lower()
+        return str(read_table("import_names.json")["names"].get(own, own.replace("-", "_")))
     found = _TOP.search(path)
     if found is not None:
         return found[1]
     named = seen.mention.detail.get("import", "").split(".")[0]
-    if re.fullmatch(r"[A-Za-z]\w{0,60}", named):
-        return named
+    return named if re.fullmatch(r"[A-Za-z]\w{0,60}", named) else ""
+
+
+def _module(seen: Seen, path: str) -> str:
+    """The module whose import shows whether it helped: the library's own package, else torch."""
+    failing = failing_module(seen, path)
+    if failing:
+        return failing
     lists = {key.partition(":")[2] for key in seen.versions if key.startswith(("pkg:", "named:"))}
     about_torch = seen.torch or "torch" in f"{' '.join(lists)} {seen.mention.line}"
     return "torch" if about_torch or not seen.versions else "MODULE"

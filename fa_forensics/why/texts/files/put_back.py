@@ -172,9 +172,30 @@ def _built_again(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )  # fmt: skip
 
 
+#: Libraries that NVIDIA gives out by themselves: no CUDA toolkit has them.
+_APART = re.compile(r"lib(?:cudnn|nccl|cusparseLt|nvshmem|cudss|cutensor)")
+_APART_NAMES = {
+    "cudnn": "cuDNN", "nccl": "NCCL", "cusparselt": "cuSPARSELt", "nvshmem": "NVSHMEM",
+    "cudss": "cuDSS", "cutensor": "cuTENSOR",
+}  # fmt: skip
+
+
 def _by_its_place(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """A library of NVIDIA's whose place the text does not tell: a wheel's, conda's, a toolkit's."""
-    return (f"find / -name {name} -size -64k -not -path '/proc/*' 2>/dev/null",), (
+    look = f"find / -name {name} -size -64k -not -path '/proc/*' 2>/dev/null"
+    if (apart := _APART.match(name)) is not None:
+        product = _APART_NAMES[apart[0].removeprefix("lib").lower()]
+        return (look,), (
+            "The command with find prints the copies of it that are too small to be whole. In "
+            "site-packages/nvidia it is a wheel's (pip install --force-reinstall --no-cache-dir of "
+            "the nvidia-... package that pip list shows), in a conda environment conda's, else it "
+            f"is of NVIDIA's own archive or package of {product}, which no CUDA toolkit brings: "
+            "install that again.",
+            "An archive has each library once, and links to it under the shorter names: files that "
+            "are copied out of it keep these with the option -P (or -d) of cp.",
+            _ROOM,
+        )
+    return (look,), (
         "The command with find prints the copies of it that are too small to be whole. In "
         "site-packages/nvidia it is a wheel's (pip install --force-reinstall --no-cache-dir of the "
         "nvidia-... package that pip list shows), in a conda environment conda's, else a CUDA "
