@@ -26,11 +26,29 @@ SET_DEVICE = "_ZN3c104cuda9SetDeviceEa"
         ("built for torch 2.8, here is torch 2.9.1", "2.9.1"),
         ("works with torch 2.3.1, but with torch 2.5.1 it fails", "2.5.1"),
         ("they say upgrade to torch 2.4.0; mine: torch 2.2.2", "2.2.2"),
-        ("it works fine with torch 2.3.1", "2.3.1"),
+        ("it works with torch 2.3.1, it fails with torch 2.5.1", "2.5.1"),
+        ("it never worked with torch 2.3.1", "2.3.1"),
+        ("torch 2.6.0 works, but this import does not", "2.6.0"),
+        ("after upgrading to torch 2.6.0 I get this", "2.6.0"),
     ],
 )
 def test_a_sentence_names_the_torch_that_is_there(text: str, torch: str) -> None:
     assert read_paste(text).versions.get("torch") == torch
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it works fine with torch 2.3.1",
+        "Colab (goes away with PyTorch 2.5.1 and its own torchaudio)",
+        "pytorch 1.10.1 reinstalled works",
+        "after downgrading to torch==2.1.2 it works",
+        "fixed by downgrading torch to 2.0.1",
+        "solved with torch 2.4.0",
+    ],
+)
+def test_the_torch_that_put_it_right_is_not_the_one_that_failed(text: str) -> None:
+    assert "torch" not in read_paste(text).versions
 
 
 @pytest.mark.parametrize(

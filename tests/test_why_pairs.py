@@ -137,3 +137,77 @@ def test_packages_that_fail_alike_show_that_torch_is_the_odd_one() -> None:
         "torch 2.0.1",
     )
     assert "torch is the odd one: it is older" in said(answer)
+
+
+IS_CUDA = "_ZNK2at6Tensor7is_cudaEv"
+THROWS = "_ZNK3c1011StorageImpl27throw_data_ptr_access_errorEv"
+
+
+@pytest.mark.parametrize("cut", ["/mmcv", "…/mmcv", ".../mmcv"])
+def test_a_path_that_is_cut_off_is_no_source_directory(cut: str) -> None:
+    """open-mmlab/mmcv#1734: a source tree of mmcv has its module in mmcv/mmcv."""
+    answer = first(
+        missing(f"{cut}/_ext.cpython-37m-x86_64-linux-gnu.so", IS_CUDA),
+        "pytorch==1.10.0, cudatoolkit=11.3, mmcv-full, Python 3.7",
+    )
+    assert not [text for text in answer.help if "-delete" in text or " -e ." in text]
+    assert any("mmcv-full -f " in t and "/cu113/torch1.10.0/" in t for t in answer.help)
+    assert "compiles mmcv" not in said(answer)
+
+
+def test_a_module_in_the_tree_of_its_sources_is_built_there() -> None:
+    answer = first(missing("/w/mmcv/mmcv/_ext.cpython-37m-x86_64-linux-gnu.so", IS_CUDA))
+    assert any(" -e ." in text for text in answer.help)
+
+
+def test_the_index_of_mmcv_is_named_by_the_cuda_of_the_text() -> None:
+    answer = first(
+        missing(f"{SITE.format(9)}/mmcv/_ext.cpython-39-x86_64-linux-gnu.so", IS_CUDA),
+        "CUDA 11.3, PyTorch 1.12.1, mmcv-full",
+    )
+    assert "mmcv/dist/cu113/torch1.12.0/" in said(answer)
+
+
+def test_what_was_built_from_source_is_not_exchanged_for_a_wheel() -> None:
+    """vllm-project/vllm#12577."""
+    file = f"{SITE.format(10)}/vllm/_C.abi3.so"
+    wheel = first(missing(file, THROWS), "flash-attn built from source")
+    assert any("--upgrade" in text for text in wheel.help)
+    for words in ("vllm built from source, tag 0.5.3.post1+cu118", "I compiled vllm from source"):
+        built = first(missing(file, THROWS), words)
+        assert not [text for text in built.help if "--upgrade" in text]
+        assert any("--no-build-isolation" in text for text in built.help)
+
+
+def test_no_note_speaks_of_a_command_that_is_gone() -> None:
+    """vllm-project/vllm#2680."""
+    name = (
+        "_ZN2at4_ops15to_dtype_layout4callERKNS_6TensorESt8optionalIN3c1010ScalarTypeEES5_INS6_"
+        "6LayoutEES5_INS6_6DeviceEES5_IbEbbS5_INS6_12MemoryFormatEE"
+    )
+    answer = first(
+        missing("cache_ops.cpython-38-x86_64-linux-gnu.so", name),
+        "vllm built with pip install -e . , Python 3.8",
+    )
+    assert "newest releases" not in said(answer)
+    assert any("-delete" in text and text.endswith(" -e .") for text in answer.help)
+
+
+@pytest.mark.parametrize("package", ["torchaudio", "torchvision"])
+def test_torch_is_not_changed_without_its_partner(package: str) -> None:
+    """brycedrennan/imaginAIry#362."""
+    answer = first(missing(f"{SITE.format(10)}/{package}/lib/lib{package}.so",
+                           "_ZNK3c107SymBool10guard_boolEPKcl"))  # fmt: skip
+    assert not [t for t in answer.help if "torch>=" in t or t.endswith('"torch==2.0.0"')]
+    assert any(text.endswith(f"torch {package}") for text in answer.help)
+    assert f"{package} and torch have to be of one release" in said(answer)
+
+
+def test_a_file_of_mamba_misses_no_name_because_torch_is_older_than_mamba() -> None:
+    """kuleshov-group/caduceus#53: mamba-ssm asks for PyTorch 1.12, the name is there from 1.10."""
+    name = (
+        "_ZN2at4_ops10zeros_like4callERKNS_6TensorEN3c108optionalINS5_10ScalarTypeEEENS6_INS5_6"
+        "LayoutEEENS6_INS5_6DeviceEEENS6_IbEENS6_INS5_12MemoryFormatEEE"
+    )
+    file = f"{SITE.format(8)}/selective_scan_cuda.cpython-38-x86_64-linux-gnu.so"
+    assert first(missing(file, name)).direction == "file-older"

@@ -69,8 +69,21 @@ def in_source_tree(file: str) -> bool:
     """Whether a module lies in the directory that it was built in, and not where pip installs."""
     # mmdetection/mmdet/ops/x.cpython-37m.so; pkg/_C.so may be short for an installed file.
     whole = file.startswith(("/", "~/")) or file.count("/") > 2
-    whole = whole and "..." not in file and "/path/to/" not in file
+    whole = whole and not re.search(r"\.\.\.|\u2026|/path/to/", file) and not _is_cut(file)
     return whole and "-packages/" not in file and not _NO_PIP.search(file) and is_module(file)
+
+
+def _is_cut(file: str) -> bool:
+    """Whether an absolute path begins with the package itself: what stood before it is cut off.
+
+    mmcv's sources have mmcv/mmcv/_ext; /mmcv/_ext is the end of a path in site-packages.
+    """
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    parts = file.split("/")
+    row = row_of(package_of(file) or "") if len(parts) == 3 and not parts[0] else None
+    return row is not None and parts[1] == str(row["import"]).split(".")[0]
 
 
 def is_module(file: str) -> bool:

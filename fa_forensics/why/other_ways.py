@@ -30,7 +30,8 @@ _FROM_INDEX = re.compile(
 #: Notes on commands that are taken out.
 _ON_COMMANDS = re.compile(
     r"(?:One of the two|Another build of|Installing another|Every torch since|The command [cgit]"
-    r"|Where pip|The package index has that)"
+    r"|Where pip|The package index has that|No package is named as"
+    r"|The text says that the import of)"
 )
 _TORCH_NOTE = re.compile(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
 #: Versions of builds from source, a container's among them.
@@ -64,8 +65,33 @@ def other_ways(
     if name and ended_at(name) is not None:
         return _of_one_pair(answer, name, served)
     if "flag:editable" in paste.versions and not any("--no-binary" in c for c in answer.help):
-        return _build_again(answer)
+        return _build_again(answer, paste)
+    built = re.sub("[-_]+", "-", paste.versions.get("flag:built-from-source", "").lower())
+    if name and built == name and _with_its_torch(answer):
+        return _kept_source(answer, name)
     return answer
+
+
+#: Notes on the command that takes the newest releases of torch and a package.
+_ON_UPGRADE = re.compile(r"(?:No package is named as|The text says that the import of)\b")
+
+
+def _with_its_torch(answer: Answer) -> bool:
+    """Whether a command takes the newest wheel of the package, and torch with it."""
+    return any(" --upgrade " in text for text in answer.help)
+
+
+def _kept_source(answer: Answer, name: str) -> Answer:
+    """A package that the text says was built from source: its wheel is another program."""
+    again = clean_build("python", "")
+    helps = (again if " --upgrade " in text else text for text in answer.help)
+    kept = (n for n in answer.notes if not _ON_UPGRADE.match(n))
+    note = (
+        f"The text says that it was built from source: in the source directory of {name} the "
+        "command compiles it for the torch that is installed (without --no-build-isolation pip "
+        "compiles with the newest torch)."
+    )
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
 
 
 #: A C++ library in the lib directory of a conda environment, which conda puts there, not pip.
@@ -234,9 +260,13 @@ def _of_one_pair(answer: Answer, name: str, served: Sequence[str]) -> Answer:
     return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
 
 
-def _build_again(answer: Answer) -> Answer:
+def _build_again(answer: Answer, paste: Paste) -> Answer:
     """A package that was installed from its source directory."""
     commands, notes = _without(answer)
+    file = next((m.file for m in paste.mentions if m.file), None) or ""
+    old = "abi3" if ".abi3." in file else "cpython-*"
+    # What lies in the tree is newer than its sources: setuptools would keep it as it is.
+    gone = f"rm -rf build && find . -name '*.{old}.so' -delete"
     again = "python -m pip install --no-build-isolation --no-deps --no-cache-dir -e ."
     note = (
         "The text installs it from its source directory: there, with build/ and the old .so files "
@@ -244,5 +274,5 @@ def _build_again(answer: Answer) -> Answer:
         "--no-build-isolation pip compiles with the newest torch)."
     )
     commands = [text for text in commands if not text.startswith("rm -rf build")]
-    commands.insert(min(1, len(commands)), f"rm -rf build && {again}")
+    commands.insert(min(1, len(commands)), f"{gone} && {again}")
     return replace(answer, help=tuple(commands), notes=(note, *notes))

@@ -14,10 +14,10 @@ from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import NOT_EXCHANGED
-from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
+from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.projects import of_its_project
-from fa_forensics.why.same_release import label_of
+from fa_forensics.why.same_release import label_by_cuda, label_of
 from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
@@ -56,10 +56,34 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         mac = any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
         notes += [] if mac else _wheels(row, name)
         notes += _older_release(answer, helps, row, name)
+    if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
+        helps, notes = _of_one_release(helps, notes, name)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
     answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
     return of_its_project(answer, paste, place, name)
+
+
+def _of_one_release(
+    helps: Sequence[str], notes: Sequence[str], name: str
+) -> tuple[list[str], list[str]]:
+    """No torch alone beside torchvision or torchaudio: pip would leave those as they are."""
+    kept = [text for text in helps if not _FROM_ON.search(text)]
+    if not any("torch" in text and " install " in text and name in text for text in kept):
+        return [*helps], [*notes]
+    gone = _ON_TORCH_ALONE if len(kept) < len(helps) else _ONE_IS_ENOUGH
+    notes = [n for n in notes if not gone.match(n)]
+    note = (
+        f"{name} and torch have to be of one release, and are changed together; a notebook's "
+        "runtime has to be restarted behind that."
+    )
+    return kept, [note, *notes]
+
+
+#: torch from some release on, and no other package with it.
+_FROM_ON = re.compile(r'"torch>=[\w.,<]{1,40}"$')
+_ONE_IS_ENOUGH = re.compile(r"(?:Another build of the extension)\b")
+_ON_TORCH_ALONE = re.compile(r"(?:Another build of the extension|Every torch since)")
 
 
 def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
@@ -94,13 +118,7 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
 def _label(paste: Paste, place: Place, release: str) -> str:
     """The build of torch that the text shows (cu118), or its CUDA where the release has that."""
     local = paste.versions.get("torch", "").partition("+")[2]
-    label = local or label_of(paste, place)
-    if not label:
-        known = published_cuda().get(".".join(release.split(".")[:2]), ())
-        told = (paste.versions.get(key, "") for key in ("index_cuda", "cuda"))
-        found = (re.match(r"\d{1,2}\.\d(?!\d)", text) for text in told)
-        own = next((one[0] for one in found if one and one[0] in known), "")
-        label = f"cu{own.replace('.', '')}" if own else ""
+    label = local or label_of(paste, place) or label_by_cuda(paste, release)
     return label if re.fullmatch(r"cu\d{2,3}", label) else ""
 
 

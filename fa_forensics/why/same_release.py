@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
+from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.report_why import Answer
-from fa_forensics.rules.remedy import known_packages, row_of
+from fa_forensics.rules.remedy import known_packages, rebuild_does, row_of
 from fa_forensics.why.builds import has_official_wheels, name_then, rebuild_named
 from fa_forensics.why.commands import (
     BOTH_OF_ONE,
@@ -100,8 +101,31 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
         minor = ".".join(place.present.release.split(".")[:2])
         link = index.format(label=label, minor=minor)
         compiled = re.compile(rf"--no-binary {re.escape(wanted)} (?={re.escape(wanted)})")
-        helps = [f"{compiled.sub('', t)} -f {link}" if compiled.search(t) else t for t in helps]
+        if any(compiled.search(text) for text in helps):
+            helps = [f"{compiled.sub('', t)} -f {link}" if compiled.search(t) else t for t in helps]
+            there = place.present.text
+            takes = f"takes the wheel of {wanted} that its own index has for {there}"
+            builds = rebuild_does(name, row_of(name), there)
+            notes = tuple(n.replace(builds, takes) for n in answer.notes)
+            answer = replace(answer, notes=notes)
+    elif index and place.present is not None and (cuda := label_by_cuda(paste, torch or "")):
+        minor = ".".join(place.present.release.split(".")[:2])
+        note = (
+            f"{wanted}'s own index has wheels by torch and CUDA, seconds in place of a build: with "
+            f"-f {index.format(label=cuda, minor=minor)} in place of --no-binary {wanted} the "
+            "command takes one, if torch.version.cuda is the CUDA of the text."
+        )
+        answer = replace(answer, notes=(*answer.notes, note))
     return replace(answer, help=tuple(helps))
+
+
+def label_by_cuda(paste: Paste, release: str) -> str:
+    """The CUDA that the text names by itself, as indexes do, where a torch release has that."""
+    known = published_cuda().get(".".join(release.split(".")[:2]), ())
+    told = (paste.versions.get(key, "") for key in ("index_cuda", "cuda"))
+    found = (re.match(r"\d{1,2}\.\d(?!\d)", text) for text in told)
+    own = next((one[0] for one in found if one and one[0] in known), "")
+    return f"cu{own.replace('.', '')}" if own else ""
 
 
 def label_of(paste: Paste, place: Place) -> str:

@@ -56,6 +56,20 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:wheel",
         None,
     ),
+    (
+        "from source",
+        r"(?<![\w-])([A-Za-z][\w-]{2,40}) (?:v?\d[\w.+]{0,30} )?(?:is |was )?(?:self-)?"
+        r"(?:built|compiled|installed|build) from source\b",
+        "flag:built-from-source",
+        None,
+    ),
+    (
+        "from source",
+        r"\b(?:built|compiled|building|compiling|installed) ([A-Za-z][\w-]{2,40}) "
+        r"(?:v?\d[\w.+]{0,30} )?from source\b",
+        "flag:built-from-source",
+        None,
+    ),
     ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
     (
         "from source",

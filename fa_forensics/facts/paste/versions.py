@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from fa_forensics.facts.paste.cures import is_cure
 from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
@@ -129,7 +130,7 @@ def _in_prose(
         if "(" not in text:
             text = text.rstrip(")")
         asked = _ASKED.search(words, max(0, match.start() - 40), match.start())
-        if rule.key == "torch" and asked:
+        if rule.key == "torch" and (asked or is_cure(words, match.start(), match.end(1))):
             continue
         if rule.key == "cuda" and _of_driver(words, match):
             continue
@@ -319,6 +320,8 @@ def _packages(
                     if _ASKED.search(match.string, max(0, match.start() - 40), match.start()):
                         continue
                     if key == "torch" and _OF_TPU.search(match.string[: match.start()][-90:]):
+                        continue
+                    if key == "torch" and is_cure(match.string, match.start(), match.end()):
                         continue
                     text = match["version"].rstrip(".")
                     if sort == PROSE and key == "torch":
