@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.asking import first
+from support.asking import first, said
 
 from fa_forensics.facts.flash_limits import parameter_since
 
@@ -257,3 +257,14 @@ def test_parameters_of_packages_on_record() -> None:
 def test_a_function_of_bitsandbytes_library_that_is_none() -> None:
     answer = first("AttributeError: 'NoneType' object has no attribute 'cadam32bit_grad_fp32'")
     assert answer.owner == "bitsandbytes"
+
+
+def test_the_module_of_the_first_flash_attn() -> None:
+    """flash-attn 1.x has flash_attn_cuda, 2.x has flash_attn_2_cuda (flash_attn_interface.py)."""
+    error = "ModuleNotFoundError: No module named 'flash_attn_cuda'"
+    for lines in ((error,), (error, "flash-attn 2.0.4")):
+        answer = first(*lines)
+        assert (answer.owner, answer.code) == ("flash-attn", "FA881")
+        assert "flash_attn_2_cuda" in answer.cause and "flash-attn<2" in said(answer)
+        assert not any("install --" in command for command in answer.help)
+    assert first(error, "flash-attn 1.0.9").code == "FA880"

@@ -71,3 +71,23 @@ def test_the_part_of_transformer_engine_is_told_by_its_message() -> None:
     assert answer.owner == "transformer-engine" and answer.code == "FA880"
     assert any("transformer-engine[pytorch]==" in command for command in answer.help)
     assert "PACKAGE" not in said(answer)
+
+
+def test_the_number_of_a_rocm_library_is_torchs() -> None:
+    """bitsandbytes' pull request 1878: built by hipconfig's ROCm, looked for by torch's."""
+    at = "/u/bitsandbytes/bitsandbytes/libbitsandbytes_"
+    lost = "cannot open shared object file: No such file or directory"
+    pasted = (
+        f"Could not find the bitsandbytes ROCm binary at PosixPath('{at}rocm63.so')",
+        f"Could not load bitsandbytes native library: {at}cpu.so: {lost}",
+    )
+    for lines in (
+        pasted,
+        (*pasted, "torch+rocm6.3, ROCm 6.4.1"),
+        (f"OSError: {at}rocm63.so: {lost}",),
+    ):
+        answer = first(*lines)
+        assert (answer.owner, answer.code) == ("bitsandbytes", "FA202")
+        assert "torch.version.hip" in answer.cause and "no build for ROCm" not in answer.cause
+        assert "BNB_ROCM_VERSION" in said(answer) and "-DROCM_VERSION=63" in said(answer)
+        assert "cuda" not in "\n".join(answer.help)

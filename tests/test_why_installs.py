@@ -164,3 +164,22 @@ def test_a_name_of_torch_0_4_is_not_the_extensions_own() -> None:
     )
     assert answer.direction == "file-older" and "torch 0.4" in answer.cause
     assert "extension itself" not in answer.cause
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("lib/libshm.so", "_ZTI24THRefcountedMapAllocator"),
+        ("lib/libtorch_cpu.so", "THFooBar_baz"),
+        (
+            "_C.cpython-36m-x86_64-linux-gnu.so",
+            "_ZN5torch3jit5Value13setUniqueNameERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESa",
+        ),
+    ],
+)
+def test_a_file_of_torch_that_lacks_what_no_release_has(file: str, name: str) -> None:
+    """Its own files are of two torches; no extension is to be built again for it."""
+    answer = first(f"ImportError: /a/site-packages/torch/{file}: undefined symbol: {name}")
+    assert answer.code == "FA607" and (answer.owner or "").startswith("torch")
+    assert "rm -rf build" not in said(answer)
+    assert "site-packages/torch" in said(answer) and any("uninstall" in c for c in answer.help)

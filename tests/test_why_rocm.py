@@ -11,6 +11,7 @@ from support.asking import first, said
 
 from fa_forensics.facts.amd_gpus import amd_families, amd_target, torch_wheels
 from fa_forensics.facts.paste import read_paste
+from fa_forensics.why import explain
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,17 @@ def test_a_cuda_library_on_a_machine_with_an_amd_gpu() -> None:
     )
     assert answer.kind == "rocm" and "build for NVIDIA" in answer.cause
     assert "525" not in said(answer)
+
+
+def test_a_release_beside_a_rocm_is_no_build_for_cuda() -> None:
+    """torch 2.4 for ROCm 6.1 has libc10_hip.so, and no libc10_cuda.so."""
+    lost = "cannot open shared object file: No such file or directory"
+    for library in ("libc10_cuda.so", "libtorch_cuda.so", "libcudart.so.12"):
+        report = explain([f"torch 2.4 rocm 6.1| {library}: {lost}"], None, where="elsewhere")
+        answer = report.answers[0]
+        assert answer.kind == "rocm" and "build for ROCm" in answer.cause, library
+        assert "+cu" not in (report.note or "") and "import torch; import" not in said(answer)
+    nvidia = first(
+        f"ImportError: libc10_cuda.so: {lost}", "torch 2.4.1+cu121, RTX 4090, no ROCm 6.1"
+    )
+    assert nvidia.kind != "rocm"

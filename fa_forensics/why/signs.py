@@ -47,7 +47,7 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         from fa_forensics.why.python_around import around_python
 
         return around_python(answer, seen)
-    if answer.owner is not None and is_torch(answer.owner) and is_torch_file(file):
+    if is_torch_file(file) and (is_torch(answer.owner or "") or _torchs_own(answer, seen)):
         return _inside_torch(answer, seen, file)
     if "flag:aoti" in seen.versions and answer.kind == "cxx11-abi":
         from fa_forensics.why.plain_extension import of_inductor
@@ -136,7 +136,7 @@ def _older_than_the_table(answer: Answer, note: str) -> Answer:
 def is_torch_file(path: str) -> bool:
     """Whether a path is that of one of torch's own libraries."""
     owner = owner_of_library(path.rsplit("/", 1)[-1])
-    return owner is not None and is_torch(owner)
+    return (owner is not None and is_torch(owner)) or _IN_TORCH.search(path) is not None
 
 
 def jit_folder(path: str) -> str | None:
@@ -227,7 +227,22 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
 _OF_EXTENSIONS = (
     "Installing another torch changes", "One of the two commands", "Another build of",
     "A file that was compiled", "A build of the extension", "The command that begins with",
+    "Compiled on that machine",
 )  # fmt: skip
+
+#: The files of torch that no other package's library is called like.
+_IN_TORCH = re.compile(
+    r"-packages/torch/(?:_C(?:\.[\w-]+)?\.so|lib/lib(?:shm|caffe2|ATen|TH\w*)\.so)"
+)
+#: A function of C++, or one of torch's TH libraries, which were C.
+_OF_TORCH = re.compile(r"_Z|THC?[A-Z_]\w")
+
+
+def _torchs_own(answer: Answer, seen: Seen) -> bool:
+    """Whether a name that no release has can only be of another torch: none was built here."""
+    if answer.code != "FA205" or answer.provider or "flag:torch-source" in seen.versions:
+        return False
+    return _OF_TORCH.match(answer.symbol or "") is not None
 
 
 def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
@@ -249,19 +264,34 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
                   *answer.help[-1:]),
             notes=(_ONE_LIBTORCH,),
         )  # fmt: skip
+    own = is_torch(answer.owner or "")
+    notes = (n for n in answer.notes if own and not n.startswith(_OF_EXTENSIONS))
+    conda = "; conda list | grep -i torch" if "conda" in file else ""
     return replace(
-        answer,
-        kind="wrong-torch",
-        code="FA607",
+        answer, kind="wrong-torch", code="FA607", owner=answer.owner if own else "torch",
+        direction=answer.direction if answer.exported_by else "unknown",
         cause=f"{cause} {answer.cause}" if answer.exported_by else cause,
-        confidence="high" if _two_for_sure(answer, seen) else "medium",
+        confidence="high" if own and _two_for_sure(answer, seen) else "medium",
         help=(
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
-            f"{seen.pip} list | grep -i torch",
+            f"{seen.pip} list | grep -i torch{conda}",
             f"{seen.pip} uninstall -y torch",
             *answer.help[-1:],
         ),
-        notes=(_ONE_TORCH, *(n for n in answer.notes if not n.startswith(_OF_EXTENSIONS))),
+        notes=(_ONE_TORCH, *_in_no_such_flavour(answer), *notes),
+    )  # fmt: skip
+
+
+def _in_no_such_flavour(answer: Answer) -> tuple[str, ...]:
+    """That a name is wanted in the flavour which no release of the table has it in."""
+    rows = answer.overloads if not answer.exported_by else ()
+    if not rows or "7__cxx11" not in (answer.symbol or ""):
+        return ()
+    if any("7__cxx11" in row.symbol for row in rows):
+        return ()
+    return (
+        "The file wants the name in the cxx11 flavour of std::string, and the published wheels "
+        "that have it have the other one: one of the two torches is built from source.",
     )
 
 

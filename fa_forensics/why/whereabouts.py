@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 HERE, ELSEWHERE = "here", "elsewhere"
 _ROCM = "+rocm"
+#: What a text with torch for CUDA, or with a GPU of NVIDIA, tells.
+_OF_NVIDIA = ("torch_cuda", "index_cuda", "cuda", "gpu", "driver", "driver_cuda")
 
 #: Versions of builds from source, those of NVIDIA's and AMD's containers included. They take the
 #: compiler's own std::string, which is cxx11 since GCC 5 (GLIBCXX_USE_CXX11_ABI in torch's
@@ -284,9 +286,11 @@ def _told_flavour(version: str) -> str | None:
 
 
 def _of_cuda(version: str, paste: Paste) -> str:
-    """A release as the build for the CUDA that the text gives torch: "1.12.1+cu113"."""
+    """A release as the build for the CUDA, or the ROCm, that the text has: "1.12.1+cu113"."""
     if not re.fullmatch(r"\d\.\d{1,2}(?:\.\d)?", version):
         return version
+    if "rocm" in paste.versions and not any(key in paste.versions for key in _OF_NVIDIA):
+        return f"{version}{_ROCM}{paste.versions['rocm']}"
     told = paste.versions.get("torch_cuda") or paste.versions.get("index_cuda") or ""
     digits = re.fullmatch(r"(\d{1,2})\.(\d)(?:\.\d+)?", told)
     return f"{version}+cu{digits[1]}{digits[2]}" if digits is not None else version

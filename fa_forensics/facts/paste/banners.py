@@ -222,14 +222,15 @@ def _of_packages() -> tuple[Recogniser, ...]:
         by_pattern(
             ("cuda setup failed", "compiled without gpu support", "cuda binary not found",
              "rocm binary not found",
-             "find the bitsandbytes cuda binary", "required library version not found",
+             "find the bitsandbytes cuda binary", "find the bitsandbytes rocm binary",
+             "required library version not found",
              "defaulting to libbitsandbytes", "libbitsandbytes_rocm", "libbitsandbytes_cuda"),
             r"Required library version not found: (?:libbitsandbytes_\w{1,30}\.so)?"
             r"|Defaulting to libbitsandbytes_cpu"
             r"|CUDA Setup failed despite (?:GPU|CUDA) being available"
             r"|installed version of bitsandbytes was compiled without GPU support"
             r"|Configured (?:CUDA|ROCm) binary not found at (?P<file>\S{1,400})"
-            r"|Could not find the bitsandbytes CUDA binary"
+            r"|Could not find the bitsandbytes (?:CUDA|ROCm) binary"
             r"(?: at (?:\w{0,10}Path\()?['\"]?(?P<at>[^\s'\")]{1,400}))?"
             r"|(?:non-?existent|does(?:n't| not) exist|\bmissing|(?:can(?:'t|not)|not) find|"
             r"look(?:s|ing)? for|search(?:es|ing)? for)\b[^\n]{0,60}?(?P<prose>" + _OWN + r")\b"

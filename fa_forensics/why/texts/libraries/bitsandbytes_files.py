@@ -107,6 +107,9 @@ def own_library(seen: Seen, path: str) -> Answer | None:
         f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
         "torch.version.hip, torch.cuda.is_available())'"
     )
+    number = re.match(r"libbitsandbytes_rocm(\d{2,3})\.so$", name)
+    if number is not None:
+        return other_rocm(seen, number[1])
     if not name.startswith("libbitsandbytes_cpu"):
         return _for_another_torch(seen, name, which)
     rocm = rocm_told(seen)
@@ -141,6 +144,43 @@ def own_library(seen: Seen, path: str) -> Answer | None:
     return seen.answer(
         "missing-library", "FA880", cause, owner="bitsandbytes", direction="none",
         confidence="medium", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def other_rocm(seen: Seen, number: str) -> Answer:
+    """The library for torch's ROCm is not there: what was built, or is held, is for another one.
+
+    A build names it by hipconfig, the loader by torch.version.hip (bitsandbytes' pull request
+    1878, which brought BNB_ROCM_VERSION and -DROCM_VERSION).
+    """
+    cause = (
+        f"bitsandbytes looks for libbitsandbytes_rocm{number}.so: the number is the ROCm of the "
+        "torch that is imported (torch.version.hip), which is a build for ROCm, so torch is in "
+        "order. A build names its library after the ROCm of the system (hipconfig), and a wheel "
+        "holds libraries for some releases of ROCm alone: what is there is for another ROCm, or "
+        "was never built."
+    )
+    told = seen.versions.get("rocm", "")
+    if told and told.replace(".", "")[:2] != number:
+        cause += f" The text names ROCm {told} besides."
+    which = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'; "
+        "hipconfig --version"
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="bitsandbytes", direction="none",
+        confidence="high", help=(which, list_own(seen)),
+        notes=(
+            "The first command prints torch's ROCm and that of the system, the second which "
+            "libraries of bitsandbytes are there. Three ways out: build bitsandbytes with the "
+            "ROCm of torch (cmake -DCOMPUTE_BACKEND=hip -S . and make, then pip install . there); "
+            "install torch for the ROCm of the system (index .../whl/rocmX.Y); or keep both.",
+            "To keep both, a bitsandbytes of 2026 takes BNB_ROCM_VERSION=NN, the number of the "
+            f"library that is there, or is built with -DROCM_VERSION={number}. That is for two "
+            "releases of one major ROCm.",
+            "libbitsandbytes_cpu.so is only what it tries next; that it is missing is not the "
+            "fault, and nothing of CUDA is to be installed.",
+        ),
     )  # fmt: skip
 
 

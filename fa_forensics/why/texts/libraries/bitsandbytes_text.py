@@ -6,7 +6,11 @@ import re
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.bitsandbytes_files import misnamed, nothing_there
+from fa_forensics.why.texts.libraries.bitsandbytes_files import (
+    misnamed,
+    nothing_there,
+    other_rocm,
+)
 from fa_forensics.why.texts.libraries.brought_text import there_already, wheel_of
 
 
@@ -16,9 +20,9 @@ def no_cuda_binary(seen: Seen) -> Answer:
     wrong = misnamed(seen, file)
     if wrong is not None:
         return wrong
-    if _no_library_at_all(seen):
-        return nothing_there(seen, file)
     number = re.search(r"_rocm(\d{2,3})", file or seen.mention.line)
+    if _no_library_at_all(seen):
+        return nothing_there(seen, file) if number is None else other_rocm(seen, number[1])
     if number is not None:
         return _no_rocm_binary(seen, number[1])
     missing = f" ({file})" if file else ""

@@ -93,6 +93,12 @@ def _never_built(seen: Seen, module: str) -> Answer:
 
 def missing_module(seen: Seen, module: str) -> Answer:
     """A module that is not there: a compiled one, a part of a package, or a package."""
+    if module.split(".")[-1] == "flash_attn_cuda":
+        from fa_forensics.why.texts.python.flash_one import module_of_first
+
+        first = module_of_first(seen)
+        if first is not None:
+            return first
     row = row_of_module(module)
     top = module.split(".")[0]
     package = str(row["distribution"]) if row else None
