@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa_forensics.facts.drivers import driver_needed, driver_table, parse_cuda
+from fa_forensics.facts.drivers import driver_needed, driver_table, last_driver, parse_cuda
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,19 @@ def test_newer_cuda_never_has_an_older_driver() -> None:
     assert set(table.isa.values()) <= set(table.releases)
     for major, floor in table.floors.items():
         assert key(table.releases[(major, 0)] or "") <= key(floor)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "branch"),
+    # NVIDIA's list of driver releases: 390 for GF1xx (Fermi), 470 for GKxxx (Kepler).
+    [("GF108M [GeForce GT 540M]", "390"), ("GeForce GTX 580", "390"), ("GK210", "470"),
+     ("Tesla K80", "470"), ("GeForce GTX 680", "470"), ("GeForce GTX 1080", None),
+     ("RTX 4090", None), ("GeForce GTX 750 Ti", None), ("", None)],
+)  # fmt: skip
+def test_an_architecture_that_the_newest_driver_leaves_out_has_a_last_branch(
+    gpu: str, branch: str | None
+) -> None:
+    last = last_driver(gpu)
+    assert (last.branch if last else None) == branch
+    if last is not None:  # the branch is one that the release notes give for that CUDA
+        assert (driver_table().driver_for(last.cuda) or "").startswith(f"{last.branch}.")

@@ -112,3 +112,33 @@ def test_flashinfer_in_a_list_beside_other_packages_is_not_the_owner() -> None:
         "GPU 0: NVIDIA GeForce RTX 5090",
     )
     assert answer.owner != "flashinfer"
+
+
+def test_a_gpu_on_its_last_driver_is_not_sent_to_a_newer_one() -> None:
+    text = "RuntimeError: The NVIDIA driver on your system is too old (found version {})."
+    fermi = first(text.format(9010), "NVIDIA GF108M [GeForce GT 540M], Debian 12.2")
+    assert "No newer driver helps" in said(fermi) and "the CPU is what is left" in said(fermi)
+    assert "Two ways out" not in said(fermi) and not any("install" in c for c in fermi.help)
+    kepler = first(text.format(11040), "Tesla K80, torch 2.5.1+cu124")
+    assert "No newer driver helps" in said(kepler) and "for CUDA 11.8" in said(kepler)
+    older = first(text.format(10020), "Tesla K80, torch 2.5.1+cu124")
+    assert "Two ways out" in said(older)
+    assert "Two ways out" in said(first(text.format(11040), "RTX 3090, torch 2.5.1+cu124"))
+
+
+def test_a_package_with_its_own_list_of_gpus_is_the_one_that_is_named() -> None:
+    """setup.py of mamba-ssm passes -gencode, and torch adds nothing of its variable then."""
+    answer = first(
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        "mamba-ssm (December 2023), Quadro P5200, Python 3.10",
+    )
+    assert answer.owner == "mamba-ssm"
+    assert not any("TORCH_CUDA_ARCH_LIST=" in text for text in (*answer.help, *answer.notes))
+
+
+def test_a_compiled_module_of_an_extension_is_tried_behind_torch() -> None:
+    answer = first(
+        "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found (required by "
+        "/h/.conda/envs/e/lib/python3.7/site-packages/amp_C.cpython-37m-x86_64-linux-gnu.so)"
+    )
+    assert "'import torch; import amp_C'" in answer.help[-1]

@@ -7,6 +7,7 @@ was written. Tables: ``data/cuda_drivers.json`` and ``data/ptx_isa.json``.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -43,6 +44,27 @@ class DriverTable(NamedTuple):
     def driver_for(self, cuda: CudaVersion) -> str | None:
         """The first driver that supports a CUDA version, or None where it is not known."""
         return self.releases.get(cuda)
+
+
+class Ended(NamedTuple):
+    """The last driver branch of an architecture ("390") and the CUDA version that it supports."""
+
+    architecture: str
+    branch: str
+    cuda: CudaVersion
+
+
+def last_driver(gpu: str) -> Ended | None:
+    """The last branch of drivers for a chip or a product; None where the newest driver serves it.
+
+    "GF108M [GeForce GT 540M]", "GeForce GTX 580", "Tesla K80". An unknown name is None too.
+    """
+    for row in read_table("cuda_drivers.json")["ended"]:
+        chip = re.match(rf"{row['chip']}\d\d", gpu)
+        product = re.search(rf"(?:^|[\s\[])(?:{row['names']})(?![\w])", gpu)
+        if chip is not None or product is not None:
+            return Ended(row["architecture"], row["branch"], parse_cuda(row["cuda"]))
+    return None
 
 
 def cuda_text(version: CudaVersion) -> str:

@@ -53,6 +53,14 @@ AMD: tuple[tuple[str, str, str], ...] = (
 
 #: NVIDIA's: the families by their words, and data-centre parts by their letters and numbers.
 NVIDIA: tuple[tuple[str, str, str], ...] = (
+    *(  # chips and products whose last driver is an old one
+        (sign, r"(?<!\w)(G[FK][12]\d\d(?:GLM?|M)?(?: ?\[[\w ]{3,40}\])?)(?!\w)", "old_gpu")
+        for sign in ("gf1", "gk1", "gk2")
+    ),
+    *(
+        (sign, r"(?<!\w)((?:GeForce )?(?:GTX?|GTS) ?[45]\d\dM?)(?![\w-])", "old_gpu")
+        for sign in ("gt 4", "gt 5", "gts 4", "gtx 4", "gtx 5")
+    ),
     (
         "rtx",
         r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX ?(?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"

@@ -10,13 +10,14 @@ from fa_forensics.facts.drivers import (
     cuda_text,
     driver_needed,
     driver_table,
+    last_driver,
     parse_cuda,
 )
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen, package_of
-from fa_forensics.why.texts.clues import cuda_version, driver_of, serves
-from fa_forensics.why.texts.gpu.torch_for_gpu import newest_for, same_for
+from fa_forensics.why.texts.clues import cuda_version, driver_of, named_gpu, serves
+from fa_forensics.why.texts.gpu.torch_for_gpu import newest_for, same_for, wheels_with
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 
@@ -60,12 +61,14 @@ def too_old(seen: Seen) -> Answer:
                 f"for CUDA {driver.cuda[0] + 1} or newer, which runs from driver {floor} on"
             )
     commands, more = _older_torch(seen, driver)
+    ended = _ended(seen, driver)
+    commands, more = ((), ended[1:]) if ended else (commands, more)
     return seen.answer(
         KIND, CODE, f"{cause}.", owner=OWNER, direction="none",
         confidence="high" if driver is not None else "medium",
         help=(_SMI, *commands),
         notes=(
-            _ways_out(seen, driver),
+            ended[0] if ended else _ways_out(seen, driver),
             *more,
             "A driver that was updated without a reboot, or a container with its own copy of the "
             "driver's libraries, says the same.",
@@ -78,6 +81,36 @@ def _since(wanted: CudaVersion) -> str:
     if floor is None:  # before CUDA 11 each release takes the driver of its own time
         return f", which takes {driver_needed(wanted)}"
     return f", which runs from driver {floor} on"
+
+
+def _ended(seen: Seen, driver: Driver | None) -> tuple[str, ...]:
+    """What is left where the driver is of the last branch that knows the GPU; () elsewhere."""
+    name = seen.versions.get("old_gpu") or seen.versions.get("gpu", "")
+    last = last_driver(name)
+    if last is None or driver is None or driver.cuda is None or driver.cuda < last.cuda:
+        return ()
+    none = (
+        f"An NVIDIA driver newer than the branch {last.branch} does not know {name} "
+        f"({last.architecture}): {last.branch} is the last release for it, which supports CUDA "
+        f"{cuda_text(last.cuda)}. No newer driver helps."
+    )
+    gpu = named_gpu(name)
+    if last.cuda < (10, 0):  # torch's wheels have had no code for Fermi
+        return (
+            none,
+            "No wheel of torch has code for that GPU with a CUDA that its last driver supports: "
+            "the CPU is what is left (CUDA_VISIBLE_DEVICES= hides the GPU), or another GPU.",
+        )
+    return (
+        none,
+        f"So it is a torch for CUDA {last.cuda[0]} or older, where one has code for that GPU and "
+        "for this Python; else the CPU (CUDA_VISIBLE_DEVICES= hides the GPU), or another GPU.",
+        *(
+            (f"Torch's own wheels with code for it: {wheels_with(gpu)}.",)
+            if gpu is not None and wheels_with(gpu)
+            else ()
+        ),
+    )
 
 
 def _ways_out(seen: Seen, driver: Driver | None) -> str:

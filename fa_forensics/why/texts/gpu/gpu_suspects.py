@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.build_archs import own_lists
 from fa_forensics.facts.gpus import Gpu, capability_text
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.tables import read_table
@@ -23,6 +24,20 @@ def told_package(seen: Seen) -> str | None:
     if name is None:
         return None
     return pip_name(seen, name.replace("-", "_")) or pip_name(seen, name) or name
+
+
+def with_own_list(seen: Seen) -> str | None:
+    """The package with a -gencode list of its own that the text names alone, without a version.
+
+    causal-conv1d comes along with mamba-ssm, and its list is the same.
+    """
+    from fa_forensics.rules.remedy import row_of
+
+    names = [key.removeprefix("named:") for key in seen.versions if key.startswith("named:")]
+    names = [one for one in names if one not in _NO_SUSPECTS and row_of(one) is not None]
+    if not names or not all(own_lists(one) for one in names):
+        return None
+    return "mamba-ssm" if "mamba-ssm" in names else names[0]
 
 
 def suspects(seen: Seen) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ from fa_forensics.why.texts.gpu.gpu_suspects import (
     suspects,
     told_package,
     two_gpus,
+    with_own_list,
 )
 from fa_forensics.why.texts.gpu.gpu_torch_text import (
     beliefs,
@@ -89,6 +90,7 @@ def _whose(seen: Seen) -> str | None:
     """The package that a message is about, by all that the text shows of it."""
     package = of_bitsandbytes(seen) or package_in(seen) or called_module(seen)
     package = package or told_package(seen) or seen.mention.detail.get("part")
+    package = package or with_own_list(seen)
     if package is not None and plain_torch(seen) and package_of_line(seen) is None:
         return None
     return package

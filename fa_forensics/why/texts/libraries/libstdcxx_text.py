@@ -161,9 +161,13 @@ def _newer(seen: Seen, gcc: str | None, environment: str | None) -> tuple[str, .
 
 def _run(seen: Seen, file: str, of_environment: bool) -> str:
     """What to run to see whether it helped."""
+    from fa_forensics.rules.remedy import known_packages
+
     if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
         return quoted(file)  # a program
     module = seen.module if of_environment and re.fullmatch(r"[A-Za-z]\w*", seen.module) else ""
     if not module or module.startswith("lib") or is_torchs(file):
         module = "torch"
-    return f"{seen.python} -c 'import {module}'"
+    # A compiled module of an extension of torch finds torch's libraries in the process alone.
+    known = any(module in row["modules"] for row in known_packages())  # type: ignore[operator]
+    return f"{seen.python} -c 'import {'torch; import ' if known else ''}{module}'"
