@@ -104,13 +104,20 @@ def clean_build(python: str, file: str) -> str:
         return cmake_build(python)
     gone, how = "", "--force-reinstall ."
     if in_source_tree(file):
-        # What lies in the tree is newer than its sources: setuptools would keep it as it is.
-        sort = "abi3" if ".abi3." in file else "cpython-*"
-        gone, how = f"find . -name '*.{sort}.so' -delete && ", "-e ."
+        gone, how = f"{old_modules_gone(file)} && ", "-e ."
     return (
         f"rm -rf build *.egg-info && {gone}{shlex.quote(python)} -m pip install "
         f"--no-build-isolation --no-deps --no-cache-dir {how}"
     )
+
+
+def old_modules_gone(file: str) -> str:
+    """Remove the compiled modules of a source tree, and none of an environment that lies in it.
+
+    What lies in the tree is newer than its sources: setuptools would keep it as it is.
+    """
+    sort = "abi3" if ".abi3." in file else "cpython-*"
+    return f"find . -name '*.{sort}.so' -not -path '*-packages/*' -delete"
 
 
 def cmake_build(python: str) -> str:

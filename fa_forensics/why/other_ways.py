@@ -14,7 +14,7 @@ from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.own_torch import partner_from_source
 from fa_forensics.rules.remedy import row_of
-from fa_forensics.why.builds import clean_build
+from fa_forensics.why.builds import clean_build, old_modules_gone
 from fa_forensics.why.judgement import FLAVOUR, UNKNOWN
 from fa_forensics.why.place import Place
 
@@ -264,9 +264,7 @@ def _build_again(answer: Answer, paste: Paste) -> Answer:
     """A package that was installed from its source directory."""
     commands, notes = _without(answer)
     file = next((m.file for m in paste.mentions if m.file), None) or ""
-    old = "abi3" if ".abi3." in file else "cpython-*"
-    # What lies in the tree is newer than its sources: setuptools would keep it as it is.
-    gone = f"rm -rf build && find . -name '*.{old}.so' -delete"
+    gone = f"rm -rf build && {old_modules_gone(file)}"
     again = "python -m pip install --no-build-isolation --no-deps --no-cache-dir -e ."
     note = (
         "The text installs it from its source directory: there, with build/ and the old .so files "
