@@ -178,7 +178,7 @@ def _own_build_first(answer: Answer, seen: Seen, file: str) -> Answer:
         "one's own is taken in place of the package that is installed. Leave the directory out, "
         "or build there again for the torch that runs."
     )
-    commands = (f"env -u PYTHONPATH {seen.python} -c 'import {seen.module}'",
+    commands = (f"env -u PYTHONPATH {seen.python} -c 'import torch; import {seen.module}'",
                 *(text for text in answer.help if '"torch==' not in text))  # fmt: skip
     notes = (n for n in answer.notes if not n.startswith(_OF_EXTENSIONS))
     return replace(answer, help=commands, notes=(note, *notes))

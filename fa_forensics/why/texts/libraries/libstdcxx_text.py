@@ -170,4 +170,6 @@ def _run(seen: Seen, file: str, of_environment: bool) -> str:
         module = "torch"
     # A compiled module of an extension of torch finds torch's libraries in the process alone.
     known = any(module in row["modules"] for row in known_packages())  # type: ignore[operator]
-    return f"{seen.python} -c 'import {'torch; import ' if known else ''}{module}'"
+    if known:
+        return f"{seen.python} -c 'import torch; import {module}'"
+    return f"{seen.python} -c 'import {module}'"
