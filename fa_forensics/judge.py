@@ -10,8 +10,8 @@ from fa_forensics.facts.environment import Environment
 from fa_forensics.report import FAILS, LOADS, NO_GPU_CODE, Confirm, Evidence, Finding
 from fa_forensics.resolve.mapped import MappedDifference, compare_mapped
 from fa_forensics.resolve.target import loads_after_torch
-from fa_forensics.rules import ALL_RULES
 from fa_forensics.rules.base import RANK_FILE, RANK_INITIALISER, RANK_NONE, Context, Judged
+from fa_forensics.rules.every import ALL_RULES
 from fa_forensics.rules.gpu_fit import no_kernel_headline
 from fa_forensics.rules.remedy import remedies, remedy_notes
 from fa_forensics.rules.verdict import in_loader_order, static_verdict

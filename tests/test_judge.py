@@ -15,7 +15,7 @@ from fa_forensics.report import Finding
 from fa_forensics.resolve import search
 from fa_forensics.resolve.environment_process import open_linker
 from fa_forensics.resolve.resolution import Library
-from fa_forensics.rules import ALL_RULES
+from fa_forensics.rules.every import ALL_RULES
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 
 LOADS = Confirmation("loads", "it loads", exit_code=0)

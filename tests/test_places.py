@@ -28,7 +28,7 @@ from support.material import husk_file, stub
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.judge import why_not_confirmed
 from fa_forensics.placing import grouped
-from fa_forensics.rules import ALL_RULES
+from fa_forensics.rules.every import ALL_RULES
 from fa_forensics.rules.remedy import torch_for_the_file, wanted_build
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 from fixtures import husk

@@ -38,9 +38,10 @@ from support.flooring import FLOOR_TABLE
 
 from fa_forensics.report import Finding
 from fa_forensics.resolve.resolution import Library
-from fa_forensics.rules import ALL_RULES, abi, atlas, file, gpu_fit, libs, link, own, python
+from fa_forensics.rules import abi, atlas, file, gpu_fit, libs, link, own, python
 from fa_forensics.rules import gpu as gpu_rules
 from fa_forensics.rules.base import Context, Rule
+from fa_forensics.rules.every import ALL_RULES
 from fa_forensics.rules.verdict import in_loader_order, static_verdict
 
 CPU = environment(

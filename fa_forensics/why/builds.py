@@ -130,11 +130,11 @@ def again_from_source(place: Place, needed_by: Sequence[str]) -> str | None:
 
     A package that is known to come as a wheel alone, or with torch's number, has no such one.
     """
+    if place.told is None or not needed_by or re.search(r"/torch/lib/|torch_ext", needed_by[0]):
+        return None
     from fa_forensics.rules.remedy import row_of
     from fa_forensics.why.seen import package_of
 
-    if place.told is None or not needed_by or re.search(r"/torch/lib/|torch_ext", needed_by[0]):
-        return None
     name = package_of(needed_by[0])
     row = row_of(name) if name else None
     if row is not None and not row["source_build"]:
@@ -146,10 +146,12 @@ def again_from_source(place: Place, needed_by: Sequence[str]) -> str | None:
 
 def is_wheel_alone(needed_by: Sequence[str]) -> bool:
     """Whether a file is of a package that nobody compiles: its project gives out wheels."""
+    if not needed_by:
+        return False
     from fa_forensics.rules.remedy import row_of
     from fa_forensics.why.seen import package_of
 
-    name = package_of(needed_by[0]) if needed_by else None
+    name = package_of(needed_by[0])
     row = row_of(name) if name else None
     return row is not None and not row["source_build"]
 

@@ -106,10 +106,12 @@ _ON_ANOTHER_BUILD = (
 
 def _package_since(needed_by: Sequence[str]) -> tuple[str, str]:
     """(the failing file's package, the first torch that it exists for); "" for what is open."""
+    if not needed_by:
+        return "", ""
     from fa_forensics.facts.python_api import exists_since
     from fa_forensics.why.seen import directory_of
 
-    package = directory_of(needed_by[0]) if needed_by else None
+    package = directory_of(needed_by[0])
     since = exists_since(package) if package else None
     return package or "", since or ""
 
