@@ -147,3 +147,15 @@ def test_start_reads_the_command_line_alone(tmp_path: Path) -> None:
     assert own - commands == {
         "fa_forensics.cli", "fa_forensics.commands", "fa_forensics.console", "fa_forensics.errors",
     }  # fmt: skip
+
+
+def test_one_symbol_loads_neither_the_rules_nor_the_readers_of_texts(tmp_path: Path) -> None:
+    """It is answered in a blink: a rule or a recogniser is loaded where a text needs it."""
+    code = (
+        "from fa_forensics.why import explain\n"
+        f"explain(['_ZN3c104cuda9SetDeviceEi'], {sys.executable!r}, {{}})"
+    )
+    names = started(code, tmp_path)
+    assert "fa_forensics.why.symbol" in names
+    parts = ("fa_forensics.rules", "fa_forensics.facts.paste", "fa_forensics.why.texts")
+    assert not [name for name in names if name.startswith(parts)]
