@@ -202,8 +202,6 @@ MAY_START = {
 #: Of os.path, what works on the text alone.
 PURE_PATH = {"basename", "dirname", "join", "normpath", "split", "splitext", "isabs", "sep"}
 IO_MODULES = {"io", "pathlib", "shutil", "glob", "tempfile", "socket", "sys", "mmap", "zipfile"}
-#: Remedies read one table of this package, once.
-IO_EXCEPTIONS = {"rules/remedy.py": {"open"}}
 
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 
@@ -356,9 +354,7 @@ def io_of(tree: ast.Module) -> set[str]:
 def test_rules_do_no_io() -> None:
     found = {name: io_of(tree) for name, tree in sources().items() if name.startswith("rules/")}
     assert len(found) > 5
-    assert {n: u - IO_EXCEPTIONS.get(n, set()) for n, u in found.items() if u} == {
-        name: set() for name in IO_EXCEPTIONS
-    }
+    assert {name: used for name, used in found.items() if used} == {}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -18,6 +16,7 @@ from fa_forensics.facts.package import (
     torch_requirement,
 )
 from fa_forensics.facts.python_api import brings_torch
+from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_install import is_published, release_of
 from fa_forensics.rules.base import Context
 
@@ -25,13 +24,10 @@ from fa_forensics.rules.base import Context
 if TYPE_CHECKING:
     from fa_forensics.facts.wheel_matrix import WheelBuild
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "packages.json")
-
 
 @lru_cache(maxsize=1)
 def _packages() -> list[dict[str, object]]:
-    with open(_DATA, encoding="utf-8") as file:
-        rows: list[dict[str, object]] = json.load(file)["packages"]
+    rows: list[dict[str, object]] = read_table("packages.json")["packages"]
     return rows
 
 
