@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from fa_forensics.facts.numbers import minor_numbers
 from fa_forensics.facts.tables import read_table
 
 
@@ -58,7 +59,7 @@ class Wheels(NamedTuple):
     def has(self, target: str, release: str) -> bool:
         """Whether the wheels of a release ("2.6.0") have the target."""
         since = self.first(target)
-        return since is not None and _numbers(release) >= _numbers(since)
+        return since is not None and minor_numbers(release) >= minor_numbers(since)
 
 
 @lru_cache(maxsize=1)
@@ -66,10 +67,6 @@ def torch_wheels() -> Wheels:
     """What torch's own ROCm wheels for Linux hold code for: ``data/torch_hip.json``."""
     rows = read_table("torch_hip.json")["wheels"]
     return Wheels({target: row["since"] for row in rows for target in row["targets"]})
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", release)[:2])
 
 
 def _key(name: str) -> str:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fa_forensics.facts.gpus import Capability, parse_capability
+from fa_forensics.facts.package import normalized
 from fa_forensics.facts.tables import read_table
 
 _RELEASE = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.?(?:a|b|rc)(\d{1,9}))?")
@@ -107,8 +108,8 @@ def limits_of(
 
     Empty for a file that is not FlashAttention's.
     """
-    name = _normal(distribution) if distribution else None
-    rows = [row for row in all_limits() if name in {_normal(d) for d in row.distributions}]
+    name = normalized(distribution) if distribution else None
+    rows = [row for row in all_limits() if name in {normalized(d) for d in row.distributions}]
     if not rows:
         rows = [row for row in all_limits() if module is not None and module in row.modules]
     key = release_key(version) if version and name else None
@@ -122,10 +123,6 @@ def _holds(row: Limits, key: ReleaseKey) -> bool:
     first = release_key(row.since)
     end = release_key(row.before) if row.before else None
     return first is not None and first <= key and (end is None or key < end)
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def first_accepting(generation: str, capability: Capability) -> str | None:

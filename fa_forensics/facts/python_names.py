@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from fa_forensics.facts.numbers import release_numbers
 from fa_forensics.facts.tables import read_table
 
 
@@ -85,4 +86,4 @@ def exports(name: str, version: str) -> bool | None:
 
 def version_key(version: str) -> tuple[int, ...]:
     """What versions of Python compare by."""
-    return tuple(int(part) for part in version.split(".")[:3] if part.isascii() and part.isdigit())
+    return release_numbers(version)[:3]

@@ -50,7 +50,7 @@ def package_beside(line: Line) -> str:
 
 
 def said_beside(line: Line) -> dict[str, str]:
-    """{"asked": package, "sm": code}, as far as the lines around a message say it."""
+    """{"asked": package, "call": code, "sm": code}, as far as the lines around a message say it."""
     found: dict[str, str] = {}
     for near in (line, *line.above(3), *line.below(3)):
         installed = _INSTALLED.search(near.body)

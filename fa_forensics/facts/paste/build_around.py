@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from fa_forensics.facts.paste.lines import Line, Source
+from fa_forensics.facts.package import normalized
+from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.tables import read_table
-
-Places = Callable[[str], Sequence[int]]
 
 _INSTALLS = re.compile(
     r"\b(?:pip3?|uv|poetry|pdm)\s{1,3}(?:\S{1,20}\s{1,3}){0,2}?(?:install|wheel|sync|add)\b"
@@ -35,16 +34,20 @@ def _known() -> dict[str, str]:
     for row in rows:
         if row["source_build"]:
             for name in (row["distribution"], row["import"].split(".")[0]):
-                known[re.sub(r"[-_.]+", "-", name.lower())] = row["distribution"]
+                known[normalized(name)] = row["distribution"]
     return known
+
+
+def _distribution(name: str) -> str | None:
+    """The distribution of such a package, by its name or its module's, in any spelling."""
+    return _known().get(normalized(name).strip("-"))
 
 
 def _named(text: str) -> str | None:
     """A package that is compiled against torch, by its name in a line."""
     for word in re.findall(r"[A-Za-z][\w.-]{2,60}", text):
-        name = re.sub(r"[-_.]+", "-", word.lower()).strip("-")
-        if name in _known():
-            return _known()[name]
+        if (name := _distribution(word)) is not None:
+            return name
     return None
 
 
@@ -145,8 +148,7 @@ def packages_near(line: Line) -> str:
     """The package whose files, or whose name, stand nearest above a line, or below it; ""."""
     for near in (line, *line.above(20), *line.below(6)):
         for found in re.finditer(r"[/\\](?P<top>[A-Za-z]\w{2,40})(?=[/\\])", near.body):
-            known = _known().get(re.sub("_+", "-", found["top"].lower()))
-            if known is not None:
+            if (known := _distribution(found["top"])) is not None:
                 return known
         if (name := _named(near.body)) is not None:
             return name
@@ -163,8 +165,7 @@ def _told_package(mention: Mention, source: Source, places: Places) -> dict[str,
     for text in _lines(source, places, _SAYS):
         editable = editable or _EDITABLE.search(text) is not None
         for found in _BUILDS.finditer(text):
-            name = found["behind"] or found["before"] or found["project"]
-            known = _known().get(re.sub(r"[-_]+", "-", name.lower()).strip("-"))
+            known = _distribution(found["behind"] or found["before"] or found["project"])
             if known is not None:
                 names[known] = None
     told = {"editable": "yes"} if editable and not mention.detail.get("editable") else {}

@@ -102,7 +102,10 @@ def project_beside(line: Line) -> str:
 
 
 def built_beside(line: Line, start: int) -> dict[str, str]:
-    """{"function", "folder", "idle"}: who says it, where it was compiled, whether at all."""
+    """Who says it (``prints``), of which project or ``part``, compiled where (``folder``).
+
+    ``idle`` tells that ninja compiled nothing. A key is there as far as the text says it.
+    """
     found: dict[str, str] = {}
     prints = _PRINTS.search(line.body[max(0, start - 80) : start])
     if prints is not None:

@@ -6,11 +6,14 @@ is taken, and the text is never split as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from fa_forensics.facts.paste.model import MAX_LINE, Mention
 from fa_forensics.facts.paste.prefixes import split_prefix
 from fa_forensics.facts.paste.unescape import SOFT
+
+#: Where a small-letter word stands in the text, in its order.
+Places = Callable[[str], Sequence[int]]
 
 #: How much of a line before and behind the place of interest is read (characters). The longest
 #: mangled name in torch's libraries and extensions has 2,000.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.paste.build_around import around_of, being_installed, without_isolation
-from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.versions_table import VERSION
 
@@ -36,8 +36,6 @@ _PACKAGE = re.compile(
     r"|\u2022 Installing|error likely indicates that)\s+"
     r"['\"`]?([A-Za-z][\w.-]{1,60})(?!\w*[+:])"
 )
-
-Places = Callable[[str], Sequence[int]]
 
 
 def is_build(places: Places) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from fa_forensics.facts.paste.lines import Line, Source
+from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.versions_table import VERSION
-
-Places = Callable[[str], Sequence[int]]
 
 #: How often one word of an installation is followed up.
 _MOST = 40

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.versions_table import BANNER
 
 Offer = Callable[[str, int, int, str], None]
-Places = Callable[[str], Sequence[int]]
 
 #: How many places of one word are looked at.
 _MOST = 20

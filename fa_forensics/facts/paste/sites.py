@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 
-from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.lines import Places, Source
 
 MOST_PLACES = 20
 
 
-def read_places(source: Source, places: Callable[[str], Sequence[int]]) -> tuple[str, ...]:
+def read_places(source: Source, places: Places) -> tuple[str, ...]:
     """The site-packages directories that a text names, in its order."""
     pattern = re.compile(r"[^\s\"'`:(),;=<>\[\]]{1,300}(?:site|dist)-packages")
     found: dict[str, None] = {}

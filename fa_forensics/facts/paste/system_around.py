@@ -115,7 +115,11 @@ _CUDA_SPOKEN = re.compile(
 
 
 def system_around(line: Line) -> dict[str, str]:
-    """How torch came there: ``conda``, conda's ``cudatoolkit``, ``board``, ``cpu_wanted``."""
+    """How torch came there: ``conda``, conda's ``cudatoolkit``, ``board``, ``cpu_wanted``.
+
+    ``cuda_spoken`` is the CUDA that people say an image has, ``maker`` the package that makes
+    torch run on another maker's accelerator.
+    """
     source = line.source
     start, end = max(0, line.start - 4_000), line.start + 4_000
     near, lower = source.text[start:end], source.lower[start:end]
@@ -147,12 +151,14 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
     """What a text says of a missing name of CUDA's: conda's packages, a board, who failed.
 
     ``by`` is the package of the traceback's last step, ``copy`` the directory of a wheel that
-    the text names as the place of the copy that is taken, ``cudnn`` the version of cuDNN.
+    the text names as the place of the copy that is taken, ``cudnn`` the version of cuDNN,
+    ``own_build`` a program that somebody compiled with an NCCL of one's own, ``imported`` the
+    one module that the text imports, ``jit`` the cache whose file it is.
     """
     found = conda_around(line, version)
     source = line.source
     start, end = max(0, line.start - 4_000), line.start + 4_000
-    lower = source.lower[start:end]
+    near, lower = source.text[start:end], source.lower[start:end]
     if source.holds(_BOARD_SIGNS) and _board(lower):
         found["board"] = "yes"
     told = _CUDNN_TOLD.search(lower) if source.holds(("cudnn",)) else None
@@ -166,10 +172,9 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
     if built is not None and "torch" not in lower and "-packages/" not in (file or ""):
         found["own_build"] = "nccl-tests"
     if version is None or not version.startswith("lib"):
-        copy = _copy_taken(source.text[start:end], lower, file or "")
+        copy = _copy_taken(near, lower, file or "")
         if copy:
             found["copy"] = copy
-    near = source.text[start:end]
     found["imported"] = _one_import(near) if "import " in near else ""
     cache = _JIT_CACHE.search(near) if "/.cache/" in near else None
     found["jit"] = cache["name"] if cache is not None else ""
@@ -221,7 +226,7 @@ def _copy_taken(near: str, lower: str, file: str) -> str:
     return ""
 
 
-#: conda's package for a CUDA version, and the line of a library in its lists.
+#: conda's package for a CUDA version.
 _CONDA_CUDA = re.compile(r"\bpytorch-cuda[ =]{1,40}(\d{1,2}\.\d{1,2})")
 
 

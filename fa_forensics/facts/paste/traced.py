@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.tables import read_table
 
 #: The word that such lines are found by, and how many of them are read.
@@ -27,7 +27,7 @@ def _rows() -> Mapping[tuple[str, str], Mapping[str, Sequence[int]]]:
     }
 
 
-def traced_torch(source: Source, places: Callable[[str], Sequence[int]]) -> tuple[str, int] | None:
+def traced_torch(source: Source, places: Places) -> tuple[str, int] | None:
     """(the newest release of the one minor release that has such lines, the text's line number).
 
     None without such a line, and where the lines of several minor releases stand there.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from fa_forensics.facts.paste.lines import Source
+from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.versions_table import REPORT
 
 #: How often one variable is followed up.
@@ -18,7 +18,7 @@ _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "p
 
 def read_variables(
     source: Source,
-    places: Callable[[str], Sequence[int]],
+    places: Places,
     offer: Callable[[str, int, int, str], None],
 ) -> None:
     """The variables of the environment that a text sets or prints, as ``env:NAME``."""

@@ -11,8 +11,8 @@ def _run_together(found: str) -> str:
     return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}+{cuda}"
 
 
-def _cuda_label(found: str) -> str:
-    """118, as wheels are named, is CUDA 11.8."""
+def cuda_label(found: str) -> str:
+    """118, as wheels and their addresses are named, is CUDA 11.8; 92 is CUDA 9.2."""
     return f"{found[:-1]}.{found[-1]}"
 
 
@@ -146,7 +146,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "_cu1",
         r"\b(?:py)?torch-?\d\.\d{1,2}(?:\.\d)?[_-]cu(1\d{2})\b",
         "torch_cuda",
-        _cuda_label,
+        cuda_label,
     ),
     (
         "-torch",

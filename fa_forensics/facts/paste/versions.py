@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from fa_forensics.facts.paste.cures import is_cure
 from fa_forensics.facts.paste.gpu_names import failing
-from fa_forensics.facts.paste.lines import Line, Source
+from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.several_torches import of_several
@@ -32,7 +32,7 @@ LOOSE = PROSE + 1
 
 
 def read_versions(
-    source: Source, places: Callable[[str], Sequence[int]], built_with: str | None = None
+    source: Source, places: Places, built_with: str | None = None
 ) -> tuple[Mapping[str, str], Mapping[str, int]]:
     """(what the text names, the line of each); ``places`` finds a small-letter word.
 
@@ -75,7 +75,7 @@ def read_versions(
 
 def _by_rules(
     source: Source,
-    places: Callable[[str], Sequence[int]],
+    places: Places,
     offer: Callable[[str, int, int, str], None],
 ) -> None:
     """What stands where the table of rules says that a version stands."""
@@ -109,9 +109,7 @@ def _by_rules(
 _OF_PYTHON = (".cpython-", ".abi3.so", "-packages/", "importerror", "import torch")
 
 
-def _of_libtorch(
-    best: dict[str, tuple[int, int, str]], places: Callable[[str], Sequence[int]]
-) -> None:
+def _of_libtorch(best: dict[str, tuple[int, int, str]], places: Places) -> None:
     """The C++ download is the torch of a program of one's own; Python loads another one."""
     if any(places(word) for word in _OF_PYTHON):
         return
@@ -190,9 +188,7 @@ def _of_driver(words: str, match: re.Match[str]) -> bool:
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
 
 
-def _one_gpu(
-    best: dict[str, tuple[int, int, str]], source: Source, places: Callable[[str], Sequence[int]]
-) -> None:
+def _one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Places) -> None:
     """Prose that names several GPUs ("works on A100, not on H100") does not say which one."""
     if best.get("gpu", (REPORT,))[0] != PROSE:
         return
@@ -276,7 +272,7 @@ _NVIDIA = re.compile(
 
 def _nvidia_wheels(
     source: Source,
-    places: Callable[[str], Sequence[int]],
+    places: Places,
     offer: Callable[[str, int, int, str], None],
 ) -> None:
     """NVIDIA's wheels for one CUDA major version, which all have such names."""
@@ -294,7 +290,7 @@ def _nvidia_wheels(
 
 def _packages(
     source: Source,
-    places: Callable[[str], Sequence[int]],
+    places: Places,
     offer: Callable[[str, int, int, str], None],
 ) -> None:
     pattern = re.compile(
