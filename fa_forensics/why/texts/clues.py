@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.drivers import CudaVersion, Driver, cuda_of_driver
-from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table, parse_gpu
+from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_gpu
 from fa_forensics.facts.package import (
     Distribution,
     info_directories,
@@ -302,11 +302,6 @@ def _inspect(seen: Seen, target: str, gpus: Sequence[Gpu]) -> str:
     for gpu in gpus[:1]:
         words += ["--gpu", capability_text(gpu.capability)]
     return " ".join(shlex.quote(word) for word in [*words, target])
-
-
-def capability_words(capability: Capability) -> str:
-    """``compute capability 12.0``."""
-    return f"compute capability {capability_text(capability)}"
 
 
 def base(path: str | None) -> str:

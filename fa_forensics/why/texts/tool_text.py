@@ -51,7 +51,7 @@ def _by_the_linker(seen: Seen) -> Answer:
     if answer.kind in ("unrecognised", "rocm") or answer.owner is None:
         return answer
     if "nvlink" in seen.mention.detail.get("linker", ""):
-        return _device_linker(seen, answer)
+        return _device_linker(answer)
     if not is_torch(answer.owner):
         return _not_on_the_line(seen, answer)
     everywhere = in_every_torch(seen, answer)
@@ -222,7 +222,7 @@ def _linkers_libstdcxx(seen: Seen, answer: Answer, version: str) -> Answer:
     )  # fmt: skip
 
 
-def _device_linker(seen: Seen, answer: Answer) -> Answer:
+def _device_linker(answer: Answer) -> Answer:
     if (answer.symbol or "").startswith("nvshmem"):
         return _without_nvshmem(answer)
     cause = (

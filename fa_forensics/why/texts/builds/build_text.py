@@ -7,6 +7,7 @@ to be put right: a library that the linker does not find is a missing library he
 from __future__ import annotations
 
 import re
+import shlex
 
 from fa_forensics.facts.owner import is_rocm, owner_of_library
 from fa_forensics.facts.wheel_tags import TagHost, misfit
@@ -111,7 +112,7 @@ def _library(seen: Seen, library: str) -> Answer:
     if file_named(seen):
         cause += " That the extension's own file cannot be opened afterwards only follows from it."
         notes += _ranks_note()
-    helps = [f"find / -name '{file}*' -not -path '/proc/*' 2>/dev/null"]
+    helps = [f"find / -name {shlex.quote(file + '*')} -not -path '/proc/*' 2>/dev/null"]
     if library == "cuda":
         helps.insert(0, "ldconfig -p | grep libcuda")
         notes += _DRIVERS
@@ -184,8 +185,10 @@ def _again(seen: Seen) -> tuple[str, ...]:
     """Build once more, alone and in plain sight."""
     file = seen.mention.file or ""
     found = re.search(r"(\S*torch_extensions/[\w.-]+/[\w.-]+)", file)
-    if found is not None and "..." not in found[1]:
-        return (f"rm -r {found[1]}",)
+    if found is not None and "..." not in found[1] and "/.." not in found[1]:
+        from fa_forensics.why.texts.files.file_text import remove_cache
+
+        return (remove_cache(found[1]),)
     return ()
 
 

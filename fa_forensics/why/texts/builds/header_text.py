@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -55,7 +56,7 @@ def missing_header(seen: Seen, header: str) -> Answer:
     row = header_row(header)
     if row is None and re.match(r"(?:ATen|c10|torch|caffe2)/", header):
         return _torch_header(seen, header)
-    helps = [f"find / -name {name} -not -path '/proc/*' 2>/dev/null"]
+    helps = [f"find / -name {shlex.quote(name)} -not -path '/proc/*' 2>/dev/null"]
     notes, owner = [], package_in(seen)
     if row is not None and "cuda" in row:
         notes, owner = _of_the_toolkit(row), "cuda-toolkit"

@@ -70,7 +70,7 @@ def torch_not_reached(seen: Seen) -> Answer:
     package = package_built(seen)
     name = package or "PACKAGE"
     if seen.mention.detail.get("no_isolation"):
-        return _not_there(seen, package)
+        return _not_there(seen)
     tool = seen.mention.detail.get("tool", "pip")
     cause = (
         f"{name if package else 'The package'} asks for torch when it is built, and {tool} builds "
@@ -118,7 +118,7 @@ def _notes(seen: Seen, tool: str, name: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _not_there(seen: Seen, package: str | None) -> Answer:
+def _not_there(seen: Seen) -> Answer:
     """pip ran without isolation, so that the installed torch would have been found."""
     tool = seen.mention.detail.get("tool", "pip")
     pip = "uv pip" if tool == "uv" else seen.pip

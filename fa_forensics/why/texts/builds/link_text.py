@@ -267,7 +267,7 @@ def _incompatible(seen: Seen) -> Answer:
         )  # fmt: skip
     return _stopped(
         seen, MACHINE, cause, f"file -L {_quoted(file)}",
-        f"find / -name 'lib{name}.so*' -not -path '/proc/*' 2>/dev/null",
+        f"find / -name {shlex.quote(f'lib{name}.so*')} -not -path '/proc/*' 2>/dev/null",
         owner=owner_of_library(f"lib{name}.so") or package_in(seen),
         notes=(
             "The directory of the right one belongs on the link line before it: -L, LIBRARY_PATH "

@@ -75,7 +75,7 @@ def _damaged(
     look = _peek(path) if code == "FA208" else f"ls -lL {quoted(path)}; df -h {room}"
     return seen.answer(
         DAMAGED, code, cause, owner=owner, direction="none", confidence=confidence,
-        help=(look, *helps), notes=(*_innocent(owner, seen), *notes),
+        help=(look, *helps), notes=(*_innocent(owner), *notes),
     )  # fmt: skip
 
 
@@ -129,11 +129,12 @@ def _half_written(seen: Seen, path: str, folder: str, code: str = "FA102") -> An
     )
     named = next((name for part, name in _CACHE_SETTINGS if part in folder), "")
     of = f" ({named} names its place)" if named else ""
-    home = folder.startswith("~/")
-    remove = f"rm -r ~/{quoted(folder)[2:]}" if home else f"rm -r {quoted(folder)}"
     return seen.answer(
         DAMAGED, code, cause, owner=None, direction="none", confidence="medium",
-        help=(remove, f"df -h {quoted(os.path.dirname(folder)) if folder[0] == '/' else '~ /tmp'}"),
+        help=(
+            remove_cache(folder),
+            f"df -h {quoted(os.path.dirname(folder)) if folder[0] == '/' else '~ /tmp'}",
+        ),
         notes=(
             "With no process of the program running, remove that directory: it is compiled again. "
             f"Where several processes start together, a cache for each{of}, or one that compiles "
@@ -235,7 +236,7 @@ def _folder(path: str) -> str | None:
     return found[1] if found else None
 
 
-def _innocent(owner: str | None, seen: Seen) -> tuple[str, ...]:
+def _innocent(owner: str | None) -> tuple[str, ...]:
     if owner in ("cuda-driver", "nvml"):
         return (
             "The driver's libraries come into a container from its host; an image that was made "
@@ -252,6 +253,14 @@ def _innocent(owner: str | None, seen: Seen) -> tuple[str, ...]:
 
 def _peek(path: str) -> str:
     return f"head -c 64 {quoted(path)} | xxd"
+
+
+def remove_cache(folder: str) -> str:
+    """Remove a directory of compiled code; the shell has to see a ``~`` before it unquoted."""
+    import shlex
+
+    home = folder.startswith("~/")
+    return f"rm -r {'~/' if home else ''}{shlex.quote(folder[2:] if home else folder)}"
 
 
 def quoted(path: str) -> str:
@@ -275,7 +284,7 @@ def damaged_elf(seen: Seen) -> Answer:
     return seen.answer(
         DAMAGED, "FA104", cause, owner=owner, direction="none", confidence="high",
         help=(f"fa-forensics inspect {quoted(path)}", *helps),
-        notes=(*_innocent(owner, seen), *notes),
+        notes=(*_innocent(owner), *notes),
     )  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def other_machine_remedy(seen: Seen, owner: str | None) -> tuple[tuple[str, ...]
             "the way, or a build from source on that machine.",
         )
     if torchs and (host in _ARM or not host):
-        return _torch_for_arm(seen, host)
+        return _torch_for_arm(seen)
     if torchs and host and not pypi_has_torch(host):
         return (), (
             f"The package index has no torch for {host}: the distribution, or a build from "
@@ -174,7 +174,7 @@ _FETCHED = re.compile(r"_deps/(?P<name>[\w-]{1,40})-src/")
 _CARGO = "cargo clean -p torch-sys && LIBTORCH_USE_PYTORCH=1 cargo build"
 
 
-def _torch_for_arm(seen: Seen, host: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _torch_for_arm(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
     notes = []
     name = seen.mention.detail.get("host_name", "")
     jetson = "Jetson" in name

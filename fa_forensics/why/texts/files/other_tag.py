@@ -22,7 +22,7 @@ _RENAMED = "Renaming the file does not help: it was compiled for that other Pyth
 
 
 def other_tag(
-    seen: Seen, module: str, package: str | None, again: tuple[str, ...], files: Sequence[str]
+    seen: Seen, package: str | None, again: tuple[str, ...], files: Sequence[str]
 ) -> Answer | None:
     """The module under a name that this Python does not look for; None where none is told."""
     if not files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 
 from fa_forensics.facts.owner import is_cuda_library
 from fa_forensics.why.seen import Seen
@@ -182,7 +183,7 @@ _APART_NAMES = {
 
 def _by_its_place(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """A library of NVIDIA's whose place the text does not tell: a wheel's, conda's, a toolkit's."""
-    look = f"find / -name {name} -size -64k -not -path '/proc/*' 2>/dev/null"
+    look = f"find / -name {shlex.quote(name)} -size -64k -not -path '/proc/*' 2>/dev/null"
     if (apart := _APART.match(name)) is not None:
         product = _APART_NAMES[apart[0].removeprefix("lib").lower()]
         return (look,), (

@@ -32,7 +32,7 @@ def with_its_copy(answer: Answer, seen: Seen) -> Answer:
         return answer
     own_build = seen.mention.detail.get("own_build", "")
     if own_build:
-        return _own_build(answer, seen, own_build)
+        return _own_build(answer, own_build)
     found = _CONDA_LIB.fullmatch(os.path.normpath(seen.mention.file or "."))
     if found is not None:
         from fa_forensics.why.texts.libraries.conda_copies_text import of_conda_library
@@ -74,7 +74,7 @@ def _first_cuda(answer: Answer, toolkit: str) -> str | None:
     return lines.get(major)
 
 
-def _own_build(answer: Answer, seen: Seen, program: str) -> Answer:
+def _own_build(answer: Answer, program: str) -> Answer:
     """A program or a library that was built by hand: the loader finds the system's older one."""
     word = (answer.owner or "").lower()
     title = title_of(answer.owner or "")

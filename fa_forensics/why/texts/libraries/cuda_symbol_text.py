@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_names import counted_by, cuda_name_gone, cuda_name_since
@@ -235,7 +236,7 @@ def _of_conda(answer: Answer, seen: Seen) -> Answer:
         note += f" The text installs it for CUDA {wanted}."
     kept = [c for c in answer.help if " pip " not in c]
     if seen.mention.file:
-        helps.append(f"ldd {seen.mention.file} | grep {stem or word}")
+        helps.append(f"ldd {shlex.quote(seen.mention.file)} | grep {stem or word}")
     notes = [n for n in answer.notes if not _ABOUT_WHEELS.match(n)]
     return replace(answer, cause=cause, help=(*helps, *kept), notes=(note, *notes))
 

@@ -18,7 +18,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, UNKNOWN
 from fa_forensics.why.known import PRIVATE, two_glibcs
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted
+from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted, remove_cache
 from fa_forensics.why.texts.libraries.renamed_text import renamed
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
@@ -115,7 +115,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
         notes = notes[1:]  # a program, no wheel's file
     jit = JIT_CACHE.search(path)
     if jit is not None or path.endswith("/cuda_utils.so"):
-        helps = (f"rm -r {quoted(jit['folder'])}",) if jit else ("rm -r ~/.triton/cache",)
+        helps = (remove_cache(jit["folder"] if jit else "~/.triton/cache"),)
         notes[0] = (
             "The file is a build of this machine's users, made at run time and kept in a cache: on "
             "another node, or in a newer container with the same home directory. Without that "

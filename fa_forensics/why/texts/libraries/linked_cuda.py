@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_names import cuda_name_since
@@ -44,7 +45,8 @@ def linkers_cuda(seen: Seen, answer: Answer, version: str) -> Answer:
     return replace(
         answer, cause=cause, direction=NEWER if since else UNKNOWN, confidence="medium",
         help=(
-            f"find / -name '{stem}.so*' -not -path '/proc/*' 2>/dev/null; ls -d /usr/local/cuda*",
+            f"find / -name {shlex.quote(f'{stem}.so*')} -not -path '/proc/*' 2>/dev/null; "
+            "ls -d /usr/local/cuda*",
             f"cmake -S . -B build -DCUDAToolkit_ROOT=/usr/local/cuda-{wanted} "
             f"-DCUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda-{wanted}",
             "command -v ld gcc; echo LIBRARY_PATH=$LIBRARY_PATH",

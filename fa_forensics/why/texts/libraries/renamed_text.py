@@ -39,7 +39,11 @@ def renamed(seen: Seen) -> Answer | None:
     there = seen.versions.get("cuda", "")
     if there and wanted and not f"{there}.".startswith(f"{wanted}."):
         cause += f" The text has CUDA {there}: what was built for {cuda} does not run with that."
-    shown = shlex.quote(path) if path.startswith("/") else f"$(find / -name {name} 2>/dev/null)"
+    shown = (
+        shlex.quote(path)
+        if path.startswith("/")
+        else f"$(find / -name {shlex.quote(name)} 2>/dev/null)"
+    )
     helps = [f"readlink -f {shown}; readelf -dW {shown} | grep SONAME"]
     if wanted and (_CONDA.search(path) or not path.startswith("/")):
         helps.append(f'conda install "cudatoolkit={wanted}"')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from fa_forensics.facts.python_api import partner_of, torch_of
 from fa_forensics.report_why import Answer
@@ -247,12 +248,12 @@ def class_missing(seen: Seen) -> Answer:
     base = library.rsplit("/", 1)[-1]
     if re.match(r"lib(?:tf|tensorflow)[_-]", base):
         cause += f" {base} is by its name the part for TensorFlow."
-    helps = [f"nm -DC {library} | grep -c torch::class_"] if library else []
+    helps = [f"nm -DC {shlex.quote(library)} | grep -c torch::class_"] if library else []
     helps.append(
         f'{seen.python} -c \'import torch; torch.ops.load_library("/path/to/its/library.so"); '
         f"print(torch.classes.{name})'"
         if re.fullmatch(r"\w+\.\w+", name)
-        else f"fa-forensics inspect {library or '/path/to/its/library.so'}"
+        else f"fa-forensics inspect {shlex.quote(library or '/path/to/its/library.so')}"
     )
     owner = _owner_of_space(seen, space)
     return seen.answer(

@@ -112,7 +112,7 @@ def missing_module(seen: Seen, module: str) -> Answer:
         package = package or directory_of(seen.mention.detail.get("frame", ""))
     files = files_here(seen, module)
     if files or seen.mention.detail.get("shown"):
-        tagged = other_tag(seen, module, package, rebuilds(seen, package, row), files)
+        tagged = other_tag(seen, package, rebuilds(seen, package, row), files)
         if tagged is not None:
             return tagged
     return _absent(seen, module, package, row)
