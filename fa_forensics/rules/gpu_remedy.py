@@ -11,6 +11,7 @@ from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
 from fa_forensics.facts.package import Distribution, normalized
+from fa_forensics.rules.arch_choice import by_toolkit, runs_instead
 from fa_forensics.rules.coverage import NATIVE, code_for, fit
 from fa_forensics.rules.remedy import rebuild_command, row_of
 
@@ -303,16 +304,7 @@ def compiled_as(build: Build, capability: Capability) -> str:
     mine = parse_cuda(build.torch_cuda)
     if mine >= parse_cuda(family.since_cuda):
         return here
-    older = [
-        row.capability
-        for row in gpu_table().families
-        if row.capability < capability
-        and not row.integrated
-        and parse_cuda(row.since_cuda) <= mine
-        and (row.last_cuda is None or mine <= parse_cuda(row.last_cuda))
-        and fit(code_for(f"sm_{row.capability[0]}{row.capability[1]}"), capability).runs == NATIVE
-    ]
-    return capability_text(max(older)) if older else here
+    return runs_instead(capability, by_toolkit(mine)) or here
 
 
 def _command(

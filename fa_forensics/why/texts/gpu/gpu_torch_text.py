@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.report_why import Answer
+from fa_forensics.rules.arch_choice import oldest_toolkit
 from fa_forensics.rules.coverage import parse_arch
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import called, gpus_of, inspect_for
-from fa_forensics.why.texts.gpu.arch_choice import oldest_toolkit
 from fa_forensics.why.texts.gpu.code_here import torch_code_here
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
 from fa_forensics.why.texts.gpu.torch_for_gpu import (
