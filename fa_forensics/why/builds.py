@@ -36,9 +36,7 @@ def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tupl
 
         # A file on another machine: its name alone is known.
         name = package_of(needed_by[0])
-        there = place.present.text if place.present else "the torch that is there"
-        python = _tagged(needed_by[0], place)
-        return _replacement(place, name, "", python, there, direction) if name else None
+        return _elsewhere(place, name, _tagged(needed_by[0], place), direction) if name else None
     if place.environment is None or place.present is None:
         return None
     from fa_forensics.facts.package import find_distribution
@@ -52,8 +50,13 @@ def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tupl
 
 def rebuild_named(place: Place, name: str, direction: str = "") -> tuple[str, str] | None:
     """The same for a package of another machine that the text names, where it names no file."""
+    return _elsewhere(place, name, place.told.python if place.told else None, direction)
+
+
+def _elsewhere(
+    place: Place, name: str, python: str | None, direction: str
+) -> tuple[str, str] | None:
     there = place.present.text if place.present else "the torch that is there"
-    python = place.told.python if place.told else None
     return _replacement(place, name, "", python, there, direction)
 
 
@@ -99,7 +102,10 @@ def is_plain_library(file: str) -> bool:
 
 
 def clean_build(python: str, file: str) -> str:
-    """Compile the package of a source directory again for the torch that is there."""
+    """Compile the package of a source directory again for the torch that is there.
+
+    ``python`` is a path as it is, which is quoted here.
+    """
     if is_plain_library(file):
         return cmake_build(python)
     gone, how = "", "--force-reinstall ."
@@ -114,10 +120,13 @@ def clean_build(python: str, file: str) -> str:
 def old_modules_gone(file: str) -> str:
     """Remove the compiled modules of a source tree, and none of an environment that lies in it.
 
-    What lies in the tree is newer than its sources: setuptools would keep it as it is.
+    There they lie in site-packages, and Python's own in lib-dynload. What lies in the tree is
+    newer than its sources: setuptools would keep it as it is.
     """
     sort = "abi3" if ".abi3." in file else "cpython-*"
-    return f"find . -name '*.{sort}.so' -not -path '*-packages/*' -delete"
+    return (
+        f"find . -name '*.{sort}.so' -not -path '*-packages/*' -not -path '*/lib-dynload/*' -delete"
+    )
 
 
 def cmake_build(python: str) -> str:

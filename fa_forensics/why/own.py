@@ -20,7 +20,7 @@ from fa_forensics.facts.package import find_distribution
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, NameIndex, Near
 from fa_forensics.resolve.process import BY_PATH, LoadedObject
-from fa_forensics.why.builds import clean_build
+from fa_forensics.why.builds import clean_build, python_of
 from fa_forensics.why.judgement import FLAVOUR, NONE, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 
@@ -62,9 +62,9 @@ def judge_own(
     if known is not None and any(os.path.basename(path) == known[1] for path in needed_by):
         return _left_out_of(known[1]), (again,)
     if known is not None and not _two_flavours(symbol):
-        return _in_known_sibling(known, place, needed_by)
+        return _in_known_sibling(known, place)
     if _two_flavours(symbol):
-        return _flavour_or_missing(symbol, known), (again,)
+        return _flavour_or_missing(known), (again,)
     return _left_out(symbol, place, needed_by)
 
 
@@ -149,7 +149,7 @@ def _left_out_of(library: str) -> Judgement:
 
 
 def _in_known_sibling(
-    known: tuple[Mapping[str, object], str], place: Place, needed_by: Sequence[str]
+    known: tuple[Mapping[str, object], str], place: Place
 ) -> tuple[Judgement, tuple[str, ...]]:
     row, library = known
     package = str(row["import"]).split(".")[0]
@@ -158,8 +158,7 @@ def _in_known_sibling(
         "loads before its extension: whoever imports the inner module alone does without. Nothing "
         "was left out of the build."
     )
-    python = shlex.quote(place.python) if place.python else "python"
-    command = f"{python} -c 'import {package}; import {row['import']}'"
+    command = f"{python_of(place)} -c 'import {package}; import {row['import']}'"
     return Judgement(KIND, "FA207", NONE, cause), (command,)
 
 
@@ -174,9 +173,7 @@ def _two_flavours(symbol: SymbolText) -> bool:
     return mentions_old_string(text)
 
 
-def _flavour_or_missing(
-    symbol: SymbolText, known: tuple[Mapping[str, object], str] | None
-) -> Judgement:
+def _flavour_or_missing(known: tuple[Mapping[str, object], str] | None) -> Judgement:
     library = known[1] if known is not None else "a library of the package that has no torch in it"
     cause = (
         f"The name carries a std::string in the pre-cxx11 flavour and none of torch's types. Most "
