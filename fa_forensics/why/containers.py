@@ -10,9 +10,9 @@ from fa_forensics.facts.demangle import mentions_old_string
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import normalized
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN
+from fa_forensics.why.judgement import DRIFT, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
-from fa_forensics.why.seen import package_of
+from fa_forensics.why.seen import file_of, package_of
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -83,9 +83,9 @@ def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
     The image's torch is a build of its own, which is cxx11 in all of them, and its extensions
     are compiled on it: what they miss, another torch lacks.
     """
-    file = next((m.file for m in paste.mentions if m.file), "") or ""
+    file = file_of(paste)
     found = _IMAGES_OWN.match(file)
-    drift = answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch")
+    drift = answer.kind in DRIFT
     if not drift or answer.owner is None or not is_torch(answer.owner):
         return answer
     if mentions_old_string(answer.demangled or ""):

@@ -14,12 +14,12 @@ from fa_forensics.facts.python_api import ended_at, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.containers import in_container
 from fa_forensics.why.gems import gem_of, in_ruby
-from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER
+from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER
 from fa_forensics.why.other_ways import other_ways
 from fa_forensics.why.pairs import of_its_index, with_pairs
 from fa_forensics.why.place import Place
 from fa_forensics.why.same_release import package_in_text, same_release
-from fa_forensics.why.seen import directory_of, package_of
+from fa_forensics.why.seen import directory_of, file_of, package_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.together import together
 
@@ -35,7 +35,7 @@ def with_context(
         return ()
     answers = together(answers, paste, place, tables)
     first = in_container(_by_its_version(answers[0], paste, place), paste, place)
-    file = next((m.file for m in paste.mentions if m.file), None)
+    file = file_of(paste)
     name = directory_of(file) if file else None
     served = _served(place, tables) if name and ended_at(name) is not None else ()
     first = same_release(first, paste, place, name)
@@ -135,9 +135,9 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
 
     Where a torch is to be installed, that is the one.
     """
-    if answer.kind not in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+    if answer.kind not in DRIFT:
         return answer
-    file = next((m.file for m in paste.mentions if m.file), None)
+    file = file_of(paste)
     name = directory_of(file) if file else None
     version = paste.versions.get(f"pkg:{name}", "") if name else ""
     tags = build_tags(version)

@@ -11,6 +11,7 @@ from fa_forensics.facts.owner import is_torch
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.place import Place
+from fa_forensics.why.seen import file_of
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -22,7 +23,7 @@ _OF_PYTHON = re.compile(r"\bpip |\bpython\b|^rm -rf build")
 
 def gem_of(paste: Paste) -> str:
     """The gem that the failing file is of; "" for none."""
-    file = next((m.file for m in paste.mentions if m.file), "") or ""
+    file = file_of(paste)
     found = _GEM.search(file)
     return found["name"] if found is not None else ""
 

@@ -14,6 +14,9 @@ OLDER, NEWER, FLAVOUR, UNKNOWN, NONE = (
     "file-older", "file-newer", "other-flavour", "unknown", "none",
 )  # fmt: skip
 
+#: Kinds of answers that say: the file and torch are not of one build.
+DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fa_forensics.facts.demangle import qualified_name
+from fa_forensics.why.told import is_rocm
 
 #: One GPU architecture in a name: ``cutlass_moe_mm_sm100``, ``sm90_fp8_gemm``, ``sm_120``.
 _ARCH = re.compile(r"(?<![a-z])sm_?(?P<number>[5-9]\d|1[0-3]\d)(?P<suffix>[af]?)(?![0-9])")
@@ -153,10 +154,9 @@ def text_words(
             ),
             ("nvcc --version; g++ --version | head -1",),
         )
-    rocm = "rocm" in versions or "gfx" in versions or "+rocm" in versions.get("torch", "")
     if "libbitsandbytes_" in file:
         return "", (), ()  # its build lists its sources by hand: see bitsandbytes_files.py
-    if rocm or _ROCM_TREE.search(file):
+    if is_rocm(versions) or _ROCM_TREE.search(file):
         return (
             "The build is one for ROCm: there .cu files are compiled only where the build lists "
             "them for ROCm and hipifies them. The file that defines this name is left out, while "

@@ -15,13 +15,14 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.own_torch import partner_from_source
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import clean_build, old_modules_gone
-from fa_forensics.why.judgement import FLAVOUR, UNKNOWN
+from fa_forensics.why.judgement import DRIFT, FLAVOUR, UNKNOWN
 from fa_forensics.why.place import Place
+from fa_forensics.why.seen import file_of
+from fa_forensics.why.told import is_rocm
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
-_DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
 #: Commands that bring a wheel of the package index, and torch with it.
 _FROM_INDEX = re.compile(
     r"\"torch[=>]=|pip install --upgrade "
@@ -49,7 +50,7 @@ def other_ways(
     """
     if "flag:libtorch-path" in paste.versions and "torch._C" in answer.cause:
         return _libtorch_first(answer, paste)
-    if answer.kind not in _DRIFT or answer.owner is None or not is_torch(answer.owner):
+    if answer.kind not in DRIFT or answer.owner is None or not is_torch(answer.owner):
         return answer
     if place.told is None:
         return answer
@@ -106,7 +107,7 @@ def _of_conda(answer: Answer, paste: Paste) -> bool:
     """Whether the failing file is a conda package's, and cxx11 as conda-forge builds are."""
     if answer.direction != FLAVOUR or _is_of_torch(paste):
         return False
-    file = next((m.file for m in paste.mentions if m.file), "") or ""
+    file = file_of(paste)
     new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
     return new and _IN_CONDA.search(file) is not None
 
@@ -155,7 +156,7 @@ def _is_of_torch(paste: Paste) -> bool:
     """Whether the failing file is one of torch's own libraries, which nobody builds alone."""
     from fa_forensics.why.signs import is_torch_file
 
-    return is_torch_file(next((m.file for m in paste.mentions if m.file), "") or "")
+    return is_torch_file(file_of(paste))
 
 
 def _own_torch(paste: Paste, place: Place) -> str | None:
@@ -166,7 +167,7 @@ def _own_torch(paste: Paste, place: Place) -> str | None:
     named = versions.get("gpu", "").lower().startswith("jetson") or "flag:jetson" in versions
     if named or any(map(_JETSON.search, texts)):
         return "The torch in the text is NVIDIA's for Jetson, or one built there."
-    if "+rocm" in versions.get("torch", "") or "gfx" in versions or "rocm" in versions:
+    if is_rocm(versions):
         return "The torch in the text is one for ROCm."
     if "flag:torch-source" in versions:
         return "The torch in the text was built from source."
@@ -198,7 +199,7 @@ def _for_own_torch(
     if built is not None:
         commands.insert(1 if commands and "print(torch" in commands[0] else 0, built[0])
     elif answer.kind == "cxx11-abi" and not any("no-build-isol" in text for text in commands):
-        file = next((m.file for m in paste.mentions if m.file), None)
+        file = file_of(paste)
         commands[-1:-1] = [clean_build("python", file)] if file else []
     cause = answer.cause
     old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
@@ -263,7 +264,7 @@ def _of_one_pair(answer: Answer, name: str, served: Sequence[str]) -> Answer:
 def _build_again(answer: Answer, paste: Paste) -> Answer:
     """A package that was installed from its source directory."""
     commands, notes = _without(answer)
-    file = next((m.file for m in paste.mentions if m.file), None) or ""
+    file = file_of(paste)
     gone = f"rm -rf build && {old_modules_gone(file)}"
     again = "python -m pip install --no-build-isolation --no-deps --no-cache-dir -e ."
     note = (

@@ -76,7 +76,7 @@ def _package(seen: Seen) -> str | None:
 def _of_its_day(seen: Seen, name: str, command: str) -> tuple[str, bool]:
     """(the command with the package's name of its day, whether the project's wheels are taken)."""
     from fa_forensics.rules.remedy import known_packages
-    from fa_forensics.why.same_release import label_of
+    from fa_forensics.why.same_release import label_of, wheel_page
 
     row = next((row for row in known_packages() if _is_called(row, name)), None)
     if row is None:
@@ -88,8 +88,7 @@ def _of_its_day(seen: Seen, name: str, command: str) -> tuple[str, bool]:
     wanted = name_then(str(row["distribution"]), release, python, seen.versions)
     label = label_of(seen.paste, seen.place)
     if present is not None and label and row.get("find_links"):
-        minor = ".".join(present.release.split(".")[:2])
-        link = str(row["find_links"]).format(label=label, minor=minor)
+        link = wheel_page(row, label, present.release)
         return (
             f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted} -f {link}",
             True,

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.builds import NOT_EXCHANGED
-from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
+from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.projects import of_its_project
 from fa_forensics.why.same_release import label_by_cuda, label_of
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Packages of torch's own family, whose releases belong to one torch each.
 _FAMILY = ("torchvision", "torchaudio", "torchtext")
-_DRIFT = ("symbol-drift", "cxx11-abi", "wrong-torch")
 _ONE_TORCH = re.compile(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"(?: [\w.=*\'-]+){0,4}$')
 #: Notes on a command that is taken out.
 _ON_COMMANDS = re.compile(r"(?:One of the two commands|The command installs|No package is named)")
@@ -36,7 +36,7 @@ _OTHER_BUILD = re.compile(r"--no-binary|--index-url| -f\b")
 
 def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
     """The answer for the package ``name`` of a text from elsewhere; any other as it is."""
-    if place.told is None or answer.kind not in _DRIFT:
+    if place.told is None or answer.kind not in DRIFT:
         return answer
     if answer.owner is None or not is_torch(answer.owner):
         return answer
@@ -90,7 +90,7 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     """The answer with the index that has the text's build of torch, where plain pip has another."""
     plain = [text for text in answer.help if "--index-url" not in text]
     found = [match for text in plain if (match := _TORCH.search(text))]
-    if place.told is None or not found or answer.kind not in _DRIFT or tables.ages is None:
+    if place.told is None or not found or answer.kind not in DRIFT or tables.ages is None:
         return answer
     release = found[0]["release"]
     label = _label(paste, place, release)
@@ -124,9 +124,9 @@ def _label(paste: Paste, place: Place, release: str) -> str:
 
 def _is_another(label: str, cuda: str, release: str) -> bool:
     """Whether a label names another build than that for ``cuda``, one that the release has."""
-    known = published_cuda().get(".".join(release.split(".")[:2]), ())
+    known = published_cuda().get(minor_of(release), ())
     wanted = f"{label[2:-1]}.{label[-1]}"
-    return wanted != ".".join(cuda.split(".")[:2]) and (not known or wanted in known)
+    return wanted != minor_of(cuda) and (not known or wanted in known)
 
 
 #: torch as the last thing that a command installs: what follows may not be on torch's own index.

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.atlas.builds import minor_of
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
 from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.place import Place
-from fa_forensics.why.same_release import label_of
+from fa_forensics.why.same_release import cuda_label, label_of, wheel_page
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -36,7 +37,7 @@ def of_its_project(answer: Answer, paste: Paste, place: Place, name: str) -> Ans
     if isinstance(row.get("off_index"), Mapping):
         return _off_the_index(answer, place, name, row["off_index"])  # type: ignore[arg-type]
     if row.get("names_torch"):
-        return _with_the_torch_it_names(answer, paste, place, name, str(row["names_torch"]))
+        return _with_the_torch_it_names(answer, paste, name, str(row["names_torch"]))
     plain = not place.told.torch_by and not any(key in paste.versions for key in _OWN)
     if plain and row.get("find_links") and not row.get("before") and answer.direction != FLAVOUR:
         return _from_its_index(answer, paste, place, name)
@@ -68,9 +69,7 @@ def _off_the_index(answer: Answer, place: Place, name: str, where: Mapping[str, 
     return replace(answer, help=helps, notes=(*answer.notes, note))
 
 
-def _with_the_torch_it_names(
-    answer: Answer, paste: Paste, place: Place, name: str, index: str
-) -> Answer:
+def _with_the_torch_it_names(answer: Answer, paste: Paste, name: str, index: str) -> Answer:
     """A wheel that nobody compiles, each release of which asks for one torch."""
     told = paste.versions.get(f"pkg:{name}", "")
     release = (
@@ -97,7 +96,7 @@ def _with_the_torch_it_names(
 
 def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
     """The project's wheels for the text's torch and CUDA, sister packages with them."""
-    label = label_of(paste, place) or _label(paste.versions.get("index_cuda", ""))
+    label = label_of(paste, place) or cuda_label(paste.versions.get("index_cuda", ""))
     present = place.present
     built = next((t for t in answer.help if re.search(rf"--no-binary\s{name}\s", t)), None)
     if present is None or not present.published or not label or built is None:
@@ -108,11 +107,10 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     named = [str(row["distribution"]) for row in rows]
     sisters = [n for n in named if f"named:{n}" in paste.versions or f"pkg:{n}" in paste.versions]
     packages = " ".join(dict.fromkeys((name, *sisters)))
-    minor = ".".join(present.release.split(".")[:2])
-    link = next(str(r["find_links"]) for r in rows if r["distribution"] == name)
+    minor = minor_of(present.release)
     command = (
         "python -m pip install --force-reinstall --no-deps --no-cache-dir "
-        f"{packages} -f {link.format(label=label, minor=minor)}"
+        f"{packages} -f {wheel_page(row_of(name), label, present.release)}"
     )
     note = (
         f"The address behind -f has the project's wheels for torch {minor} and {label}, where they "
@@ -125,8 +123,3 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     return replace(
         answer, help=helps, notes=(note, *(n for n in answer.notes if not _ON_BUILDS.match(n)))
     )
-
-
-def _label(cuda: str) -> str:
-    found = re.match(r"(\d{1,2})\.(\d)(?!\d)", cuda)
-    return f"cu{found[1]}{found[2]}" if found is not None else ""

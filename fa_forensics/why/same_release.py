@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
 from fa_forensics.facts.torch_cuda import published_cuda
@@ -95,24 +96,24 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
     spelt = f"{wanted}=={release[0]}" if release else wanted
     called = re.compile(rf"--no-binary {re.escape(name)} {re.escape(name)}$")
     helps = [called.sub(f"--no-binary {wanted} {spelt}", text) for text in answer.help]
-    index = str((row_of(name) or {}).get("find_links", ""))
+    row = row_of(name)
+    index = row is not None and bool(row.get("find_links"))
     label = label_of(paste, place)
     if index and label and place.present is not None:
-        minor = ".".join(place.present.release.split(".")[:2])
-        link = index.format(label=label, minor=minor)
+        link = wheel_page(row, label, place.present.release)
         compiled = re.compile(rf"--no-binary {re.escape(wanted)} (?={re.escape(wanted)})")
         if any(compiled.search(text) for text in helps):
             helps = [f"{compiled.sub('', t)} -f {link}" if compiled.search(t) else t for t in helps]
             there = place.present.text
             takes = f"takes the wheel of {wanted} that its own index has for {there}"
-            builds = rebuild_does(name, row_of(name), there)
+            builds = rebuild_does(name, row, there)
             notes = tuple(n.replace(builds, takes) for n in answer.notes)
             answer = replace(answer, notes=notes)
     elif index and place.present is not None and (cuda := label_by_cuda(paste, torch or "")):
-        minor = ".".join(place.present.release.split(".")[:2])
+        page = wheel_page(row, cuda, place.present.release)
         note = (
             f"{wanted}'s own index has wheels by torch and CUDA, seconds in place of a build: with "
-            f"-f {index.format(label=cuda, minor=minor)} in place of --no-binary {wanted} the "
+            f"-f {page} in place of --no-binary {wanted} the "
             "command takes one, if torch.version.cuda is the CUDA of the text."
         )
         answer = replace(answer, notes=(*answer.notes, note))
@@ -121,7 +122,7 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
 
 def label_by_cuda(paste: Paste, release: str) -> str:
     """The CUDA that the text names by itself, as indexes do, where a torch release has that."""
-    known = published_cuda().get(".".join(release.split(".")[:2]), ())
+    known = published_cuda().get(minor_of(release), ())
     told = (paste.versions.get(key, "") for key in ("index_cuda", "cuda"))
     found = (re.match(r"\d{1,2}\.\d(?!\d)", text) for text in told)
     own = next((one[0] for one in found if one and one[0] in known), "")
@@ -135,8 +136,19 @@ def label_of(paste: Paste, place: Place) -> str:
     if told and re.fullmatch(r"cpu|cu\d{2,3}", local):
         return local
     cuda = paste.versions.get("torch_cuda") or paste.versions.get("pkg:cudatoolkit", "")
-    found = re.match(r"(\d{1,2})\.(\d)(?![\d])", cuda)
+    return cuda_label(cuda)
+
+
+def cuda_label(cuda: str) -> str:
+    """``cu121`` for "12.1" or "12.1.105"; "" for what is no such version."""
+    found = re.match(r"(\d{1,2})\.(\d)(?!\d)", cuda)
     return f"cu{found[1]}{found[2]}" if found is not None else ""
+
+
+def wheel_page(row: Mapping[str, object] | None, label: str, torch: str) -> str:
+    """Where a project has its wheels for a CUDA and a release of torch; "" for none."""
+    page = str((row or {}).get("find_links", ""))
+    return page.format(label=label, minor=minor_of(torch))
 
 
 def _only_package(versions: Mapping[str, str]) -> str | None:

@@ -144,6 +144,11 @@ def directory_of(path: str) -> str | None:
     return package_of(path) or (found[1].replace("_", "-") if found else None)
 
 
+def file_of(paste: Paste) -> str:
+    """The first file that a text names as the failing one; "" for none."""
+    return next((m.file for m in paste.mentions if m.file), None) or ""
+
+
 def package_of(path: str) -> str | None:
     """The distribution of a file, by what is known of packages; None where that is not known.
 

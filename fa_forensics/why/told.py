@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fa_forensics.why.history import order_key
@@ -31,6 +32,11 @@ def torch_of_text(paste: Paste, version: str | None) -> tuple[str, str]:
     if "ngc" in paste.versions and version is None:
         return "cxx11", "that of NVIDIA's container"
     return "", ""
+
+
+def is_rocm(versions: Mapping[str, str]) -> bool:
+    """Whether a text's versions tell of a torch for ROCm, or of an AMD GPU."""
+    return "rocm" in versions or "gfx" in versions or "+rocm" in versions.get("torch", "")
 
 
 def _is_wheel(version: str | None) -> bool:
