@@ -16,6 +16,7 @@ from fa_forensics.why.builds import clean_build, rebuild_named
 from fa_forensics.why.cut import interval_of, scope_of
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import raw_python
 
 #: A constrained parameter: its type, most often enable_if, stands before the value.
 _CONSTRAINED = re.compile(r"(?<=[A-Za-z0-9_])Tn(?=NSt|N\d|i|b|j|m|l|P|D)")
@@ -55,7 +56,7 @@ def of_clang(seen: Seen) -> Answer | None:
     helps = ("command -v g++ clang++; echo CC=$CC CXX=$CXX NVCC_PREPEND_FLAGS=$NVCC_PREPEND_FLAGS",)
     name_of = seen.package
     built = rebuild_named(seen.place, name_of) if name_of else None
-    again = built[0] if built is not None else clean_build(seen.python, "")
+    again = built[0] if built is not None else clean_build(raw_python(seen), "")
     answer = seen.answer(
         "wrong-torch", "FA884", cause, symbol=name, demangled=scope, owner=owner, overloads=others,
         direction=NONE, releases_looked_up=True, confidence="medium",

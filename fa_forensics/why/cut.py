@@ -13,6 +13,7 @@ from fa_forensics.why.builds import numbered_as_torch, rebuild
 from fa_forensics.why.commands import which_torch
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import raw_python
 
 #: Fewer characters say nothing.
 _SHORTEST = 8
@@ -217,7 +218,7 @@ def _nothing_begins_so(seen: Seen, start: str, owner: str) -> Answer:
     return seen.answer(
         "own-symbol", "FA205", f"{cause} {likely}" if likely else cause, symbol=start, owner=owner,
         releases_looked_up=True, confidence="low", notes=(*notes, more),
-        help=(clean_build(seen.python, file), seen.inspect_command()),
+        help=(clean_build(raw_python(seen), file), seen.inspect_command()),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.builds import clean_build, cmake_build
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import raw_python
 
 _DRIFT = ("FA201", "FA301", "FA210", "FA607")
 
@@ -46,7 +47,7 @@ def of_plain_extension(answer: Answer, seen: Seen) -> Answer | None:
         answer, kind="import-order", code="FA210", direction=NONE, cause=cause, confidence="medium",
         help=(
             f"{seen.python} -c 'import torch; import {module}'",
-            clean_build(seen.python, ""),
+            clean_build(raw_python(seen), ""),
             seen.inspect_command(),
         ),
         notes=tuple(notes),
@@ -59,7 +60,7 @@ _OF_INSTALLS = re.compile(r"(?:Compiled on that|The package index has|The comman
 def of_inductor(answer: Answer, seen: Seen) -> Answer:
     """The other std::string flavour in a model that AOTInductor compiled for a C++ program."""
     helps = [t for t in answer.help if not t.startswith("rm -rf build") and '"torch==' not in t]
-    helps.insert(-1, cmake_build(seen.python))
+    helps.insert(-1, cmake_build(raw_python(seen)))
     note = (
         "AOTInductor compiles the model with the torch of Python, in that torch's flavour, and a "
         "C++ program loads it with the libtorch that it was linked with: nothing is to be "

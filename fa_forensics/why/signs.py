@@ -9,11 +9,14 @@ from dataclasses import replace
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.builds import clean_build, cmake_build, is_module
+from fa_forensics.why.commands import which_torch
 from fa_forensics.why.history import order_key
+from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import raw_python
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
-_JIT = re.compile(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?[\w.+-]+)/[^/]+\.so\b")
+_JIT = re.compile(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
 #: Where setup.py and CMake build; what is installed lies in site-packages.
 _BUILD = re.compile(r"^(?!\S*-packages/)\S*/build/(?:lib\b[\w.-]{0,60}|temp\b[\w.-]{0,60})/")
 _EGG = re.compile(r"(?P<egg>\S+?\.egg)/")
@@ -78,12 +81,12 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         if other is not None:
             return other
     jit = _JIT.search(file)
-    if jit is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+    if jit is not None and answer.kind in DRIFT:
         return stale_jit(answer, jit["folder"])
-    if _BUILD.search(file) and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+    if _BUILD.search(file) and answer.kind in DRIFT:
         return _own_build_first(answer, seen, file)
     egg = _EGG.search(file)
-    if egg is not None and answer.kind in ("symbol-drift", "cxx11-abi", "wrong-torch"):
+    if egg is not None and answer.kind in DRIFT:
         return _egg(answer, seen, egg["egg"])
     return answer
 
@@ -98,9 +101,7 @@ def _without_inspect(answer: Answer, seen: Seen) -> Answer:
     """On a Mac files are no ELF: the torch that is loaded is what can be looked at."""
     commands = [_FOR_CUDA.sub("", t) for t in answer.help if not t.startswith(_ELF_TOOLS)]
     if not any("torch.__version__" in text for text in commands):
-        commands.append(
-            f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'"
-        )
+        commands.append(which_torch(seen.place))
     notes = tuple(_BY_THE_LAST.sub(".", note) for note in answer.notes)
     return replace(answer, help=tuple(commands), notes=notes)
 
@@ -193,7 +194,7 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
         "found: it has to be the one that runs."
     )
     commands = [text for text in answer.help if not re.search(r'"torch[=>]=|^rm -rf build', text)]
-    commands.insert(-1, cmake_build(seen.python))
+    commands.insert(-1, cmake_build(raw_python(seen)))
     notes = (n for n in answer.notes if not n.startswith((*_OF_EXTENSIONS, "Where pip compiled")))
     return replace(answer, help=tuple(commands), notes=(note, *notes))
 
@@ -215,7 +216,7 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     name = egg.rsplit("/", 1)[-1].split("-")[0].replace("_", "-")
     command = f"{seen.pip} uninstall {shlex.quote(name)}"
     clean = "rm -rf build dist *.egg-info"
-    built = clean_build(seen.python, "").partition(" && ")[2]
+    built = clean_build(raw_python(seen), "").partition(" && ")[2]
     helps = [text for text in answer.help if not _UPGRADE.search(text)]
     if not any("--no-build-isolation" in text for text in helps):
         helps.insert(0, built)
