@@ -73,7 +73,7 @@ def judge_missing(question: Question, place: Place) -> Judgement:
     if stands == INSIDE and place.told is not None and present.published:
         return told_inside(question, place, history)
     if stands == INSIDE:
-        return _contradiction(question, place, history)
+        return _contradiction(place, history)
     looked = place.linker is not None and place.told is None
     if stands == TOO_OLD and history.known[0] in history.alive and not looked:
         return before_the_record(question, history, present)
@@ -231,7 +231,7 @@ def _between(question: Question, place: Place, history: History) -> Judgement:
     return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
 
 
-def _contradiction(question: Question, place: Place, history: History) -> Judgement:
+def _contradiction(place: Place, history: History) -> Judgement:
     """The version says that the name is there, the libraries say that it is not."""
     present = place.present
     assert present is not None

@@ -117,7 +117,7 @@ def cuda_answer(
     notes = _notes(judgement, owner, inner, linking)
     notes += _bringing(torches, tables, place)
     asked = symbol.version or ""
-    helps = _help(judgement, place, history, wheel, loaded, torches, needed_by, asked)
+    helps = _help(judgement, place, history, wheel, torches, needed_by, asked)
     if not shared and any(" install " in text and ">=" in text for text in helps):
         notes.append(_about_pin(history, wheel))
     if shared and history is not None:
@@ -292,7 +292,6 @@ def _help(
     place: Place,
     history: CudaHistory | None,
     wheel: Wheel | None,
-    loaded: Sequence[LoadedObject],
     torches: Sequence[str],
     needed_by: Sequence[str],
     version: str,

@@ -45,7 +45,7 @@ def without_torch(
         return _one_of_two_flavours(question, place, history)
     if _all_have_it(history, place):
         if mentions_old_string(question.demangled):
-            return all_in_this_flavour(question, place, history)
+            return all_in_this_flavour(place, history)
         return _not_loaded_before(question, place, history)
     direction, words, confidence = _who_lacks(question, history, place)
     hidden = hidden_before(question.demangled)

@@ -66,7 +66,7 @@ def of_stated_flavour(question: Question, place: Place, history: History) -> Jud
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
 
 
-def all_in_this_flavour(question: Question, place: Place, history: History) -> Judgement:
+def all_in_this_flavour(place: Place, history: History) -> Judgement:
     """Every published torch that can be meant has the name: another build of one lacks it."""
     cause = (
         f"torch {who_exports(history, history.alive)} it, so every wheel of torch "

@@ -19,9 +19,7 @@ _FFI = re.compile(r"(?P<folder>/[^\s:]{1,300}?)/_ext/")
 
 
 def around_python(answer: Answer, seen: Seen) -> Answer:
-    """An answer about a name of Python with what the text has besides."""
-    if answer.code != "FA402":
-        return answer
+    """An answer about a name of Python (FA402) with what the text has besides."""
     file = seen.mention.file or ""
     if _FROM_CXX.match(seen.mention.line):
         return _embedded(answer, file)

@@ -59,7 +59,7 @@ def judge_python(
     if before is not None and any(span.since == before[1] for span in spans):
         return _before_release(before[0], before[1]), commands[-1:]
     if running is not None and exports(name, running):
-        return _everywhere(name, running, notes), commands
+        return _everywhere(running, notes), commands
     if running is not None and exports(name, running) is False:
         old = _by_old_generator(name, running, needed_by)
         return old or _not_in(name, running, notes), commands
@@ -103,7 +103,7 @@ def _not_on_record(
         return _of_a_build(build)
     longer = names_that_begin(name) if len(name) >= _SHORTEST else ()
     if not longer:
-        return _unknown(name, _running(place), notes)
+        return _unknown(_running(place), notes)
     if len({python_spans(one) for one in longer}) > 1:
         cause = (
             f"The name is cut off: names of Python's C interface that begin so are "
@@ -303,7 +303,7 @@ def _patch_note(name: str) -> tuple[str, ...]:
     return ()
 
 
-def _everywhere(name: str, running: str, notes: tuple[str, ...]) -> Judgement:
+def _everywhere(running: str, notes: tuple[str, ...]) -> Judgement:
     cause = (
         f"Python {running} exports it, so it is missing only where no such interpreter is in the "
         "process: ldd -r starts none and lists every name of Python, a C++ program has none, and "
@@ -356,7 +356,7 @@ def _unplaced(name: str, notes: tuple[str, ...]) -> Judgement:
     )  # fmt: skip
 
 
-def _unknown(name: str, running: str | None, notes: tuple[str, ...]) -> Judgement:
+def _unknown(running: str | None, notes: tuple[str, ...]) -> Judgement:
     pythons = known_pythons()
     here = f" (Python {running} loads it)" if running else ""
     cause = (

@@ -44,7 +44,7 @@ _MOST_PLACES = 60
 
 
 def swapped(name: str) -> Iterator[str]:
-    """The name with one letter, or all of its kind, exchanged for one that looks alike."""
+    """The name with one letter exchanged for one that looks alike."""
     places = [i for i, letter in enumerate(name) if letter in _ALIKE_LETTERS][:_MOST_PLACES]
     for i in places:
         for other in _ALIKE_LETTERS[name[i]]:
