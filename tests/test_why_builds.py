@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from support.asking import first, said
 
 from fa_forensics.atlas.headers import Headers
 from fa_forensics.facts.paste import read_paste
 from fa_forensics.facts.paste.compile_errors import build_names
+from fa_forensics.why.builds import old_modules_gone
 
 
 def test_the_names_that_torch_gave_up_are_in_no_torch_on_record() -> None:
@@ -280,3 +284,15 @@ def test_a_function_of_somebody_else_is_not_flash_attns() -> None:
         "flash_attn==2.7.4.post1",
     )
     assert answer.owner != "flash-attn"
+
+
+def test_old_modules_of_a_source_tree_go_and_those_of_a_python_in_it_stay(tmp_path: Path) -> None:
+    name = "x.cpython-310-x86_64-linux-gnu.so"
+    kept = [
+        tmp_path / "env/lib/python3.10" / part / name for part in ("lib-dynload", "site-packages")
+    ]
+    for file in (*kept, tmp_path / "pkg" / name):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    subprocess.run(old_modules_gone(f"/src/pkg/{name}"), shell=True, check=True, cwd=tmp_path)
+    assert sorted(tmp_path.rglob("*.so")) == kept
