@@ -136,6 +136,12 @@ def test_static_tls_is_not_memory_and_no_library_is_preloaded() -> None:
     assert first("ImportError: dlopen: cannot load any more object with static TLS").code == "FA107"
 
 
+def test_a_cache_below_the_home_directory_is_removed_by_words_of_the_shell() -> None:
+    answer = first("ImportError: ~/.triton/cache/ab12/cuda_utils.so: file too short")
+    words = shlex.split(answer.help[0])
+    assert words == ["rm", "-r", "~/.triton/cache"] and "'~" not in answer.help[0]
+
+
 def test_a_hostile_path_stays_one_word_of_the_shell() -> None:
     path = "/x/$(touch${IFS}pwned);`id`/libspam.so"
     answer = explain([f"OSError: {path}: invalid ELF header"], None, where="here").answers[0]

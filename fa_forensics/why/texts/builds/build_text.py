@@ -282,7 +282,7 @@ def wheel_not_supported(seen: Seen) -> Answer:
         cause += f": {why}"
     elif tags is not None:
         cause += f": it is for {_python_words(tags['python'])} on {tags['platform']}"
-    cause += ". Renaming it changes the name, not the code inside."
+    cause += _RENAMING
     return seen.answer(
         kind, NO_FILE, cause, owner=package_in(seen), direction="none",
         confidence="high" if why is not None else "medium",
@@ -297,6 +297,9 @@ def wheel_not_supported(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+_RENAMING = ". Renaming it changes the name, not the code inside."
+
+
 def _of_its_python(seen: Seen, name: str, python: str, host: TagHost | None) -> Answer:
     """A wheel of which the text names the Python alone: ``cp39-cp39``."""
     package = package_in(seen)
@@ -305,7 +308,7 @@ def _of_its_python(seen: Seen, name: str, python: str, host: TagHost | None) -> 
     other = host is not None and host.python != python
     if other and host is not None:
         cause += f", and Python {host.python} runs here"
-    cause += ". Renaming it changes the name, not the code inside."
+    cause += _RENAMING
     return seen.answer(
         "python-abi", NO_FILE, cause, owner=package, direction="none",
         confidence="high" if other else "medium",

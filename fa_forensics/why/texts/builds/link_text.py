@@ -21,6 +21,12 @@ LOADER, DAMAGED, MACHINE, MISSING = (
     "missing-library",
 )
 
+#: Configure anew, with what torch's own CMake files say.
+_CMAKE = (
+    "cmake -DCMAKE_PREFIX_PATH=\"$(python -c 'import torch; "
+    "print(torch.utils.cmake_prefix_path)')\" ."
+)
+
 
 def linker_refuses(seen: Seen) -> Answer:
     """What a linker says of a file or of its code; by the sort of complaint."""
@@ -126,8 +132,7 @@ def _not_named(seen: Seen) -> Answer:
         helps = [
             f'{seen.python} -c \'import torch.utils.cpp_extension as c; print(*("-L" + p for p in '
             f'c.library_paths()), "{flags}")\'',
-            "cmake -DCMAKE_PREFIX_PATH=\"$(python -c 'import torch; "
-            "print(torch.utils.cmake_prefix_path)')\" .",
+            _CMAKE,
         ]
         note = (
             "The first command prints what belongs on the link line, for a Makefile, a build.rs or "
@@ -231,8 +236,7 @@ def _mac(seen: Seen) -> Answer:
     if torchs:
         helps += [
             f"{seen.pip} install --force-reinstall --no-cache-dir torch",
-            "cmake -DCMAKE_PREFIX_PATH=\"$(python -c 'import torch; "
-            "print(torch.utils.cmake_prefix_path)')\" .",
+            _CMAKE,
         ]
         notes = [
             "libtorch's archive for macOS has .dylib files, for arm64 or for x86_64 by its name. "

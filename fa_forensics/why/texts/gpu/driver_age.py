@@ -17,13 +17,17 @@ from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import cuda_version, driver_of, named_gpu, serves
+from fa_forensics.why.texts.gpu.driver_ill import SMI
 from fa_forensics.why.texts.gpu.torch_for_gpu import newest_for, same_for, wheels_with
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 
 #: Paths of torch for Lua.
 _LUA = re.compile(r"\bcutorch\b|\bcunn\b|\.lua\b")
-_SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
+_SAYS_THE_SAME = (
+    "A driver that was updated without a reboot, or a container with its own copy of the driver's "
+    "libraries, says the same."
+)
 #: The form that the binding of cuda-python gives to an error: NVIDIA's CuTe DSL prints it so.
 _BINDING = re.compile(r"cudaError_t\.|\bcuda[-_. ](?:python|bindings)\b|\bcutlass[-_]dsl\b")
 #: Said where a driver is there and lacks a function: cudaErrorCallRequiresNewerDriver.
@@ -66,12 +70,11 @@ def too_old(seen: Seen) -> Answer:
     return seen.answer(
         KIND, CODE, f"{cause}.", owner=OWNER, direction="none",
         confidence="high" if driver is not None else "medium",
-        help=(_SMI, *commands),
+        help=(SMI, *commands),
         notes=(
             ended[0] if ended else _ways_out(seen, driver),
             *more,
-            "A driver that was updated without a reboot, or a container with its own copy of the "
-            "driver's libraries, says the same.",
+            _SAYS_THE_SAME,
         ),
     )  # fmt: skip
 
@@ -160,12 +163,11 @@ def _old_or_none(seen: Seen) -> Answer:
         cause += ". The command tells them apart: it fails where there is no driver."
         notes = (
             _ways_out(seen, None),
-            "A driver that was updated without a reboot, or a container with its own copy of the "
-            "driver's libraries, says the same.",
+            _SAYS_THE_SAME,
         )
     return seen.answer(
         KIND, CODE, cause, owner=OWNER, direction="none", confidence="medium",
-        help=(_SMI,), notes=notes,
+        help=(SMI,), notes=notes,
     )  # fmt: skip
 
 
@@ -182,7 +184,7 @@ def _of_binding(seen: Seen, driver: Driver | None) -> Answer:
         cause += f"; the driver here supports CUDA {cuda_text(driver.cuda)}"
     return seen.answer(
         KIND, CODE, f"{cause}.", owner=OWNER, direction="none", confidence="medium",
-        help=(_SMI, f"{seen.pip} list | grep -iE 'cuda-(python|bindings)|cutlass'",
+        help=(SMI, f"{seen.pip} list | grep -iE 'cuda-(python|bindings)|cutlass'",
               f'{seen.pip} install "cuda-python==12.9.*"'),
         notes=(
             "Three ways out: cuda-python 12.9, as the last command installs it, "

@@ -10,7 +10,8 @@ from fa_forensics.why.texts.gpu.cuda_alike import nvidia_alone
 
 KIND, OWNER = "gpu-driver", "cuda-driver"
 
-_SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
+#: Print the GPUs and the driver.
+SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
 _COPIES = "ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH"
 
 
@@ -22,7 +23,7 @@ def stub(seen: Seen) -> Answer:
     )
     return seen.answer(
         KIND, "FA209", cause, owner=OWNER, direction="none", confidence="high",
-        help=(_COPIES, _SMI),
+        help=(_COPIES, SMI),
         notes=("Take the directory with stubs in its name off LD_LIBRARY_PATH; it belongs on the "
                "link line of a build alone.",),
     )  # fmt: skip
@@ -40,7 +41,7 @@ def too_old_for_image(seen: Seen) -> Answer:
     if driver is not None and driver.version is not None:
         cause += f" ({driver.version})"
     return seen.answer(
-        KIND, "FA506", f"{cause}.", owner=OWNER, direction="none", confidence="high", help=(_SMI,),
+        KIND, "FA506", f"{cause}.", owner=OWNER, direction="none", confidence="high", help=(SMI,),
         notes=("Two ways out: a newer driver on the host, or an image with an older CUDA. Nothing "
                "inside the image changes it.",),
     )  # fmt: skip

@@ -25,12 +25,11 @@ from fa_forensics.why.texts.clues import (
 from fa_forensics.why.texts.gpu.code_here import code_here
 from fa_forensics.why.texts.gpu.cuda_alike import nvidia_alone
 from fa_forensics.why.texts.gpu.driver_age import too_old
+from fa_forensics.why.texts.gpu.driver_ill import SMI
 from fa_forensics.why.texts.gpu.rocm_text import not_for_rocm, on_amd
 from fa_forensics.why.texts.gpu.triton_text import made_by_triton
 
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
-
-_SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
 
 
 def _cuda_of_code(seen: Seen) -> CudaVersion | None:
@@ -64,7 +63,7 @@ def unsupported_toolchain(seen: Seen) -> Answer:
     ]
     if gpus:
         notes.append(f"The GPU: {called(gpus[0])}.")
-    helps = [_SMI, inspect_for(seen, gpus, package_in(seen))]
+    helps = [SMI, inspect_for(seen, gpus, package_in(seen))]
     if gpus:
         number = capability_text(gpus[0].capability)
         notes.append(f'For a build of one\'s own: TORCH_CUDA_ARCH_LIST="{number}".')
@@ -114,7 +113,7 @@ def image_invalid(seen: Seen) -> Answer:
     return seen.answer(
         KIND, CODE, cause, owner=OWNER, direction="none",
         confidence="high" if certain else "medium",
-        help=(inspect_for(seen, gpus, package), _SMI),
+        help=(inspect_for(seen, gpus, package), SMI),
         notes=(
             "The first command says which CUDA made the code, how it is compressed, and whether a "
             "container in it is damaged; the second which driver is there.",
@@ -134,7 +133,7 @@ def mismatch(seen: Seen) -> Answer:
             "GPUs alone."
         )
         cause += _host_driver(seen)
-        helps: tuple[str, ...] = ("ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH", _SMI)
+        helps: tuple[str, ...] = ("ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH", SMI)
         notes: tuple[str, ...] = (
             "Three ways out: a newer driver on the host, for the CUDA version of the image; an "
             "image for the CUDA version that the driver supports; or the directory with compat in "
@@ -148,7 +147,7 @@ def mismatch(seen: Seen) -> Answer:
             "The driver is there and its GPUs are not ready: on systems with NVSwitch (HGX, DGX) "
             "they wait for the fabric manager, whose version must be the driver's."
         )
-        helps = ("systemctl status nvidia-fabricmanager", _SMI)
+        helps = ("systemctl status nvidia-fabricmanager", SMI)
         notes = ("No extension and no torch release plays a part in it.",)
     else:
         cause = (
@@ -200,7 +199,7 @@ def no_device(seen: Seen) -> Answer:
         )
     return seen.answer(
         KIND, "FA209", cause, owner=OWNER, direction="none", confidence="medium",
-        help=(_SMI, "echo CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES"),
+        help=(SMI, "echo CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES"),
         notes=(
             "A container needs --gpus all, and the NVIDIA container toolkit on its host.",
             "A build does not need a GPU: name the architectures instead (TORCH_CUDA_ARCH_LIST).",

@@ -32,9 +32,14 @@ def _started(seen: Seen) -> str:
     return "" if "/triton/" in path or "-packages/" in path else path
 
 
+def own_ptxas(seen: Seen) -> str:
+    """Print the version of each ptxas that Triton brings."""
+    package = f"$({seen.python} -c 'import triton; print(triton.__path__[0])')"
+    return f"find \"{package}\" -name 'ptxas*' -type f -exec '{{}}' --version ';'"
+
+
 def ptxas_commands(seen: Seen, since: str = "") -> tuple[str, ...]:
     """What Triton brings, and what is on the path: another program as a rule."""
-    package = f"$({seen.python} -c 'import triton; print(triton.__path__[0])')"
     started, variable = _started(seen), _variable(seen)
     toolkit = cuda_version(seen.versions.get("cuda"))
     old = bool(since) and toolkit is not None and toolkit < parse_cuda(since)
@@ -47,7 +52,7 @@ def ptxas_commands(seen: Seen, since: str = "") -> tuple[str, ...]:
         look = f"{started} --version; ls -d /usr/local/cuda*"
         own = (f"env -u {variable} {seen.python} YOUR_PROGRAM.py",)
     return (
-        f"find \"{package}\" -name 'ptxas*' -type f -exec '{{}}' --version ';'",
+        own_ptxas(seen),
         f"{look}; echo $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH",
         *own,
         f"{variable}={place}/bin/ptxas {seen.python} YOUR_PROGRAM.py",

@@ -10,7 +10,9 @@ from fa_forensics.facts.triton_ptxas import oldest, wheel_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import called, driver_of, gpus_of, version_of
+from fa_forensics.why.texts.gpu.driver_ill import SMI
 from fa_forensics.why.texts.gpu.gpu_refusals import TORCH_ARCHS
+from fa_forensics.why.texts.gpu.ptxas_text import own_ptxas
 
 KIND, OWNER = "gpu-arch", "triton"
 
@@ -50,14 +52,13 @@ def made_by_triton(seen: Seen) -> Answer:
         which = f"Driver {driver.version}" if driver.version else "The driver"
         cause += f" {which} supports CUDA {cuda_text(driver.cuda)}."
     old = driver is not None and driver.cuda is not None and driver.cuda < (12, 0)
-    package = f"$({seen.python} -c 'import triton; print(triton.__path__[0])')"
     return seen.answer(
         "gpu-driver" if old else KIND, "FA506" if old else "FA504", cause,
         owner="cuda-driver" if old else OWNER, direction="none", confidence="medium",
         help=(
             "rm -r ~/.triton/cache",
-            "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv",
-            f"find \"{package}\" -name 'ptxas*' -type f -exec '{{}}' --version ';'",
+            SMI,
+            own_ptxas(seen),
         ),
         notes=(
             "The first command empties the cache (TRITON_CACHE_DIR names another directory, one "

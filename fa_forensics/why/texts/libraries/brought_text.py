@@ -66,6 +66,15 @@ def major_of(distribution: str) -> str:
     return found[1] if found else "13"
 
 
+#: The first version that has a name, of NVIDIA's wheels for one CUDA major version.
+_SINCE = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})[\d.]{0,9} and later")
+
+
+def first_by_line(interval: str | None) -> dict[str, str]:
+    """The first version with a name by the CUDA major version of the wheels: {"12": "12.4"}."""
+    return {found["line"]: found["version"] for found in _SINCE.finditer(interval or "")}
+
+
 def of_old_driver(seen: Seen, major: str) -> tuple[str, str] | None:
     """(the CUDA that a driver serves at most, what says so), where it is none of this major."""
     from fa_forensics.why.whereabouts import driver_cuda

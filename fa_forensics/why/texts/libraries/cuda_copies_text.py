@@ -12,6 +12,7 @@ from fa_forensics.facts.owner import title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.brought_text import first_by_line
 
 #: The lib directory of conda itself or of an environment of it, without what Python installs.
 _CONDA_LIB = re.compile(
@@ -22,8 +23,6 @@ _CONDA_LIB = re.compile(
 _FIRST_ON_RECORD = "11.7"
 #: Libraries that toolkits have, by the owner's name.
 _OF_TOOLKITS = ("cudart", "cublas", "cublasLt", "cusparse", "nvJitLink", "nvrtc", "cusolver")
-#: The first version with a name, of the line for one CUDA.
-_SINCE = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})[\d.]{0,9} and later")
 
 
 def with_its_copy(answer: Answer, seen: Seen) -> Answer:
@@ -67,7 +66,7 @@ def _first_cuda(answer: Answer, toolkit: str) -> str | None:
     known = cuda_name_since(answer.owner or "", answer.symbol or "")
     if known is not None:
         return known
-    lines = {m["line"]: m["version"] for m in _SINCE.finditer(answer.interval or "")}
+    lines = first_by_line(answer.interval)
     major = toolkit.split(".")[0]
     if major == "11":
         return _FIRST_ON_RECORD if "11" in lines else None

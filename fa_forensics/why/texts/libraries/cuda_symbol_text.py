@@ -14,6 +14,7 @@ from fa_forensics.why.cuda_age import OF_NVCC, of_nvcc_commands
 from fa_forensics.why.cuda_origin import EITHER, UNLINKED
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.brought_text import first_by_line
 from fa_forensics.why.texts.libraries.needing import package_needing, rebuild_commands
 from fa_forensics.why.without_torch import row_without_torch
 
@@ -25,8 +26,6 @@ _NUMBERED_SINCE_12 = ("cublas", "cublasLt")
 _OF_CONDA = re.compile(
     r"(?P<stem>lib(?:cublas|cufft|curand|cusolver|cusparse))\.so\.(?P<major>\d\d)"
 )
-#: The first version that has a name, of the line for one CUDA major version.
-_SINCE = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})[\d.]{0,9} and later")
 
 
 def with_text(answer: Answer, seen: Seen) -> Answer:
@@ -259,7 +258,7 @@ def _compiled(answer: Answer, seen: Seen) -> Answer:
         return answer  # a library of NVIDIA, which nobody compiles
     if answer.owner == "nvJitLink" and not file:
         return answer  # cuSPARSE, cuSOLVER and cuBLAS ask for its names
-    lines = {m["line"]: m["version"] for m in _SINCE.finditer(answer.interval or "")}
+    lines = first_by_line(answer.interval)
     since = lines.get(toolkit.split(".")[0])
     if since is None or answer.direction != NEWER:
         return answer

@@ -191,6 +191,12 @@ def _published(seen: Seen) -> str:
     return release if order_key(release) >= order_key(_FROM_WHEELS) else ""
 
 
+_ON_JETSON = (
+    "On a Jetson the wheel must be one for its JetPack release; in a container there, docker run "
+    "--runtime nvidia hands the system's libraries in."
+)
+
+
 def _notes(seen: Seen, wheels: tuple[str, ...]) -> tuple[str, ...]:
     notes = []
     board = seen.mention.detail.get("board")
@@ -200,10 +206,7 @@ def _notes(seen: Seen, wheels: tuple[str, ...]) -> tuple[str, ...]:
             "command pip check names it."
         )
     if board or not wheels:
-        notes.append(
-            "On a Jetson the wheel must be one for its JetPack release; in a container there, "
-            "docker run --runtime nvidia hands the system's libraries in."
-        )
+        notes.append(_ON_JETSON)
     return tuple(notes)
 
 
@@ -282,8 +285,7 @@ def _on_board(seen: Seen, soname: str, owner: str | None) -> Answer:
               f"ldconfig -p | grep {shlex.quote(soname.split('.so')[0])}; ls -d /usr/local/cuda*",
               "apt-get install nvidia-jetpack", f"{seen.pip} list | grep -iE '^torch'"),
         notes=(
-            "On a Jetson the wheel must be one for its JetPack release; in a container there, "
-            "docker run --runtime nvidia hands the system's libraries in.",
+            _ON_JETSON,
             "Where the library lies below /usr/local/cuda and ldconfig does not list it, its "
             "directory is to be on LD_LIBRARY_PATH.", *there_already(seen)),
     )  # fmt: skip
