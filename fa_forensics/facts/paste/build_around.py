@@ -34,7 +34,7 @@ def _known() -> dict[str, str]:
     for row in rows:
         if row["source_build"]:
             for name in (row["distribution"], row["import"].split(".")[0]):
-                known[normalized(name)] = row["distribution"]
+                known.setdefault(normalized(name), row["distribution"])
     return known
 
 
