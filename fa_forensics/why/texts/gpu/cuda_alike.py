@@ -60,6 +60,15 @@ _CODE = ("no-kernel-image", "invalid-device-function", "image-invalid", "named-s
 _OF_HIP = re.compile(r"[/\\]\w{1,80}(?:\.hip\b|_hip\.(?:cu|cpp|h|hip)\b)")
 
 
+#: What a text names where the machine has an AMD GPU.
+_AMD = ("gfx", "amd_gpu", "amd")
+
+
+def amd_alone(seen: Seen) -> bool:
+    """Whether the text names an AMD GPU and no other."""
+    return any(key in seen.versions for key in _AMD) and "gpu" not in seen.versions
+
+
 def of_hip(seen: Seen) -> bool:
     """Whether the words of a message name a source file for HIP: only builds for AMD have such."""
     return _OF_HIP.search(words_of(seen)) is not None
@@ -68,9 +77,8 @@ def of_hip(seen: Seen) -> bool:
 def on_rocm(seen: Seen) -> Answer | None:
     """The answer of ROCm, where the text's torch is one for ROCm; None elsewhere."""
     torch = seen.versions.get("torch") or seen.torch or ""
-    versions = seen.versions
-    amd = any(key in versions for key in ("gfx", "amd_gpu", "amd")) and "gpu" not in versions
-    rocm = "rocm" in torch.partition("+")[2] or ("+" not in torch and amd) or of_hip(seen)
+    amd = "+" not in torch and amd_alone(seen)
+    rocm = "rocm" in torch.partition("+")[2] or amd or of_hip(seen)
     if not rocm:
         return None
     if seen.mention.what in _CODE:

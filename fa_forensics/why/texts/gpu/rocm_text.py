@@ -8,14 +8,11 @@ from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.gpu.cuda_alike import amd_alone
 from fa_forensics.why.texts.gpu.rocm_code import LIST, no_code, not_started, override_for
 from fa_forensics.why.texts.libraries.needing import needing
 
 KIND = "rocm"
-
-
-#: What a text names where the machine has an AMD GPU.
-_AMD = ("gfx", "amd_gpu", "amd")
 
 
 def about_rocm(seen: Seen) -> bool:
@@ -23,7 +20,7 @@ def about_rocm(seen: Seen) -> bool:
     versions = seen.versions
     if "rocm" in (seen.torch or "") or "rocm" in versions:
         return "+cu" not in (seen.torch or "")
-    return any(key in versions for key in _AMD) and "gpu" not in versions
+    return amd_alone(seen)
 
 
 def is_torch_itself(seen: Seen) -> bool:
@@ -194,8 +191,8 @@ def needs_rccl(seen: Seen) -> bool:
 def on_amd(seen: Seen) -> bool:
     """Whether the text is of a machine with an AMD GPU, and its torch is not one for ROCm."""
     versions = seen.versions
-    amd = "rocm" in versions or any(key in versions for key in _AMD)
-    return amd and "gpu" not in versions and "rocm" not in (seen.torch or "")
+    amd = amd_alone(seen) or ("rocm" in versions and "gpu" not in versions)
+    return amd and "rocm" not in (seen.torch or "")
 
 
 def not_for_rocm(seen: Seen) -> Answer:
