@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.report_why import Answer
@@ -33,12 +34,13 @@ def library_not_there(seen: Seen, path: str = "") -> Answer:
         "or a distribution's own place), or its development package is missing. No source is at "
         "fault, and nothing of NVIDIA's is missing."
     )
-    root = home[1] if home else "/opt/rocm"
+    root = shlex.quote(home[1] if home else "/opt/rocm")
+    stem = name.split(".so")[0]
     return seen.answer(
         KIND, "FA883", cause, owner=owner, direction="none", confidence="high",
         help=(
-            f"ls -ld /opt/rocm*; ls -l {root}/lib/{name.split('.so')[0]}.so*; command -v hipcc",
-            f"find / -name '{name.split('.so')[0]}.so*' -not -path '*/site-packages/*' 2>/dev/null",
+            f"ls -ld /opt/rocm*; ls -l {root}/lib/{shlex.quote(stem)}.so*; command -v hipcc",
+            f"find / -name {shlex.quote(f'{stem}.so*')} -not -path '*/site-packages/*' 2>/dev/null",
             f"ROCM_PATH=/opt/rocm-X.Y.Z ROCM_HOME=/opt/rocm-X.Y.Z {seen.pip} install "
             f"--no-build-isolation {what_to_build(seen)}",
         ),

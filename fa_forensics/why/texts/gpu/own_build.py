@@ -46,7 +46,8 @@ def in_its_directory(seen: Seen) -> bool:
 def build_in_directory(seen: Seen, value: str) -> tuple[str, ...]:
     """Take what an earlier build left away and compile again, in the project's directory."""
     folder = seen.mention.detail.get("folder", "")
-    told = re.fullmatch(r"[\w./~-]{1,300}", folder) is not None
+    # Two names at least: build/ is removed there, which is not to be done in / or ~.
+    told = re.fullmatch(r"[\w./~][\w./~-]{0,299}", folder) and re.search(r"\w/[\w-]", folder)
     place = folder if told else "DIRECTORY_WITH_ITS_SETUP_PY"
     if on_windows(seen):
         build = f'set "TORCH_CUDA_ARCH_LIST={value}"'

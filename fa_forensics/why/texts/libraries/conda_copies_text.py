@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.owner import title_of
@@ -59,7 +60,8 @@ def _of_condas_torch(answer: Answer, seen: Seen, folder: str) -> Answer:
         "from outside. One environment can hold one release of CUDA alone."
     )
     stem = wanted.split(".so")[0]
-    helps = [_LIST, f"ls -l {folder}/{name.split('.so')[0]}.so* {folder}/{stem}.so*",
+    own = name.split(".so")[0]
+    helps = [_LIST, f"ls -l {_beside(folder, own)} {_beside(folder, stem)}",
              f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch'"]  # fmt: skip
     if "named:cudatoolkit" in seen.versions or seen.mention.detail.get("cudatoolkit"):
         helps.append("conda remove cudatoolkit")
@@ -109,6 +111,11 @@ def _beside_pips_torch(answer: Answer, seen: Seen, folder: str) -> Answer:
     return replace(answer, cause=cause, notes=notes, help=helps)
 
 
+def _beside(folder: str, stem: str) -> str:
+    """What a shell takes for the files of one library in a directory of the text."""
+    return f"{shlex.quote(f'{folder}/{stem}')}.so*"
+
+
 def _beside_another(answer: Answer, seen: Seen, folder: str) -> Answer:
     """Nothing of torch is in the text: what brought the other copy is not told."""
     owner = answer.owner or ""
@@ -123,7 +130,7 @@ def _beside_another(answer: Answer, seen: Seen, folder: str) -> Answer:
     )
     helps = [
         f"env -u LD_LIBRARY_PATH {seen.python} -c 'import {module}'",
-        f"echo $LD_LIBRARY_PATH; ls -l {folder}/{wanted.split('.so')[0]}.so*; "
+        f"echo $LD_LIBRARY_PATH; ls -l {_beside(folder, wanted.split('.so')[0])}; "
         "ls -d /usr/local/cuda*",
         _LIST,
     ]
