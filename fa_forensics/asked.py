@@ -7,7 +7,7 @@ NGC build, a release newer than the table), or nothing at all and why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.requested import (
@@ -20,6 +20,7 @@ from fa_forensics.atlas.requested import (
 from fa_forensics.errors import ForensicsError, UsageError
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.torch_install import Torch
+from fa_forensics.records import dataclass
 from fa_forensics.report import JudgedTorch
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fa_forensics.confirm.model import Confirmation
 from fa_forensics.facts.environment import Environment
+from fa_forensics.records import dataclass
 from fa_forensics.report import FAILS, LOADS, NO_GPU_CODE, Confirm, Evidence, Finding
 from fa_forensics.resolve.mapped import MappedDifference, compare_mapped
 from fa_forensics.resolve.target import loads_after_torch

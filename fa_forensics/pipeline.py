@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from fa_forensics import __version__
@@ -19,6 +19,7 @@ from fa_forensics.flooring import claim_of_wheel, floors_view, own_names_elsewhe
 from fa_forensics.judge import judge
 from fa_forensics.placing import ReleaseTable, place_files
 from fa_forensics.reading import FileFacts, read_file
+from fa_forensics.records import dataclass
 from fa_forensics.report import (
     INCONCLUSIVE,
     BoundSymbol,

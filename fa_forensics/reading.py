@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.build_paths import read_build_paths
@@ -23,6 +22,7 @@ from fa_forensics.facts.package import Distribution, find_distribution
 from fa_forensics.facts.targets import Target
 from fa_forensics.facts.traces import Traces, read_traces
 from fa_forensics.fitting import GpuAnswer, GpuQuestion
+from fa_forensics.records import dataclass
 from fa_forensics.report import GpuCode, OtherGpuCode, Skipped, Witness
 from fa_forensics.rules.base import GpuFacts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fa_forensics import __version__
 from fa_forensics.atlas.builds import Build
@@ -16,6 +16,7 @@ from fa_forensics.facts.environment import find_environment
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.targets import find_targets
+from fa_forensics.records import dataclass
 from fa_forensics.report_releases import (
     ExportedName,
     ReleaseDifference,

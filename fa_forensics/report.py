@@ -7,7 +7,9 @@ plain values only, no open files and no objects of the libraries that read them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from fa_forensics.records import dataclass
 
 SCHEMA_VERSION = 1
 

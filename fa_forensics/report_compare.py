@@ -5,8 +5,7 @@ Plain values, as in ``report``: what the renderers show and JSON schema v1 descr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from fa_forensics.records import dataclass
 from fa_forensics.report import Finding
 
 #: What the differences are about, in the order they are shown.

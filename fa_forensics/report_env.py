@@ -7,8 +7,9 @@ carries the finding with its evidence and the command that cures it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fa_forensics.records import dataclass
 from fa_forensics.report import Finding
 
 #: The layers of the report, in the order they are shown.

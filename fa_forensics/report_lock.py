@@ -6,7 +6,8 @@ Plain values, as in ``report``: what the renderers show and JSON schema v1 descr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from fa_forensics.records import dataclass
 
 #: Where a distribution came from.
 INDEX, ADDRESS, REPOSITORY, LOCAL, CONDA, SYSTEM = (

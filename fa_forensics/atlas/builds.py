@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from fa_forensics.records import dataclass
 
 _LEADING = re.compile(r"\D{0,40}?(\d{1,6}(?:\.\d{1,6}){0,3})")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +19,7 @@ from fa_forensics.atlas.builds import interval_text, minor_of
 from fa_forensics.errors import AtlasDamaged
 from fa_forensics.facts.demangle import demangle, readable
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.headers import Headers

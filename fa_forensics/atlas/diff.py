@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.demangle import demangle_many, fold_flavour, qualified_name
 from fa_forensics.facts.mangled import mangled_scopes, plain_start
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.store import Atlas

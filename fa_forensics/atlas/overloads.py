@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from fa_forensics.facts.mangled import (
     shared_start,
 )
 from fa_forensics.facts.symbol_text import mangled_special
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.store import Atlas

@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.brought import answering_to, plain_soname
@@ -26,6 +25,7 @@ from fa_forensics.facts.owner import (
     owner_of_library,
 )
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.brought import BroughtLibraries

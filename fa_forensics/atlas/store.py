@@ -7,13 +7,13 @@ release exports are ordinary answers (empty), damage is AtlasDamaged at ``open``
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fa_forensics.atlas.builds import Build, nearest_releases
 from fa_forensics.atlas.presence import BINDS, PresenceSets
 from fa_forensics.atlas.tables import SHIPPED, damaged, map_table, read_index
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     from mmap import mmap

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.store import Atlas

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fa_forensics.records import dataclass
 from fa_forensics.report_compare import Compared, Value
 
 #: (group, subject, aspect)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from fa_forensics.records import dataclass
 
 Status = Literal[
     "loads", "load-failed", "torch-import-failed", "crashed", "exited", "hung", "not-run"

@@ -12,10 +12,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.package import normalized
+from fa_forensics.records import dataclass
 
 #: Bounds on what is looked at in a cache, and on the depth of pip's (four directories).
 MAX_BUILDS = 200

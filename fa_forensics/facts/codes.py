@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ a project that conda and pip both installed.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from fa_forensics.facts.package import normalized
+from fa_forensics.records import dataclass
 
 #: Projects whose conda package has another name than on the Python package index.
 _OTHER_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}

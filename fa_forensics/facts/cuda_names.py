@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fa_forensics.errors import EnvironmentNotFound
 from fa_forensics.facts.files import absolute, is_denied
 from fa_forensics.facts.interpreter import Interpreter, locate, python_in, read_interpreter
 from fa_forensics.facts.site_dirs import site_directories
 from fa_forensics.facts.torch_install import Torch, find_torch
+from fa_forensics.records import dataclass
 
 __all__ = ["Environment", "Torch", "find_environment"]
 

@@ -7,10 +7,10 @@ from libstdc++ says nothing about torch, since libstdc++ exports both flavours.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
 from fa_forensics.facts.owner import is_torch
+from fa_forensics.records import dataclass
 
 CXX11 = "cxx11"
 PRE_CXX11 = "pre-cxx11"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.manylinux import Satisfied, is_system_library, satisfied
 from fa_forensics.facts.owner import PYTHON
 from fa_forensics.facts.stable_abi import StableAbi, stable_abi
 from fa_forensics.facts.system_releases import FAMILIES, family_of, newest
+from fa_forensics.records import dataclass
 
 #: The tags of files for Python's stable ABI.
 ABI3_TAGS = ("abi3", "abi3t")

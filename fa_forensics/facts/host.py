@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fa_forensics.facts.files import read_bounded
+from fa_forensics.records import dataclass
 
 _MAX_TEXT = 1 << 20
 

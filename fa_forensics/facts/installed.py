@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import (
@@ -19,6 +18,7 @@ from fa_forensics.facts.package import (
     read_distribution,
 )
 from fa_forensics.facts.record import Record, owners_of, read_record, top_names
+from fa_forensics.records import dataclass
 
 #: Words of INSTALLER files whose packages are no wheels as they were built.
 _REPACKAGERS = ("conda", "debian", "rpm")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fa_forensics.errors import EnvironmentNotFound, ForensicsError
 from fa_forensics.facts.elf.image import PT_INTERP, ElfImage
 from fa_forensics.facts.files import absolute, is_denied, read_bounded
+from fa_forensics.records import dataclass
 
 #: Names of ELF machines (e_machine, /usr/include/elf.h) as platform tags write them.
 MACHINES = {62: "x86_64", 183: "aarch64", 3: "i686", 40: "armv7l", 21: "ppc64le", 22: "s390x",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.records import dataclass
 
 #: Up to CUDA 10 the minor version of the toolkit is a part of most sonames.
 _EXACT = re.compile(

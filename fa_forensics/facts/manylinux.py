@@ -6,10 +6,10 @@ The table is ``data/manylinux.json``, made from auditwheel's policies (PEP 600).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.records import dataclass
 
 Versions = dict[str, frozenset[str]]
 

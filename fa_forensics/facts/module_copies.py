@@ -12,11 +12,11 @@ import ast
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import editable_mapping
+from fa_forensics.records import dataclass
 
 PACKAGE, EXTENSION, SOURCE, NAMESPACE = "package", "extension", "source", "namespace"
 

@@ -11,9 +11,9 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.files import absolute, read_bounded
+from fa_forensics.records import dataclass
 
 #: No more than this is read of a metadata file or of a RECORD (bytes).
 MAX_METADATA = 1 << 20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.conda import CondaPackage
 from fa_forensics.facts.installed import Installed
 from fa_forensics.facts.module_copies import Copy
 from fa_forensics.facts.record import Record, RecordCheck
+from fa_forensics.records import dataclass
 
 #: Bound on the entries of a package's own directories that are compared with its RECORD.
 MAX_FILES = 20_000

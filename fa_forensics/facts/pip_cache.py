@@ -11,12 +11,12 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import headers, normalized
 from fa_forensics.facts.wheel import Archive
+from fa_forensics.records import dataclass
 
 #: Files of the cache that are looked at.
 MAX_FILES = 20_000

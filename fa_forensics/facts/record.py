@@ -12,11 +12,11 @@ import csv
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import MAX_RECORD
+from fa_forensics.records import dataclass
 
 #: A file of which only the size and the time were looked at is read and hashed after all when
 #: it was written so much later (seconds) than RECORD, which an installer writes last.

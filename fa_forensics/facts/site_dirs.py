@@ -10,10 +10,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fa_forensics.facts.files import absolute, read_bounded
 from fa_forensics.facts.interpreter import Interpreter
+from fa_forensics.records import dataclass
 
 #: A .pth file larger than this (bytes) is not read: real ones have a few lines.
 MAX_PTH = 1 << 20

@@ -6,8 +6,9 @@ The names are those of CPython's ``Misc/stable_abi.toml``, by way of the package
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from fa_forensics.records import dataclass
 
 PythonVersion = tuple[int, int]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from fa_forensics.facts.demangle import MAX_MANGLED, demangle, qualified_name
+from fa_forensics.records import dataclass
 
 _MANGLED = re.compile(r"_{1,3}Z[\w.$]+")
 _VERSIONED = re.compile(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError, NotAnElfFile, UnreadableFile, UsageError
@@ -23,6 +22,7 @@ from fa_forensics.facts.package import (
     read_distribution,
     recorded_files,
 )
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     from fa_forensics.facts.wheel import Wheel

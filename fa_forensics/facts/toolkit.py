@@ -10,11 +10,11 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.image import ElfImage
 from fa_forensics.facts.files import absolute, read_bounded
+from fa_forensics.records import dataclass
 
 #: Where torch.utils.cpp_extension looks when CUDA_HOME, CUDA_PATH and PATH say nothing.
 USUAL_PLACE = "/usr/local/cuda"

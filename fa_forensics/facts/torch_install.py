@@ -10,7 +10,6 @@ import os
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.image import ElfImage
@@ -22,6 +21,7 @@ from fa_forensics.facts.package import (
     info_name,
     read_distribution,
 )
+from fa_forensics.records import dataclass
 
 CXX11, PRE_CXX11, UNKNOWN = "cxx11", "pre-cxx11", "unknown"
 

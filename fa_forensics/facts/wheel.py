@@ -11,13 +11,13 @@ import re
 import stat
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import BrokenWheel, UnreadableFile
 from fa_forensics.facts.elf.image import ELF_MAGIC
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import headers
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     import zipfile

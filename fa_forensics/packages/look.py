@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.conda import conda_packages
 from fa_forensics.facts.dependents import comes_with_torch, cuda_extensions
@@ -21,6 +20,7 @@ from fa_forensics.packages.gather import (
 )
 from fa_forensics.packages.lines import other_lines, package_lines, path_lines, stray_line
 from fa_forensics.packages.needs import needs_lines
+from fa_forensics.records import dataclass
 from fa_forensics.report_env import Line
 from fa_forensics.rules.remedy import row_of
 

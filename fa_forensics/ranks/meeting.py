@@ -12,9 +12,10 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fa_forensics.ranks.store import Launch, Store, StoreLost
+from fa_forensics.records import dataclass
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.report_compare import ANSWERED, DIED, FAILED, NEVER_ANSWERED, RankState
 

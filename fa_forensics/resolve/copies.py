@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.build_id import build_id
@@ -22,6 +21,7 @@ from fa_forensics.facts.library_version import (
     library_version,
     parse_name,
 )
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.process import LoadedObject
 

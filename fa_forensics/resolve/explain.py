@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.nearest import Near
 from fa_forensics.resolve.resolution import Binding
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import STB_WEAK, DynamicObject, gnu_hash
 from fa_forensics.facts.library_version import families
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.bind import check_versions, find_provider
 from fa_forensics.resolve.copies import TORCH, Copies, Copy, Group
 from fa_forensics.resolve.link import Linker

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import DynamicObject, gnu_hash
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.resolution import Binding, Resolution
 
 

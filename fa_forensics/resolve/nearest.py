@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name
 from fa_forensics.facts.elf.dynamic import gnu_hash
@@ -17,6 +16,7 @@ from fa_forensics.facts.mangled import OTHER_FLAVOUR as OTHER_FLAVOUR
 from fa_forensics.facts.mangled import OTHER_PARAMETERS as OTHER_PARAMETERS
 from fa_forensics.facts.mangled import SAME_NAME as SAME_NAME
 from fa_forensics.facts.mangled import const_spellings, mangled_prefix, shared_start
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.process import LoadedObject
 
 #: Candidates looked at for one name; the widest real overload set (at::Tensor methods by

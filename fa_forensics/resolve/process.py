@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import DamagedFile, ForensicsError, OutOfResources, UnreadableFile
 from fa_forensics.facts.elf.dynamic import DynamicObject
 from fa_forensics.facts.elf.refusal import loader_refusal
 from fa_forensics.facts.files import absolute
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.search import Searcher
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.elf.dynamic import DynamicObject, gnu_hash
@@ -16,6 +15,7 @@ from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.floors import Floors, versions_by_library
 from fa_forensics.facts.system_releases import FAMILIES, GLIBC, GLIBCXX, newest, version_number
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.environment_process import open_linker
 from fa_forensics.resolve.opened import Opened
 from fa_forensics.resolve.resolution import Resolution, VersionMiss

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError
@@ -12,6 +12,7 @@ from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.owner import is_cuda_library, is_torch, libraries_of, owner_of_library
+from fa_forensics.records import dataclass
 from fa_forensics.report import Skipped
 from fa_forensics.resolve.bind import find_provider
 from fa_forensics.resolve.environment_process import (

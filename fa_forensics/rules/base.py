@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.elf.facts import ElfFacts
 from fa_forensics.facts.environment import Environment
 from fa_forensics.facts.flavour import Flavour
 from fa_forensics.facts.package import Distribution
+from fa_forensics.records import dataclass
 from fa_forensics.report import Finding, JudgedTorch, ReleaseFacts, Skipped
 from fa_forensics.resolve.explain import Missing, Sibling
 from fa_forensics.resolve.resolution import Library, Resolution

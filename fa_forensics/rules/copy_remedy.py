@@ -6,9 +6,9 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fa_forensics.facts.torch_install import Torch
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.copies import LIBRARY_PATH, TOOLKIT, Copies, Copy
 from fa_forensics.resolve.lacking import Lacking
 from fa_forensics.resolve.resolution import Library

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
 from fa_forensics.facts.flavour import CXX11, PRE_CXX11
 from fa_forensics.facts.owner import is_torch
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.explain import Missing
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR
 from fa_forensics.rules.base import Context

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fa_forensics.facts.owner import is_cuda_library
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.explain import Sibling
 from fa_forensics.resolve.resolution import Library
 from fa_forensics.rules.base import Context

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.drivers import (
     CudaVersion,
@@ -23,6 +22,7 @@ from fa_forensics.facts.gpus import Gpu, capability_text
 from fa_forensics.facts.library_version import parse_name
 from fa_forensics.facts.toolkit import HOME_VARIABLES, ON_PATH, Toolkit
 from fa_forensics.facts.variables import Arch, parse_arch_list
+from fa_forensics.records import dataclass
 from fa_forensics.report import Evidence, Finding
 
 

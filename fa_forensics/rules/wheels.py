@@ -6,12 +6,12 @@ Pure: facts in, checks out. A check that found nothing wrong says so too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from fa_forensics.facts.package import BuildTags, satisfies, torch_pin, torch_requirement
 from fa_forensics.facts.torch_install import release_of
 from fa_forensics.facts.wheel_matrix import CXX11, PRE_CXX11, WheelBuild
 from fa_forensics.facts.wheel_tags import TagHost, misfit
+from fa_forensics.records import dataclass
 from fa_forensics.report import Evidence, Finding
 from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, WRONG
 from fa_forensics.report_wheels import Check

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fa_forensics.errors import ForensicsError, UsageError
 from fa_forensics.facts.owner import is_cuda_library, is_torch, owner_of_library
@@ -15,6 +15,7 @@ from fa_forensics.facts.targets import Targets, find_targets
 from fa_forensics.facts.wheel import Wheel, open_wheel, parse_file_name
 from fa_forensics.facts.wheel_matrix import build_of
 from fa_forensics.pipeline import Options, inspect_found
+from fa_forensics.records import dataclass
 from fa_forensics.report import FAILS, INCONCLUSIVE, NO_GPU_CODE, TargetReport
 from fa_forensics.report_env import COULD_NOT_LOOK, NOTE, OK, WRONG
 from fa_forensics.report_wheels import (

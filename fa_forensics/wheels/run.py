@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fa_forensics import __version__
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.wheel_matrix import PACKAGE
+from fa_forensics.records import dataclass
 from fa_forensics.report_wheels import JudgedWheel, WheelQuery, WheelsReport
 from fa_forensics.views import environment_view
 from fa_forensics.wheels.query import query

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fa_forensics.asked import asked_for, read_requests
 from fa_forensics.errors import UsageError
@@ -14,6 +14,7 @@ from fa_forensics.facts.nvml import AskedGpus, asked_gpus
 from fa_forensics.facts.wheel_matrix import CXX11, PRE_CXX11, Wanted
 from fa_forensics.facts.wheel_tags import TagHost
 from fa_forensics.placing import ReleaseTable
+from fa_forensics.records import dataclass
 from fa_forensics.report import JudgedTorch
 
 _FLAVOURS = {

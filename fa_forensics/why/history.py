@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.atlas.overloads import Named
@@ -12,6 +11,7 @@ from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import fold_flavour, qualified_name
 from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
 from fa_forensics.facts.torch_install import is_published
+from fa_forensics.records import dataclass
 from fa_forensics.why.signature import changes, unlike_parameters
 from fa_forensics.why.spelling import same_text
 

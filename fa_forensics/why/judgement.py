@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.nearest import SAME_NAME, Near
 from fa_forensics.why.history import History, Present
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError
@@ -12,6 +11,7 @@ from fa_forensics.facts.elf.dynamic import gnu_hash
 from fa_forensics.facts.environment import Environment, find_environment
 from fa_forensics.facts.owner import is_torch, libraries_of, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText, mangled_scope
+from fa_forensics.records import dataclass
 from fa_forensics.resolve.environment_process import open_linker, torch_names
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.nearest import NameIndex, Near

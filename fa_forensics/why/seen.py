@@ -6,9 +6,9 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fa_forensics.records import dataclass
 from fa_forensics.report_why import Answer
 from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.place import Place

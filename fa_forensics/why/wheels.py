@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import CudaLibraries, LibraryRelease
@@ -13,6 +13,7 @@ from fa_forensics.facts.cuda_names import cuda_name_since
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.package import info_directories, normalized
 from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.records import dataclass
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import marisa_trie
@@ -17,6 +16,7 @@ from fa_forensics.atlas.builds import Build, release_key
 from fa_forensics.atlas.presence import BINDS, Row, pack_sets
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.atlas.tables import write_index, write_table
+from fa_forensics.records import dataclass
 
 #: Nested tries: more of them make the file smaller and look-ups slower. Measured on two
 #: releases: 3 give 1.53 MB, 8 give 1.28 MB, 16 give 1.24 MB, at 7, 9 and 13 us a look-up.

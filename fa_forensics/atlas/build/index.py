@@ -16,10 +16,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa_forensics.errors import ForensicsError
+from fa_forensics.records import dataclass
 
 if TYPE_CHECKING:
     import requests

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 
 from fa_forensics.facts.elf.build_id import build_id
 from fa_forensics.facts.elf.dynamic import (
@@ -22,6 +21,7 @@ from fa_forensics.facts.elf.image import (
     ElfImage,
 )
 from fa_forensics.facts.elf.refusal import loader_refusal
+from fa_forensics.records import dataclass
 
 _TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from fa_forensics.records import dataclass
 
 #: No mention carries a longer line than this (characters).
 MAX_LINE = 500

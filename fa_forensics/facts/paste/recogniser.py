@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.unescape import plainly
 from fa_forensics.facts.tables import read_table
+from fa_forensics.records import dataclass
 
 #: No more failures than this are read from one line.
 PER_LINE = 8

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, can_demangle, demangle
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.symbol_text import PARAMETERS, without_blanks
+from fa_forensics.records import dataclass
 
 _MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
 #: _Float16 and its like, bfloat16: GCC demangles them since 13.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from fa_forensics.facts.paste.gpu_names import SENTENCES as GPU_SENTENCES
 from fa_forensics.facts.paste.version_flags import FLAGS, cuda_label
+from fa_forensics.records import dataclass
 
 #: Sources, the surest first: a report's own line, a package list,
 #: what pip says it fetches, a tool's banner, a path, prose.
