@@ -7,8 +7,8 @@ from support.asking import first, said
 
 from fa_forensics.atlas.headers import Headers
 from fa_forensics.facts.paste.compile_errors import build_names
-from fa_forensics.why.history import order_key
 from fa_forensics.why.texts.builds.pip_text import python_wheels
+from fa_forensics.why.torch_names.history import order_key
 
 
 @pytest.mark.parametrize(

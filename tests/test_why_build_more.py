@@ -6,7 +6,7 @@ import pytest
 from support.asking import first, said
 
 from fa_forensics.facts.paste.compile_errors import build_names
-from fa_forensics.why.history import order_key
+from fa_forensics.why.torch_names.history import order_key
 
 
 @pytest.mark.parametrize(

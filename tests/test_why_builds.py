@@ -11,7 +11,7 @@ from support.asking import first, said
 from fa_forensics.atlas.headers import Headers
 from fa_forensics.facts.paste import read_paste
 from fa_forensics.facts.paste.compile_errors import build_names
-from fa_forensics.why.builds import old_modules_gone
+from fa_forensics.why.ways.builds import old_modules_gone
 
 
 def test_the_names_that_torch_gave_up_are_in_no_torch_on_record() -> None:

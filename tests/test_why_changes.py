@@ -13,7 +13,7 @@ from fa_forensics.atlas.builds import release_key
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import demangle_many
 from fa_forensics.why import explain
-from fa_forensics.why.signature import changes, operator_era, parameters, reach_of
+from fa_forensics.why.torch_names.signature import changes, operator_era, parameters, reach_of
 
 DEVICE = "_ZN3c104cuda9SetDeviceE"
 CHECK = "_ZN3c104cuda29c10_cuda_check_implementationE"

@@ -12,7 +12,7 @@ import pytest
 from support.asking import first, said
 
 from fa_forensics.facts.paste import read_paste
-from fa_forensics.why.signature import unlike_parameters
+from fa_forensics.why.torch_names.signature import unlike_parameters
 
 SITE = "/x/lib/python3.{}/site-packages"
 SET_DEVICE = "_ZN3c104cuda9SetDeviceEi"

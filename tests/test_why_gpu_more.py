@@ -11,7 +11,7 @@ from support.asking import first, said
 from fa_forensics.facts.drivers import cuda_of_isa
 from fa_forensics.facts.paste import read_paste
 from fa_forensics.why import explain
-from fa_forensics.why.hip_twin import twin_of
+from fa_forensics.why.torch_names.hip_twin import twin_of
 
 
 def test_tritons_second_ptxas_has_a_variable_of_its_own() -> None:

@@ -14,7 +14,7 @@ from fa_forensics.facts.library_names import (
     torch_library_life,
 )
 from fa_forensics.facts.tables import read_table
-from fa_forensics.why.history import order_key
+from fa_forensics.why.torch_names.history import order_key
 
 GONE = "cannot open shared object file: No such file or directory"
 

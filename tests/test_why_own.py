@@ -6,7 +6,7 @@ import pytest
 from support.asking import answers
 
 from fa_forensics.report_why import Answer
-from fa_forensics.why.left_out import doubled_scope, sort_of
+from fa_forensics.why.other_names.left_out import doubled_scope, sort_of
 
 
 def only(*lines: str) -> Answer:

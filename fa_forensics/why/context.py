@@ -12,16 +12,16 @@ from fa_forensics.facts.owner import is_torch, libraries_of
 from fa_forensics.facts.package import build_tags
 from fa_forensics.facts.python_api import ended_at, torch_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.containers import in_container
-from fa_forensics.why.gems import gem_of, in_ruby
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER
-from fa_forensics.why.other_ways import other_ways
-from fa_forensics.why.pairs import of_its_index, with_pairs
 from fa_forensics.why.place import Place
-from fa_forensics.why.same_release import package_in_text, same_release
 from fa_forensics.why.seen import directory_of, file_of, package_of
 from fa_forensics.why.tables import Tables
-from fa_forensics.why.together import together
+from fa_forensics.why.torch_names.together import together
+from fa_forensics.why.ways.containers import in_container
+from fa_forensics.why.ways.gems import gem_of, in_ruby
+from fa_forensics.why.ways.other_ways import other_ways
+from fa_forensics.why.ways.pairs import of_its_index, with_pairs
+from fa_forensics.why.ways.same_release import package_in_text, same_release
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste

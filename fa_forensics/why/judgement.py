@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
 from fa_forensics.records import dataclass
 from fa_forensics.resolve.nearest import SAME_NAME, Near
-from fa_forensics.why.history import History, Present
+from fa_forensics.why.torch_names.history import History, Present
 
 #: What a file is in relation to the torch here, in the words of the JSON contract.
 OLDER, NEWER, FLAVOUR, UNKNOWN, NONE = (

@@ -16,8 +16,8 @@ from fa_forensics.resolve.environment_process import open_linker, torch_names
 from fa_forensics.resolve.link import Linker
 from fa_forensics.resolve.nearest import NameIndex, Near
 from fa_forensics.resolve.process import LoadedObject
-from fa_forensics.why.history import Present
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.torch_names.history import Present
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.requested import RequestedTorch

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from fa_forensics.records import dataclass
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.ways.commands import inspect_command
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste

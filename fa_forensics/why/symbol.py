@@ -11,12 +11,12 @@ from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText, mangled_special, parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.resolve.nearest import Near
-from fa_forensics.why.misread import could_be_misread, read_again
-from fa_forensics.why.other import other_answer
+from fa_forensics.why.other_names.other import other_answer
 from fa_forensics.why.place import Place
-from fa_forensics.why.spelling import could_be_spelt, same_text
 from fa_forensics.why.tables import Tables
-from fa_forensics.why.torch_name import torch_answer
+from fa_forensics.why.torch_names.misread import could_be_misread, read_again
+from fa_forensics.why.torch_names.spelling import could_be_spelt, same_text
+from fa_forensics.why.torch_names.torch_name import torch_answer
 
 
 def symbol_answer(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fa_forensics.why.history import order_key
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.torch_names.history import order_key
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste

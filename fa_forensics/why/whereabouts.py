@@ -15,12 +15,12 @@ from fa_forensics.facts.paste import Paste
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.torch_install import is_published, release_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import Present, order_key
+from fa_forensics.why.nvidia.wheels import installed_version
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, Told
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.torch_names.history import Present, order_key
 from fa_forensics.why.two_torches import with_the_other
-from fa_forensics.why.wheels import installed_version
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.requested import RequestedTorch

@@ -8,9 +8,13 @@ from dataclasses import replace
 from fa_forensics.facts.owner import OWN, is_cuda, is_torch, owner_of, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.report_why import Answer
-from fa_forensics.why.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.judgement import NONE, UNKNOWN
-from fa_forensics.why.macos import (
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.symbol import misspelt, symbol_answer
+from fa_forensics.why.texts.gpu.rocm_text import needs_rccl, rccl
+from fa_forensics.why.texts.python.banner_text import nameless
+from fa_forensics.why.torch_names.cut import begins_a_name, cut_answer, scope_of
+from fa_forensics.why.torch_names.macos import (
     as_on_linux,
     built_with_gcc,
     long_is_int64,
@@ -19,13 +23,9 @@ from fa_forensics.why.macos import (
     on_linux,
     only_on_a_mac,
 )
-from fa_forensics.why.misread import read_again
-from fa_forensics.why.repair import repaired, swapped, with_its_beginning
-from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.signs import with_signs
-from fa_forensics.why.symbol import misspelt, symbol_answer
-from fa_forensics.why.texts.gpu.rocm_text import needs_rccl, rccl
-from fa_forensics.why.texts.python.banner_text import nameless
+from fa_forensics.why.torch_names.misread import read_again
+from fa_forensics.why.torch_names.repair import repaired, swapped, with_its_beginning
+from fa_forensics.why.ways.signs import with_signs
 
 _MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
 #: Longer names (characters) that cannot be read are none; so much of them is shown.
@@ -63,11 +63,11 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
     """An own name that is missing, with what the text tells of the build."""
     if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.demangled:
         return answer
-    from fa_forensics.why.left_out import text_words
+    from fa_forensics.why.other_names.left_out import text_words
 
     words, notes, commands = text_words(seen.versions, seen.mention.file or "")
     if not words and answer.help:
-        from fa_forensics.why.own_package import of_named_package
+        from fa_forensics.why.other_names.own_package import of_named_package
 
         return of_named_package(answer, seen)
     if not words or not answer.help:
@@ -82,7 +82,7 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
 def symbol_of_text(seen: Seen) -> Answer:
     """The answer by the symbol's own history."""
     if "Tn" in (seen.mention.symbol or ""):
-        from fa_forensics.why.clang_names import of_clang
+        from fa_forensics.why.torch_names.clang_names import of_clang
 
         other = of_clang(seen)
         if other is not None:

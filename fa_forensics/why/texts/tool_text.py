@@ -18,10 +18,8 @@ from fa_forensics.facts.owner import (
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.system_releases import CXXABI, GLIBCXX, family_of, gcc_of, number
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import FLAVOUR_HERE, THIS_FLAVOUR
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import FLAVOUR, NEWER, NONE, UNKNOWN
-from fa_forensics.why.own import device_link
+from fa_forensics.why.other_names.own import device_link
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.libraries.import_first import import_order
 from fa_forensics.why.texts.libraries.linked_glibc import linkers_glibc, newer_than_any
@@ -33,6 +31,8 @@ from fa_forensics.why.texts.libraries.linked_torch import (
 from fa_forensics.why.texts.libraries.missing_library import missing_library
 from fa_forensics.why.texts.symbol_text import undefined_symbol
 from fa_forensics.why.told import ALL_CXX11
+from fa_forensics.why.torch_names.history import order_key
+from fa_forensics.why.ways.commands import FLAVOUR_HERE, THIS_FLAVOUR
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")
 _HIP = re.compile(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
@@ -109,7 +109,7 @@ def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
         )
         if answer.kind != "own-symbol":
             return answer
-        from fa_forensics.why.left_out import part_words
+        from fa_forensics.why.other_names.left_out import part_words
 
         likely, more = part_words(answer.demangled or "")
         notes = tuple(dict.fromkeys((*more, *answer.notes)))
@@ -119,7 +119,7 @@ def _not_on_the_line(seen: Seen, answer: Answer) -> Answer:
     words = f" ({flag})" if flag and answer.owner != PYTHON else ""
     if seen.mention.version is not None and libraries:
         return _versioned(seen, answer, libraries[0], words)
-    from fa_forensics.why.products import linked_in_two_flavours
+    from fa_forensics.why.other_names.products import linked_in_two_flavours
 
     flavours = linked_in_two_flavours(answer)
     if flavours is not None:

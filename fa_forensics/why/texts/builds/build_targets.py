@@ -10,10 +10,10 @@ from fa_forensics.facts.gpus import Family, capability_text, gpu_table, parse_ca
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.arch_choice import before, by_toolkit, runs_instead
-from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import build_command, on_windows, with_toolkit
 from fa_forensics.why.texts.clues import cuda_version, named_gpu, package_in, pip_name
+from fa_forensics.why.torch_names.history import order_key
 
 KIND, COMPILE = "gpu-arch", "FA883"
 

@@ -220,7 +220,7 @@ def isolation(seen: Seen) -> Answer:
 
 
 def _direction(built: str | None, running: str | None) -> str:
-    from fa_forensics.why.history import order_key
+    from fa_forensics.why.torch_names.history import order_key
 
     if not built or not running:
         return "unknown"

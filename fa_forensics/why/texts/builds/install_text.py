@@ -7,10 +7,10 @@ import re
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.signs import jit_folder
 from fa_forensics.why.texts.builds.cmake_text import cuda_compiler_unknown
 from fa_forensics.why.texts.builds.toolkit_commands import build_command, what_to_build
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.ways.signs import jit_folder
 
 KIND, COMPILE, MIXED, NO_FILE = "wrong-torch", "FA883", "FA884", "FA887"
 

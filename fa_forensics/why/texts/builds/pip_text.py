@@ -9,8 +9,8 @@ from typing import Any
 
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.torch_names.history import order_key
 
 #: (the cause, notes, confidence)
 Told = tuple[str, tuple[str, ...], str]

@@ -7,11 +7,11 @@ import shlex
 
 from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.hip_twin import cuda_names_since
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.toolkit_commands import what_to_build
 from fa_forensics.why.texts.clues import package_in
 from fa_forensics.why.texts.gpu.rocm_code import target_of
+from fa_forensics.why.torch_names.hip_twin import cuda_names_since
 
 KIND = "rocm"
 _HIP = "-c 'import torch; print(torch.__version__, torch.version.hip)'"

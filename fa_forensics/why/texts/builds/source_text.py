@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.header_text import releases_with
 from fa_forensics.why.texts.builds.standard_text import not_included, standard_needed
 from fa_forensics.why.texts.builds.toolkit_commands import build_command
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.torch_names.history import order_key
 
 KIND, COMPILE = "wrong-torch", "FA883"
 

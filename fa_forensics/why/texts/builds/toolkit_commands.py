@@ -91,7 +91,7 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
     row = row_of(package) if package else None
     if row is None or on_windows(seen):
         return ()
-    from fa_forensics.why.builds import name_then
+    from fa_forensics.why.ways.builds import name_then
 
     page = str(row.get("find_links", ""))
     package = name_then(str(package), seen.torch, seen.python_version, seen.versions)

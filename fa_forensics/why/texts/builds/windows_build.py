@@ -6,9 +6,9 @@ import re
 
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.torch_names.history import order_key
 
 COMPILE, WINDOWS = "FA883", "FA889"
 

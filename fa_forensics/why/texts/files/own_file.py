@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.signs import jit_folder, remove_folder
+from fa_forensics.why.ways.commands import needed_libraries
+from fa_forensics.why.ways.signs import jit_folder, remove_folder
 
 #: The machine in an extension's file name: ``.cpython-311-x86_64-linux-gnu.so``.
 _MACHINE = re.compile(r"\.cpython-\d+\w*-(?P<machine>[a-z0-9_]+)-linux-\w+\.so$")

@@ -155,7 +155,7 @@ def install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
     atlas = seen.tables.atlas
     if atlas is None:
         return ()
-    from fa_forensics.why.history import order_key
+    from fa_forensics.why.torch_names.history import order_key
 
     having = []
     for build in atlas.builds(seen.place.machine):

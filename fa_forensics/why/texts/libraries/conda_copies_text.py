@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import title_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import inspect_command
-from fa_forensics.why.cuda_origin import NO_TOOLKIT, usual_copy
+from fa_forensics.why.nvidia.cuda_origin import NO_TOOLKIT, usual_copy
 from fa_forensics.why.seen import Seen, directory_of
 from fa_forensics.why.texts.libraries.needing import package_needing
+from fa_forensics.why.ways.commands import inspect_command
 
 #: The search path of conda's own torch: from torch/lib up to the environment's lib. The torch
 #: of PyPI looks in ../../nvidia alone (readelf -d of both).

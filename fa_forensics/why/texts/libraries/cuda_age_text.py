@@ -15,11 +15,11 @@ from fa_forensics.facts.cuda_names import (
 )
 from fa_forensics.facts.owner import title_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.cuda_age import OF_NVCC
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER
+from fa_forensics.why.nvidia.cuda_age import OF_NVCC
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.needing import rebuild_commands
+from fa_forensics.why.torch_names.history import order_key
 
 
 def by_its_age(answer: Answer, seen: Seen) -> Answer:

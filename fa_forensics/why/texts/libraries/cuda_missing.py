@@ -8,7 +8,6 @@ from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.bitsandbytes_text import of_bitsandbytes
@@ -36,6 +35,7 @@ from fa_forensics.why.texts.libraries.torch_itself import (
     of_torch_itself,
     perhaps_torch,
 )
+from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "missing-library", "FA202"
 

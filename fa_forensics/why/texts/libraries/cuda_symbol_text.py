@@ -10,13 +10,13 @@ from fa_forensics.facts.cuda_names import counted_by, cuda_name_gone, cuda_name_
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library, title_of
 from fa_forensics.report_why import Answer
-from fa_forensics.why.cuda_age import OF_NVCC, of_nvcc_commands
-from fa_forensics.why.cuda_origin import EITHER, UNLINKED
 from fa_forensics.why.judgement import NEWER, OLDER
+from fa_forensics.why.nvidia.cuda_age import OF_NVCC, of_nvcc_commands
+from fa_forensics.why.nvidia.cuda_origin import EITHER, UNLINKED
+from fa_forensics.why.nvidia.without_torch import row_without_torch
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import first_by_line
 from fa_forensics.why.texts.libraries.needing import package_needing, rebuild_commands
-from fa_forensics.why.without_torch import row_without_torch
 
 #: Libraries whose wheels, and conda packages, have the number of the CUDA toolkit itself.
 _NUMBERED_AS_CUDA = ("cudart", "nvrtc", "nvJitLink", "cupti")

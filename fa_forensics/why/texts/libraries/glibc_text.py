@@ -16,7 +16,7 @@ from fa_forensics.facts.system_releases import (
 )
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, UNKNOWN
-from fa_forensics.why.known import PRIVATE, two_glibcs
+from fa_forensics.why.other_names.known import PRIVATE, two_glibcs
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted, remove_cache
 from fa_forensics.why.texts.libraries.renamed_text import renamed
@@ -64,7 +64,7 @@ def _without_path(seen: Seen, path: str) -> tuple[str, ...]:
 
 def _openmp(seen: Seen, version: str) -> Answer:
     """``libgomp.so.1: version `OACC_2.0' not found``."""
-    from fa_forensics.why.openmp import openmp_version
+    from fa_forensics.why.other_names.openmp import openmp_version
 
     library = os.path.normpath(seen.mention.library or "libgomp.so.1")
     judgement, commands = openmp_version(version, library, _required_by(seen))

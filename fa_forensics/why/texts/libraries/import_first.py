@@ -9,7 +9,6 @@ from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.library_names import only_in_builds, torch_library_life
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.gpu.rocm_text import about_rocm, cuda_build_on_rocm
@@ -22,6 +21,7 @@ from fa_forensics.why.texts.libraries.needing import (
 )
 from fa_forensics.why.texts.libraries.own_source import own_source
 from fa_forensics.why.texts.libraries.split_build import other_build
+from fa_forensics.why.torch_names.history import order_key
 
 _CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
 _CORE = ("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_python.so")

@@ -10,9 +10,9 @@ from fa_forensics.facts.python_api import partner_of
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
-from fa_forensics.why.history import look_up, order_key
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.torch_names.history import look_up, order_key
 
 
 def in_every_torch(seen: Seen, answer: Answer) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import partner_of
-from fa_forensics.why.builds import name_then
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
+from fa_forensics.why.ways.builds import name_then
 
 #: Names of compiled modules, as packages give them.
 _COMPILED = re.compile(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")

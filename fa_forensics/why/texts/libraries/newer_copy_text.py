@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
-from fa_forensics.why.cuda_age import HOME_OF_TORCH
 from fa_forensics.why.judgement import NEWER
+from fa_forensics.why.nvidia.cuda_age import HOME_OF_TORCH
+from fa_forensics.why.nvidia.without_torch import row_without_torch
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.without_torch import row_without_torch
 
 #: A library of a wheel of NVIDIA, whose others lie beside it.
 _OF_WHEEL = re.compile(r"/.{0,300}-packages/nvidia/(?P<folder>\w{2,30})/lib/lib[\w.]{2,60}")

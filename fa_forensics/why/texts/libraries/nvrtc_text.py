@@ -6,10 +6,10 @@ import re
 
 from fa_forensics.facts.cuda_names import first_torch_with
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import wheel_of
+from fa_forensics.why.torch_names.history import order_key
 
 
 def nvrtc_builtins(seen: Seen) -> Answer:

@@ -9,12 +9,12 @@ from typing import Any
 from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
+from fa_forensics.why.nvidia.without_torch import releases_for, row_without_torch
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import there_already
 from fa_forensics.why.texts.libraries.needing import needing, package_needing
-from fa_forensics.why.without_torch import releases_for, row_without_torch
+from fa_forensics.why.torch_names.history import order_key
 
 
 def without_torch(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.why.builds import clean_build
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.texts.libraries.needing import rebuild_commands
+from fa_forensics.why.ways.builds import clean_build
 
 
 def own_source(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -8,10 +8,10 @@ import shlex
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.system_names import debian_package
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import needed_libraries
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.libraries.needing import files_of, needing, rebuild_commands
+from fa_forensics.why.ways.commands import needed_libraries
 
 KIND, CODE = "missing-library", "FA202"
 

@@ -8,7 +8,6 @@ import shlex
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.report_why import Answer
-from fa_forensics.why.history import order_key
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import (
@@ -18,6 +17,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     wheel_of,
     wheels_of,
 )
+from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "missing-library", "FA202"
 

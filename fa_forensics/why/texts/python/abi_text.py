@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fa_forensics.facts.numpy_abi import Span, number, span_of_abi, span_of_api, span_of_size
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import list_wheels
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.two_distributions import cuda_twins, two_distributions
 from fa_forensics.why.texts.clues import package_in, pip_name
 from fa_forensics.why.texts.python.registry_text import by_two_packages, two_sources
+from fa_forensics.why.ways.commands import list_wheels
 
 KIND, NUMPY, START, TYPES = "python-abi", "FA891", "FA892", "FA893"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from fa_forensics.report_why import Answer
-from fa_forensics.why.commands import inspect_command
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.windows_build import jit_module
 from fa_forensics.why.texts.clues import inspect_package, package_in, pip_name, version_of
 from fa_forensics.why.texts.libraries.bitsandbytes_text import no_cuda_binary
+from fa_forensics.why.ways.commands import inspect_command
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
 

@@ -335,7 +335,7 @@ def _minor(version: str) -> list[str]:
 
 
 def _direction(built: str, have: str) -> str:
-    from fa_forensics.why.history import order_key
+    from fa_forensics.why.torch_names.history import order_key
 
     one, other = order_key(_release(built)), order_key(_release(have))
     return "file-newer" if one > other else "file-older"

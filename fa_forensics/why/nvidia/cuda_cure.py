@@ -1,0 +1,127 @@
+"""The wheel that puts a missing name of a CUDA library right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fa_forensics.atlas.builds import release_key
+from fa_forensics.why.judgement import NEWER
+from fa_forensics.why.nvidia.cuda_origin import short_name
+from fa_forensics.why.nvidia.wheels import NEWEST, TOLD, CudaHistory, Wheel, cuda_major
+from fa_forensics.why.place import Place
+from fa_forensics.why.tables import Tables
+from fa_forensics.why.ways.builds import pip_of
+from fa_forensics.why.ways.commands import install
+
+#: Said where a wheel is to be installed of which torch asks for one version.
+PINNED = (
+    "torch asks for one version of that wheel: where python -m pip check then names another one "
+    "for torch, that is the one to install. A newer copy of the system does not help pip's torch, "
+    "which looks beside itself before the system's own directories; LD_LIBRARY_PATH alone goes "
+    "before that."
+)
+
+
+def newer_than_pinned(history: CudaHistory, wheel: Wheel) -> str:
+    """What is said where a newer wheel goes in the place of the one that torch asks for."""
+    first = history.of(wheel.distribution)[0].version
+    of_cuda = ".".join(first.split(".")[:2])
+    return (
+        f"torch asks for {wheel.version} of that wheel, and pip says so: a newer release of the "
+        "same major version serves torch too. The other ways out are a torch that is built for "
+        f"CUDA {of_cuda} or newer, of PyTorch's own indexes, and a release of what was imported "
+        "that is made for torch's CUDA. CUDA's libraries (cuSOLVER, cuSPARSE, cuBLAS) are to be of "
+        "one release."
+    )
+
+
+def newer_wheel(
+    place: Place, history: CudaHistory, wheel: Wheel | None, direction: str
+) -> tuple[str, ...]:
+    """Install a version that has the name, where a wheel can be what brings an older one."""
+    own = wheel is not None and wheel.how != TOLD
+    if direction != NEWER or (own and (place.told is None or not _serves_older(history))):
+        return ()
+    if wheel is not None and wheel.pinned is not None:
+        return ()
+    line = wheel.distribution if wheel is not None else _line(history, place)
+    having = history.of(line)
+    known = [row for row in history.known if row.distribution == line]
+    if not having or (wheel is None and having[0] == known[0]):
+        return ()  # no wheel of this line is older
+    first = having[0].version
+    major = re.match(r"\d+", first)
+    # The next major version is another CUDA's, or another cuDNN: the soname tells them apart.
+    end = f",<{int(major[0]) + 1}" if major and _by_major(history) else ""
+    return (install(place, f"{line}>={first}{end}"),)
+
+
+#: Libraries that serve what was built with an older CUDA of the same major version.
+_SERVE_OLDER = ("libcublas.", "libcublasLt.", "libcudart.", "libnvJitLink.", "libnvrtc.")
+
+
+def _serves_older(history: CudaHistory) -> bool:
+    """Whether a newer release of the library can stand in torch's pinned one's place."""
+    return history.soname.startswith(_SERVE_OLDER)
+
+
+def _by_major(history: CudaHistory) -> bool:
+    """Whether the soname's number is the major version of the wheels that bring it."""
+    number = re.search(r"\.so\.(\d{1,2})$", history.soname)
+    majors = {release_key(row.version)[0][0] for row in history.having}
+    return number is not None and majors == {int(number[1])}
+
+
+def _line(history: CudaHistory, place: Place) -> str:
+    """The distribution for the CUDA of this place; for CUDA 12 where that is not told."""
+    lines = list(dict.fromkeys(row.distribution for row in history.having))
+    suffix = f"-cu{cuda_major(place) or '12'}"
+    return next((name for name in lines if name.endswith(suffix)), lines[-1])
+
+
+def wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tuple[str, ...]:
+    """Put one wheel right: the version that torch asks for, or a newer nvJitLink.
+
+    nvJitLink serves older callers of its major version too; the other libraries are what
+    torch was tested with, and change with it.
+    """
+    if wheel is None or (place.requested is not None and wheel.how != TOLD):
+        return ()
+    pinned = None if wheel.pinned is None else Wheel(wheel.distribution, wheel.pinned, "")
+    if pinned is not None and pinned.version != wheel.version and history.has(pinned):
+        return (install(place, f"{wheel.distribution}=={pinned.version}"),)
+    having = history.of(wheel.distribution)
+    if "nvjitlink" in wheel.distribution and having:
+        return (install(place, f"{wheel.distribution}>={having[0].version}"),)
+    return ()
+
+
+def same_wheel(
+    place: Place, wheel: Wheel, history: CudaHistory, needed_by: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Put back the wheel that torch brings, where another one can have replaced its files."""
+    if needed_by and f"/nvidia/{short_name(history)}/" in needed_by[0]:
+        return ()  # that very wheel is there, and asks
+    if place.present is None or not place.present.published or wheel.how == TOLD:
+        return ()
+    if wheel.how.startswith(NEWEST):
+        first = history.of(wheel.distribution)[0].version
+        return (install(place, f"{wheel.distribution}>={first}"),)
+    wanted = f"{wheel.distribution}=={wheel.version}"
+    return (f'{pip_of(place)} install --force-reinstall --no-deps "{wanted}"',)
+
+
+def torches_with(history: CudaHistory | None, tables: Tables, place: Place) -> tuple[str, ...]:
+    """The torch releases that bring a version of the library with the name."""
+    if history is None or not history.having or tables.atlas is None or tables.libraries is None:
+        return ()
+    from fa_forensics.atlas.brought import BroughtLibraries
+
+    found = []
+    for build in tables.atlas.builds(place.machine):
+        if build.cuda is not None:
+            brought = BroughtLibraries(build, build.cuda, tables.libraries, "")
+            if brought.release_of(history.soname) in history.having:
+                found.append(build.release)
+    return tuple(found)

@@ -1,0 +1,102 @@
+"""An own name of a package that the text names: whose it is, and that package built again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fa_forensics.facts.owner import OWN
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.ways.builds import in_source_tree, name_then, rebuild_named
+
+_IN_SOURCE = ("rm -rf build",)
+#: Directories of builds, where the sources are at hand.
+_BUILT_HERE = re.compile(r"/build/|torch_extensions/|\.egg/|/temp\.|/path/to/")
+_OF_BUILDS = frozenset(("flag:editable", "flag:no-nvcc", "env:TORCH_CUDA_ARCH_LIST"))
+
+
+def of_named_package(answer: Answer, seen: Seen) -> Answer:
+    """The answer with the package's own build or release in place of one in a source directory.
+
+    Only where nothing in the text shows a build: a package of pip has no source directory.
+    """
+    file = seen.mention.file or ""
+    if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.help:
+        return answer
+    if "libbitsandbytes_" in file:
+        from fa_forensics.why.texts.libraries.bitsandbytes_files import own_function
+
+        return own_function(answer, seen, file)
+    shows_build = (
+        in_source_tree(file) or _BUILT_HERE.search(file) or _OF_BUILDS & set(seen.versions)
+    )
+    if seen.place.told is None or shows_build or seen.mention.detail.get("build"):
+        return answer
+    if not any(text.startswith(_IN_SOURCE) for text in answer.help):
+        return answer
+    name = _package(seen)
+    built = rebuild_named(seen.place, name) if name else None
+    if name is None or built is None:
+        return answer
+    command, index = _of_its_day(seen, name, built[0])
+    helps = [command if text.startswith(_IN_SOURCE) else text for text in answer.help]
+    version = seen.versions.get(f"pkg:{name}", "")
+    version = version or "the installed one"
+    note = (
+        "A release that lacks its own function is at fault itself: the way out is another release "
+        f"of {name} than {version}, or the project's own wheel for this torch, which the command "
+        "takes."
+    )
+    if not index:
+        note = (
+            "A release that lacks its own function is at fault itself: where the command changes "
+            f"nothing, the way out is another release of {name} than {version}, or its newest "
+            "sources built from an empty directory."
+        )
+    kept = (text for text in answer.notes if not text.startswith("Built from source: take"))
+    return replace(
+        answer, cause=answer.cause.replace("the extension's own", f"{name}'s own"),
+        help=tuple(dict.fromkeys(helps)), notes=(note, *kept),
+    )  # fmt: skip
+
+
+def _package(seen: Seen) -> str | None:
+    """The failing file's package, or the only one with compiled code where no path is told."""
+    if seen.package is not None:
+        return seen.package
+    if "-packages/" in (seen.mention.file or ""):
+        return None  # a package that is not known
+    from fa_forensics.why.texts.clues import package_in
+
+    return package_in(seen)
+
+
+def _of_its_day(seen: Seen, name: str, command: str) -> tuple[str, bool]:
+    """(the command with the package's name of its day, whether the project's wheels are taken)."""
+    from fa_forensics.rules.remedy import known_packages
+    from fa_forensics.why.ways.same_release import label_of, wheel_page
+
+    row = next((row for row in known_packages() if _is_called(row, name)), None)
+    if row is None:
+        return command, False
+    present = seen.place.present
+    told = seen.place.told
+    python = told.python if told is not None else None
+    release = present.release if present is not None else None
+    wanted = name_then(str(row["distribution"]), release, python, seen.versions)
+    label = label_of(seen.paste, seen.place)
+    if present is not None and label and row.get("find_links"):
+        link = wheel_page(row, label, present.release)
+        return (
+            f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted} -f {link}",
+            True,
+        )
+    spelt = re.compile(rf"--no-binary {re.escape(name)} {re.escape(name)}(?:==\S+)?")
+    return spelt.sub(f"--no-binary {wanted} {wanted}", command), False
+
+
+def _is_called(row: Mapping[str, object], name: str) -> bool:
+    before = row.get("before")
+    return isinstance(before, Mapping) and name in (row["distribution"], before["distribution"])

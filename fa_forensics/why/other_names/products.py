@@ -1,0 +1,85 @@
+"""A name of another project, which neither torch nor a CUDA toolkit brings along."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
+from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.facts.tables import read_table
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import FLAVOUR, UNKNOWN, Judgement
+from fa_forensics.why.place import Place
+from fa_forensics.why.ways.commands import needed_libraries
+
+
+@lru_cache(maxsize=1)
+def _products() -> Mapping[str, Mapping[str, Any]]:
+    products: Mapping[str, Mapping[str, Any]] = read_table("products.json")["products"]
+    return products
+
+
+def is_product(owner: str) -> bool:
+    """Whether a name's owner is another project that ``data/products.json`` knows."""
+    return owner in _products()
+
+
+def judge_product(
+    symbol: SymbolText, owner: str, place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    """(judgement, commands) for a name of another project that nothing loaded here exports."""
+    row = _products()[owner]
+    cause = f"It belongs to {title_of(owner)}, and torch has no part in it. {row['set']}"
+    python = shlex.quote(place.python) if place.python else "python"
+    commands = (*(text.replace("{python}", python) for text in row["look"]),)
+    if needed_by:
+        commands = (*commands, needed_libraries(needed_by))
+    notes = _flavour(symbol, owner)
+    return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, notes, "medium"), commands
+
+
+def _flavour(symbol: SymbolText, owner: str) -> tuple[str, ...]:
+    """That another std::string flavour is a cause as well, for a name that shows one."""
+    new = mentions_cxx11(symbol.name or "", symbol.demangled)
+    if not new and not mentions_old_string(symbol.demangled):
+        return ()
+    own, other = ("cxx11", "pre-cxx11") if new else ("pre-cxx11", "cxx11")
+    return (
+        f"The name has a std::string in the {own} flavour: a build of {title_of(owner)} in the "
+        f"{other} flavour has it under another spelling. Then the file has to be compiled with "
+        f"-D_GLIBCXX_USE_CXX11_ABI={0 if new else 1}.",
+    )
+
+
+def linked_in_two_flavours(answer: Answer) -> Answer | None:
+    """For a linker's message: that torch's flag made the name's flavour, where it can have."""
+    demangled, owner = answer.demangled or "", answer.owner or ""
+    if not is_product(owner) or not mentions_old_string(demangled):
+        return None
+    title = title_of(owner)
+    cause = (
+        f"It belongs to {title}, and its std::string is in the pre-cxx11 flavour: a pre-cxx11 "
+        "libtorch sets -D_GLIBCXX_USE_CXX11_ABI=0 for whatever is compiled with it "
+        f"(TORCH_CXX_FLAGS), and a system's {title} is cxx11 and has the function under another "
+        "name. Most likely no library is left out of the link line."
+    )
+    notes = (
+        f"A cxx11 libtorch goes with that {title}: the download libtorch-cxx11-abi-..., or 2.7.0 "
+        f"and later, which are all cxx11; then everything is compiled again from an empty build "
+        f"directory. Else a build of {title} with that flag.",
+        f"Where names of {title} without any std::string are missing too, its libraries are not "
+        "on the link line.",
+    )
+    return replace(
+        answer, kind="cxx11-abi", code="FA301", direction=FLAVOUR, cause=cause,
+        confidence="medium", notes=notes,
+        help=(
+            "grep -rn GLIBCXX_USE_CXX11_ABI CMakeLists.txt Makefile",
+            "cmake -S . -B build -LA | grep -iE 'torch_dir|cxx_flags'",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Names that torch owns: their life over the releases, their spelling, what their absence means."""

@@ -1,0 +1,174 @@
+"""The other std::string flavour as the cause, for a torch that is known by a text's words alone."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.atlas.variants import variants_of
+from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
+from fa_forensics.why.judgement import FLAVOUR, Judgement, Question, who_exports
+from fa_forensics.why.place import Place
+from fa_forensics.why.torch_names.history import BETWEEN, INSIDE, History, Present, order_key
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+
+
+def month_words(date: str) -> str:
+    """``June 2023`` for "2023-06"."""
+    year, _, month = date.partition("-")
+    return f"{_MONTHS[int(month) - 1]} {year}"
+
+
+def limits(place: Place) -> str:
+    """Which torches can be meant, behind "every wheel of torch": by Python and by the day."""
+    told = place.told
+    words = f"for Python {told.python}" if told and told.python else ""
+    if told and told.last:
+        words += f"{' ' if words else ''}up to {month_words(told.date)}"
+    if told and told.gpu_since:
+        words += f"{' ' if words else ''}with code for the GPU in the text"
+    if told and told.since:
+        words += f"{' ' if words else ''}since {told.since}, as {told.since_of} has wheels for"
+    return words
+
+
+def had_words(place: Place) -> str:
+    """The same as what a torch does: ``has wheels for Python 3.10 and was out by June 2023``."""
+    told = place.told
+    parts = [f"has wheels for Python {told.python}"] if told and told.python else []
+    if told and told.last:
+        parts.append(f"was out by {month_words(told.date)}")
+    if told and told.gpu_since:
+        parts.append(f"has code for the GPU in the text ({told.gpu_since} or later)")
+    if told and told.since:
+        parts.append(f"is one that {told.since_of} has wheels for ({told.since} or later)")
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if parts[1:] else "".join(parts)
+
+
+def of_stated_flavour(question: Question, place: Place, history: History) -> Judgement | None:
+    """The text tells the flavour of its torch, though not its release; None where it fits."""
+    told = place.told
+    own = flavour_of_name(question.name, question.demangled, history)
+    if told is None or not told.abi or own is None or own == told.abi:
+        return None
+    whose = f"The torch in the text is {told.torch_by or told.abi}"
+    if told.torch_by:
+        whose += f", a build in the {told.abi} flavour of std::string"
+    twin = history.twin
+    instead = f" ({readable(twin.demangled)})" if twin is not None else ""
+    cause = (
+        f"{whose}, and the file was built for the {own} one: that torch has the function in its "
+        f"own flavour{instead} alone, whatever its release."
+    )
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+
+
+def all_in_this_flavour(place: Place, history: History) -> Judgement:
+    """Every published torch that can be meant has the name: another build of one lacks it."""
+    cause = (
+        f"torch {who_exports(history, history.alive)} it, so every wheel of torch "
+        f"{limits(place)} has it, in the pre-cxx11 flavour of std::string: the torch that lacks "
+        "it is most likely a cxx11 build (conda-forge's, a distribution's, a container's, or one "
+        "from source), and the file was built for the pre-cxx11 flavour of the wheels."
+    )
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+
+
+def told_flavour(question: Question, place: Place, history: History) -> Judgement | None:
+    """The other std::string flavour, for a torch that is known by its version alone."""
+    present = place.present
+    if present is None or present.installed or place.requested is not None:
+        return None
+    own = flavour_of_name(question.name, question.demangled, history)
+    early = not present.published and present.release in history.alive
+    if own is None or (history.place(present) not in (INSIDE, BETWEEN) and not early):
+        return None
+    if present.flavour == own:
+        return None
+    return _other_flavour(present, own, history)
+
+
+def _other_flavour(present: Present, own: str, history: History) -> Judgement:
+    twin = history.twin
+    instead = f" ({readable(twin.demangled)})" if twin is not None else ""
+    if present.flavour == "unknown":
+        cause = (
+            f"{present.text} should have this name or its twin of the other std::string flavour"
+            f"{instead}: the file was built for the {own} flavour, so this torch most likely has "
+            "the other one."
+        )
+        return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+    cause = (
+        f"{present.text} is {present.flavour}, the file was built for the {own} flavour of "
+        f"std::string: this torch has the same function in its own flavour{instead}."
+    )
+    notes = (
+        "Where the versions match, the flavours need not: a published wheel and a build of one's "
+        "own (a container's, too) differ in it.",
+    )
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, notes, "high")
+
+
+#: Notes on another build of the file, and on the container whose torch it would be for.
+_ON_BUILDS = re.compile(r"(?:Compiled\son|The\scommand\sthat|The\spackage\sindex\shas\sthat)")
+
+
+def without_a_build(
+    helped: tuple[tuple[str, ...], tuple[str, ...]], direction: str, present: Present
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, remarks) for a torch before 1.1, where no other build of the file helps.
+
+    torch/utils/cpp_extension.py of 1.0.0 and 1.0.1 sets -D_GLIBCXX_USE_CXX11_ABI=0 for every
+    release by its number alone, whatever flavour that build of torch has.
+    """
+    if direction != FLAVOUR or order_key(present.release) >= (1, 1, 0, False):
+        return helped
+    commands = [text for text in helped[0] if not text.startswith("rm -rf build")]
+    commands.insert(-1, 'python -m pip install "torch==1.1.0"')
+    remarks = [note for note in helped[1] if not _ON_BUILDS.match(note)]
+    note = (
+        f"To compile the file again does not help here: torch.utils.cpp_extension of torch "
+        f"{present.release} sets -D_GLIBCXX_USE_CXX11_ABI=0 for every release, whatever the build "
+        f"is. pip's torch {present.release} has that flavour; from torch 1.1 on the flag follows "
+        "the build."
+    )
+    return tuple(commands), (note, *remarks)
+
+
+def flavour_of_name(name: str, demangled: str, history: History) -> str | None:
+    """The std::string flavour that a name shows, by itself or by its twin; None for neither."""
+    if mentions_cxx11(name, demangled):
+        return "cxx11" if history.twin is not None else None
+    if mentions_old_string(demangled):
+        return "pre-cxx11"
+    twin = history.twin
+    if twin is not None and mentions_cxx11(twin.symbol, twin.demangled):
+        return "pre-cxx11"
+    return None
+
+
+def also_other_flavour(question: Question, present: Present, history: History) -> Judgement | None:
+    """A published torch that should have the name: another build of it has the other flavour.
+
+    None where the name shows no flavour.
+    """
+    if flavour_of_name(question.name, question.demangled, history) is None:
+        return None
+    cause = (
+        f"The published torch {present.release} exports it, so two causes fit: the torch that is "
+        f"loaded is a build of {present.release} in the other std::string flavour (conda-forge's, "
+        "a container's, or one from source), or it is another release than the text says. The "
+        "flavour decides: torch.compiled_with_cxx11_abi() is "
+        f"{_python_bool(question, history)} for a torch that fits this file."
+    )
+    for cuda, flavour in variants_of(present.release, history.machine):
+        cause += f" PyTorch's own build of {present.release} for CUDA {cuda} is {flavour}."
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+
+
+def _python_bool(question: Question, history: History) -> str:
+    own = flavour_of_name(question.name, question.demangled, history)
+    return "True" if own == "cxx11" else "False"

@@ -1,0 +1,277 @@
+"""Where the usual commands would do harm: a torch that is no wheel, a package that has ended."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.facts.owner import is_torch
+from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.own_torch import partner_from_source
+from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.judgement import DRIFT, FLAVOUR, UNKNOWN
+from fa_forensics.why.place import Place
+from fa_forensics.why.seen import file_of
+from fa_forensics.why.told import is_rocm
+from fa_forensics.why.ways.builds import clean_build, old_modules_gone
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+#: Commands that bring a wheel of the package index, and torch with it.
+_FROM_INDEX = re.compile(
+    r"\"torch[=>]=|pip install --upgrade "
+    r"|--force-reinstall (?:--no-deps )?--no-cache-dir '?[\w-]+(?:==|$)"
+)
+#: Notes on commands that are taken out.
+_ON_COMMANDS = re.compile(
+    r"(?:One of the two|Another build of|Installing another|Every torch since|The command [cgit]"
+    r"|Where pip|The package index has that|No package is named as"
+    r"|The text says that the import of)"
+)
+_TORCH_NOTE = re.compile(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
+#: Versions of builds from source, a container's among them.
+_OWN_BUILD = re.compile(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$")
+_JETSON = re.compile(r"(?:^|/)jetson(?:/|$)|-tegra\b", re.IGNORECASE)
+
+
+def other_ways(
+    answer: Answer, paste: Paste, place: Place, name: str | None, served: Sequence[str]
+) -> Answer:
+    """The answer with the commands that fit the text's machine.
+
+    ``name`` is the file's package, ``served`` are the releases of torch with wheels for the
+    text's Python.
+    """
+    if "flag:libtorch-path" in paste.versions and "torch._C" in answer.cause:
+        return _libtorch_first(answer, paste)
+    if answer.kind not in DRIFT or answer.owner is None or not is_torch(answer.owner):
+        return answer
+    if place.told is None:
+        return answer
+    if "flag:libtorch-path" in paste.versions:
+        return _libtorch_first(answer, paste)
+    if any(command.startswith("PYTHONNOUSERSITE=1") for command in answer.help):
+        return answer  # a file of the image, which is in order
+    if _of_conda(answer, paste):
+        return _with_condas_torch(answer, place)
+    own = _own_torch(paste, place)
+    if own is not None and not _is_of_torch(paste):
+        return _for_own_torch(answer, paste, place, name, own)
+    if name and ended_at(name) is not None:
+        return _of_one_pair(answer, name, served)
+    if "flag:editable" in paste.versions and not any("--no-binary" in c for c in answer.help):
+        return _build_again(answer, paste)
+    built = re.sub("[-_]+", "-", paste.versions.get("flag:built-from-source", "").lower())
+    if name and built == name and _with_its_torch(answer):
+        return _kept_source(answer, name)
+    return answer
+
+
+#: Notes on the command that takes the newest releases of torch and a package.
+_ON_UPGRADE = re.compile(r"(?:No package is named as|The text says that the import of)\b")
+
+
+def _with_its_torch(answer: Answer) -> bool:
+    """Whether a command takes the newest wheel of the package, and torch with it."""
+    return any(" --upgrade " in text for text in answer.help)
+
+
+def _kept_source(answer: Answer, name: str) -> Answer:
+    """A package that the text says was built from source: its wheel is another program."""
+    again = clean_build("python", "")
+    helps = (again if " --upgrade " in text else text for text in answer.help)
+    kept = (n for n in answer.notes if not _ON_UPGRADE.match(n))
+    note = (
+        f"The text says that it was built from source: in the source directory of {name} the "
+        "command compiles it for the torch that is installed (without --no-build-isolation pip "
+        "compiles with the newest torch)."
+    )
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
+
+
+#: A C++ library in the lib directory of a conda environment, which conda puts there, not pip.
+_IN_CONDA = re.compile(
+    r"(?:conda\d?|mamba\w*|miniforge\d?|/envs/|CONDA_PREFIX)(?:(?!-packages/)[^\n]){0,200}/lib/"
+    r"(?:python[\d.]*/site-packages/\.\./\.\./)?lib[\w.+-]+\.so[.\d]*$",
+    re.IGNORECASE,
+)
+
+
+def _of_conda(answer: Answer, paste: Paste) -> bool:
+    """Whether the failing file is a conda package's, and cxx11 as conda-forge builds are."""
+    if answer.direction != FLAVOUR or _is_of_torch(paste):
+        return False
+    file = file_of(paste)
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    return new and _IN_CONDA.search(file) is not None
+
+
+def _with_condas_torch(answer: Answer, place: Place) -> Answer:
+    """A library that conda-forge built, for its own torch, beside a torch from elsewhere."""
+    commands, notes = _without(answer)
+    commands = [text for text in commands if not text.startswith("rm -rf build")]
+    release = f"={place.present.release}" if place.present else ""
+    commands.insert(-1, f"conda install -c conda-forge pytorch{release}")
+    note = (
+        "The file lies in the lib directory of a conda environment: a package of conda brought it, "
+        "and conda-forge builds such packages for its own torch, which is cxx11. torch from the "
+        "same channel fits it; the one of pip or of the channel pytorch has to go first (python -m "
+        "pip uninstall torch, conda remove pytorch)."
+    )
+    kept = (text for text in notes if not text.startswith("Compiled on that machine"))
+    return replace(answer, help=tuple(commands), notes=(note, *kept))
+
+
+def _without(answer: Answer) -> tuple[list[str], list[str]]:
+    """(commands, notes) without what comes from the package index."""
+    commands = [text for text in answer.help if not _FROM_INDEX.search(text)]
+    notes = [n for n in answer.notes if not _ON_COMMANDS.match(n) and not _TORCH_NOTE.match(n)]
+    return commands, notes
+
+
+def _libtorch_first(answer: Answer, paste: Paste) -> Answer:
+    """Another libtorch is on the loader's path, whose libraries go before torch's own."""
+    variable = paste.versions["flag:libtorch-path"]
+    cause = (
+        f"The text has a libtorch on {variable}: that goes before torch's own directory, so the "
+        "libraries of that libtorch are loaded in place of those that torch for Python brings. It "
+        "is of another release or of the other std::string flavour than what was built for torch. "
+        f"Python has to run without it on {variable}; nothing needs to be installed again."
+    )
+    first = f"env -u {variable} python -c 'import torch; print(torch.__path__[0])'"
+    look = [text for text in answer.help if "inspect" in text]
+    return replace(
+        answer, kind="wrong-torch", code="FA607", direction=UNKNOWN, cause=cause,
+        confidence="medium", help=(first, *look), notes=(), overloads=(),
+    )  # fmt: skip
+
+
+def _is_of_torch(paste: Paste) -> bool:
+    """Whether the failing file is one of torch's own libraries, which nobody builds alone."""
+    from fa_forensics.why.ways.signs import is_torch_file
+
+    return is_torch_file(file_of(paste))
+
+
+def _own_torch(paste: Paste, place: Place) -> str | None:
+    """What the text's torch is, where the package index has no such torch; None for a wheel."""
+    versions = paste.versions
+    texts = (*(m.file or "" for m in paste.mentions[:20]), versions.get("os", ""),
+             versions.get("platform", ""), *paste.places)  # fmt: skip
+    named = versions.get("gpu", "").lower().startswith("jetson") or "flag:jetson" in versions
+    if named or any(map(_JETSON.search, texts)):
+        return "The torch in the text is NVIDIA's for Jetson, or one built there."
+    if is_rocm(versions):
+        return "The torch in the text is one for ROCm."
+    if "flag:torch-source" in versions:
+        return "The torch in the text was built from source."
+    own = place.present is not None and place.present.published
+    patch = own and place.present is not None and not place.present.release.endswith(".0")
+    if ("ngc" in versions and not patch) or ".nv" in versions.get("torch", ""):
+        return "The torch in the text is that of NVIDIA's container."
+    if place.told is not None and place.told.torch_by:
+        return f"The torch in the text is {place.told.torch_by}."
+    if _OWN_BUILD.search(versions.get("torch", "")):
+        return "The torch in the text is a build of its own, a container's or one from source."
+    return None
+
+
+def _for_own_torch(
+    answer: Answer, paste: Paste, place: Place, name: str | None, own: str
+) -> Answer:
+    commands, notes = _without(answer)
+    version = paste.versions.get(f"pkg:{name}", "") if name else ""
+    release = place.present.release if place.present else torch_of(name or "", version)
+    built = None
+    if name and release:
+        built = partner_from_source("python", name, release, row_of(name))
+    note = (
+        f"{own} The package index has no such torch, and a torch or a wheel from there would take "
+        "its place. The file has to be compiled for the torch that is there; a wheel of the index "
+        "needs a virtual environment of its own, with the index's torch."
+    )
+    if built is not None:
+        commands.insert(1 if commands and "print(torch" in commands[0] else 0, built[0])
+    elif answer.kind == "cxx11-abi" and not any("no-build-isol" in text for text in commands):
+        file = file_of(paste)
+        commands[-1:-1] = [clean_build("python", file)] if file else []
+    cause = answer.cause
+    old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    rocm = "+rocm" in paste.versions.get("torch", "")
+    channel = _of_its_channel(own, name)
+    if name is None and "conda-forge" in own and not channel:
+        commands.insert(0, "conda update -c conda-forge --all")
+        notes.insert(0, _ALL_AGAIN)
+    if channel:
+        commands.insert(1 if commands and "print(torch" in commands[0] else 0, channel)
+        notes.insert(0, _SAME_CHANNEL)
+    by_channel = place.told is not None and place.told.torch_by and answer.direction == FLAVOUR
+    if old and not rocm and (by_channel or cause.startswith("The published torch")):
+        cause = (
+            f"{own} Such builds have the compiler's own flavour of std::string, which is cxx11, "
+            "and the file was built for the pre-cxx11 one of the package index: the releases may "
+            "match, the flavours do not."
+        )
+    return replace(answer, cause=cause, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+
+
+#: Said of a file whose package is not known, beside conda-forge's torch.
+_ALL_AGAIN = (
+    "conda-forge builds its packages again for each release of its torch: where the file is of one "
+    "of them, the command takes the build that goes with the torch there."
+)
+#: Said of conda-forge's builds.
+_SAME_CHANNEL = (
+    "conda-forge builds the package for its own torch: taken from there, the two agree, and the "
+    "copy that pip installed has to go first (python -m pip uninstall)."
+)
+
+
+def _of_its_channel(own: str, name: str | None) -> str:
+    """The package from conda-forge, where torch is from there and the package is there too."""
+    row = (row_of(name) if name else None) or {}
+    there = row.get("conda_forge")
+    return f"conda install -c conda-forge {there}" if there and "conda-forge" in own else ""
+
+
+def _of_one_pair(answer: Answer, name: str, served: Sequence[str]) -> Answer:
+    """A package without releases for newer torches: it and torch have to be of one pair."""
+    ended = ended_at(name)
+    assert ended is not None
+    last, torch = ended
+    can_be = [release for release in answer.exported_by if release in served]
+    pairs = ((partner_of(name, release), release) for release in reversed(can_be))
+    pair = (last, torch)
+    if torch not in can_be:
+        pair = next(((one, release) for one, release in pairs if one is not None), pair)
+    commands, notes = _without(answer)
+    wanted = " ".join(shlex.quote(text) for text in (f"torch=={pair[1]}", f"{name}=={pair[0]}"))
+    commands.insert(min(1, len(commands)), f"python -m pip install {wanted}")
+    note = (
+        f"{name} has ended: {last} is its last release, built for torch {torch}, and no build for "
+        "a later torch will come; pip takes a newer torch along all the same. The two have to be "
+        "of one pair, as typed, or the program has to do without it."
+    )
+    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+
+
+def _build_again(answer: Answer, paste: Paste) -> Answer:
+    """A package that was installed from its source directory."""
+    commands, notes = _without(answer)
+    file = file_of(paste)
+    gone = f"rm -rf build && {old_modules_gone(file)}"
+    again = "python -m pip install --no-build-isolation --no-deps --no-cache-dir -e ."
+    note = (
+        "The text installs it from its source directory: there, with build/ and the old .so files "
+        "removed, the command compiles it for the torch that is installed (without "
+        "--no-build-isolation pip compiles with the newest torch)."
+    )
+    commands = [text for text in commands if not text.startswith("rm -rf build")]
+    commands.insert(min(1, len(commands)), f"{gone} && {again}")
+    return replace(answer, help=tuple(commands), notes=(note, *notes))

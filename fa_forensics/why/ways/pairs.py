@@ -1,0 +1,245 @@
+"""What a text's package adds to the commands: its pair with torch, its wheels, what fails."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.owner import is_torch
+from fa_forensics.facts.python_api import has_partners, partner_of
+from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
+from fa_forensics.why.place import CUDA_OWNERS, Place
+from fa_forensics.why.tables import Tables
+from fa_forensics.why.ways.builds import NOT_EXCHANGED
+from fa_forensics.why.ways.projects import of_its_project
+from fa_forensics.why.ways.same_release import label_by_cuda, label_of
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+#: Packages of torch's own family, whose releases belong to one torch each.
+_FAMILY = ("torchvision", "torchaudio", "torchtext")
+_ONE_TORCH = re.compile(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"(?: [\w.=*\'-]+){0,4}$')
+#: Notes on a command that is taken out.
+_ON_COMMANDS = re.compile(r"(?:One of the two commands|The command installs|No package is named)")
+_ON_SOURCES = re.compile(r"(?:A file that was compiled|The command that)\b")
+_UPGRADE = re.compile(r"install --upgrade\b")
+_OTHER_BUILD = re.compile(r"--no-binary|--index-url| -f\b")
+
+
+def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
+    """The answer for the package ``name`` of a text from elsewhere; any other as it is."""
+    if place.told is None or answer.kind not in DRIFT:
+        return answer
+    if answer.owner is None or not is_torch(answer.owner):
+        return answer
+    if "flag:wheel" in paste.versions:
+        answer = _without_sources(answer)
+    if name is None:
+        return answer
+    answer = _without_what_fails(answer, paste, name)
+    answer = _of_its_maker(answer, paste, name)
+    helps = [_with_partner(text, name) for text in answer.help]
+    listed = [one for one in _FAMILY if one != name and f"pkg:{one}" in paste.versions]
+    for one in listed if answer.direction in (OLDER, NEWER) else ():
+        helps = [_with_partner(text, one) for text in helps]
+    notes = [*answer.notes]
+    row = row_of(name)
+    if row is not None:
+        mac = any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
+        notes += [] if mac else _wheels(row, name)
+        notes += _older_release(answer, helps, row, name)
+    if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
+        helps, notes = _of_one_release(helps, notes, name)
+    if name == "torch-xla" and answer.owner in CUDA_OWNERS:
+        notes.append(_STAND_INS)
+    answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
+    return of_its_project(answer, paste, place, name)
+
+
+def _of_one_release(
+    helps: Sequence[str], notes: Sequence[str], name: str
+) -> tuple[list[str], list[str]]:
+    """No torch alone beside torchvision or torchaudio: pip would leave those as they are."""
+    kept = [text for text in helps if not _FROM_ON.search(text)]
+    if not any("torch" in text and " install " in text and name in text for text in kept):
+        return [*helps], [*notes]
+    gone = _ON_TORCH_ALONE if len(kept) < len(helps) else _ONE_IS_ENOUGH
+    notes = [n for n in notes if not gone.match(n)]
+    note = (
+        f"{name} and torch have to be of one release, and are changed together; a notebook's "
+        "runtime has to be restarted behind that."
+    )
+    return kept, [note, *notes]
+
+
+#: torch from some release on, and no other package with it.
+_FROM_ON = re.compile(r'"torch>=[\w.,<]{1,40}"$')
+_ONE_IS_ENOUGH = re.compile(r"(?:Another build of the extension)\b")
+_ON_TORCH_ALONE = re.compile(r"(?:Another build of the extension|Every torch since)")
+
+
+def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
+    """The answer with the index that has the text's build of torch, where plain pip has another."""
+    plain = [text for text in answer.help if "--index-url" not in text]
+    found = [match for text in plain if (match := _TORCH.search(text))]
+    if place.told is None or not found or answer.kind not in DRIFT or tables.ages is None:
+        return answer
+    release = found[0]["release"]
+    label = _label(paste, place, release)
+    build = tables.ages.build(release, "x86_64")
+    cuda = build.cuda if build is not None else None
+    helps = answer.help
+    if "flag:windows" in paste.versions:
+        note = (
+            "On Windows the package index has torch for the CPU alone: with --index-url INDEX, the "
+            "address that pytorch.org/get-started gives, the command takes one for CUDA."
+        )
+    elif label and cuda and _is_another(label, cuda, release):
+        helps = tuple(f"{t} --index-url INDEX" if _ALONE.search(t) else t for t in helps)
+        note = (
+            f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "
+            f"one for {label}: with --index-url INDEX the command takes that build, if the release "
+            "has one. INDEX is the address that pytorch.org/get-started gives, and ends in "
+            f"/{label}."
+        )
+    else:
+        return answer
+    return replace(answer, help=helps, notes=(*answer.notes, note))
+
+
+def _label(paste: Paste, place: Place, release: str) -> str:
+    """The build of torch that the text shows (cu118), or its CUDA where the release has that."""
+    local = paste.versions.get("torch", "").partition("+")[2]
+    label = local or label_of(paste, place) or label_by_cuda(paste, release)
+    return label if re.fullmatch(r"cu\d{2,3}", label) else ""
+
+
+def _is_another(label: str, cuda: str, release: str) -> bool:
+    """Whether a label names another build than that for ``cuda``, one that the release has."""
+    known = published_cuda().get(minor_of(release), ())
+    wanted = f"{label[2:-1]}.{label[-1]}"
+    return wanted != minor_of(cuda) and (not known or wanted in known)
+
+
+#: torch as the last thing that a command installs: what follows may not be on torch's own index.
+_ALONE = re.compile(r'"torch[=>]=[\w.,<]{1,40}"$')
+_TORCH = re.compile(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
+
+
+def _without_sources(answer: Answer) -> Answer:
+    """No command for a source directory, where the text says that the file came in a wheel."""
+    helps = tuple(text for text in answer.help if not text.startswith("rm -rf build"))
+    if helps == answer.help:
+        return answer
+    kept = (n for n in answer.notes if not _ON_SOURCES.match(n))
+    note = (
+        "The text says that it came as a ready-made wheel: the wheel that was built for the torch "
+        "that is there, or the torch that this one was built on, from the same source, is what "
+        "puts it right."
+    )
+    return replace(answer, help=helps, notes=(*kept, note))
+
+
+#: nm -D of torch_xla 2.8.0's and 2.8.1's _XLAC_cuda_functions.so, and torch_xla/__init__.py.
+_STAND_INS = (
+    "torch-xla has stand-ins for CUDA's names (_XLAC_cuda_functions.so), which it loads only where "
+    "torch.cuda.is_available() is False: with CUDA_VISIBLE_DEVICES= before the command, or with "
+    "torch's build for the CPU, it loads where no GPU is used."
+)
+
+
+def _without_what_fails(answer: Answer, paste: Paste, name: str) -> Answer:
+    """No command for the very release that the text shows to fail."""
+    told = paste.versions.get(f"pkg:{name}", "").partition("+")[0]
+    if answer.direction == FLAVOUR or not told:
+        return answer  # the same release is built, or taken from another place
+    again = re.compile(rf"(?<![\w-]){re.escape(name)}==(?P<wanted>[\w.]{{1,40}}(?:\.\*)?)")
+    dropped = [
+        text
+        for text in answer.help
+        if not _OTHER_BUILD.search(text)  # another build of that release
+        and (found := again.search(text))
+        and (found["wanted"] == told or told.startswith(found["wanted"].removesuffix("*")))
+    ]
+    if not dropped:
+        return answer
+    note = (
+        f"{name} {told} is the release for that torch, by its number, and fails all the same: it "
+        "was compiled on another state of torch, and to install it again changes nothing. The pair "
+        "that is typed, or a build of it for the torch that is there, puts it right."
+    )
+    kept = tuple(n for n in answer.notes if not _ON_COMMANDS.match(n))
+    return replace(
+        answer,
+        help=tuple(text for text in answer.help if text not in dropped),
+        notes=(note, *kept),
+    )
+
+
+def _of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
+    """A wheel that no package index has: the one that it has is another file for another torch."""
+    told = paste.versions.get(f"pkg:{name}", "")
+    if not re.search(r"\d(?:\.?dev|rc)\d", told):
+        return answer
+    upgrade = [text for text in answer.help if _UPGRADE.search(text)]
+    if not upgrade:
+        return answer
+    note = (
+        f"{name} {told} is no release of the package index: whoever built that wheel did so on one "
+        "torch, often a nightly, and from the index for one CUDA, which the wheel's name tells. "
+        "That very torch, or a wheel that was built for the one that is there, puts it right; "
+        "what the index has would take the place of both."
+    )
+    kept = tuple(n for n in answer.notes if not _ON_COMMANDS.match(n))
+    helps = tuple(text for text in answer.help if text not in upgrade)
+    return replace(answer, help=helps, notes=(note, *kept))
+
+
+def _with_partner(command: str, name: str) -> str:
+    """A command that changes torch, with the package that has to be changed with it."""
+    found = _ONE_TORCH.search(command)
+    if f" {name}==" in command:
+        return command
+    partner = partner_of(name, found["release"]) if found and name not in NOT_EXCHANGED else None
+    return command if partner is None else f"{command} {shlex.quote(f'{name}=={partner}')}"
+
+
+def _wheels(row: Mapping[str, object], name: str) -> list[str]:
+    """Where the project has wheels for each torch, which the package index has not."""
+    own = row.get("wheels_for")
+    if not isinstance(own, Mapping):
+        return []
+    return [
+        f"{name}'s own project has wheels by torch and CUDA: {own['address']} is the address of "
+        f"those for {own['of']}, and of that form are the others. One for the torch that runs is "
+        "seconds in place of a build."
+    ]
+
+
+def _older_release(
+    answer: Answer, helps: Sequence[str], row: Mapping[str, object], name: str
+) -> list[str]:
+    """The way out that no command has: a release of the time of the torch that is there."""
+    named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for text in helps)
+    if row["source_build"] or named or has_partners(name) or answer.direction not in (NEWER, OLDER):
+        return []
+    if row.get("by_torch"):
+        return [
+            f"Each release of {name} is for one minor version of torch: the one for the torch that "
+            "is loaded is what fits, from the project's releases where the package index has none."
+        ]
+    if answer.direction == OLDER:
+        return []
+    return [
+        f"{name} comes as a wheel alone: a release of it from the time of the torch that is there "
+        f"is the other way out (python -m pip index versions {name} lists them; the project that "
+        "uses it pins one)."
+    ]

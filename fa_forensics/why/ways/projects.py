@@ -1,0 +1,125 @@
+"""Where a package's project has its builds: on an index of its own, in a bucket, for one torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.atlas.builds import minor_of
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import known_packages, row_of
+from fa_forensics.why.judgement import FLAVOUR
+from fa_forensics.why.place import Place
+from fa_forensics.why.torch_names.history import order_key
+from fa_forensics.why.ways.same_release import cuda_label, label_of, wheel_page
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+#: Texts whose torch is a build of its own, for which no index has anything.
+_OWN = ("ngc", "rocm", "flag:jetson", "flag:torch-source", "flag:nv-image")
+#: Notes on a build from source.
+_ON_BUILDS = re.compile(
+    r"(?:One of the two|Another build of|A file that was|The command |Where pip comp|No package is"
+    r"|The text says that the import|[\w-]+ \S+ is no release of the package index)"
+)
+
+_ALONE = re.compile(r"comes\sas\sa\swheel\salone")
+
+
+def of_its_project(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
+    """The answer with what the project itself gives out for the text's torch."""
+    row = row_of(name)
+    if row is None or place.told is None:
+        return answer
+    if isinstance(row.get("off_index"), Mapping):
+        return _off_the_index(answer, place, name, row["off_index"])  # type: ignore[arg-type]
+    if row.get("names_torch"):
+        return _with_the_torch_it_names(answer, paste, name, str(row["names_torch"]))
+    plain = not place.told.torch_by and not any(key in paste.versions for key in _OWN)
+    if plain and row.get("find_links") and not row.get("before") and answer.direction != FLAVOUR:
+        return _from_its_index(answer, paste, place, name)
+    return answer
+
+
+def _off_the_index(answer: Answer, place: Place, name: str, where: Mapping[str, str]) -> Answer:
+    """Commands for releases that are no wheels of the package index."""
+    python = (place.told.python if place.told else None) or "X.Y"
+    tag = "cp" + python.replace(".", "")
+    tag = f"{tag}-{tag}m" if python in ("3.5", "3.6", "3.7") else f"{tag}-{tag}"
+    wanted = re.compile(rf"'?{re.escape(name)}==(?P<minor>\d{{1,2}}\.\d{{1,3}})\.\*'?")
+    old: list[str] = []
+
+    def spelt(found: re.Match[str]) -> str:
+        if order_key(found["minor"]) >= order_key(where["before"]):
+            return found[0]
+        old.append(found["minor"])
+        return where["address"].format(minor=found["minor"], tag=tag)
+
+    helps = tuple(wanted.sub(spelt, text) for text in answer.help)
+    if not old:
+        return answer
+    note = (
+        f"The package index has {name} from {where['before']} on alone: earlier releases are files "
+        "of the project's own, at the address that is typed, as long as it keeps them there (those "
+        "for Colab or TPU VMs in the directories colab/ and tpuvm/ of the same place)."
+    )
+    return replace(answer, help=helps, notes=(*answer.notes, note))
+
+
+def _with_the_torch_it_names(answer: Answer, paste: Paste, name: str, index: str) -> Answer:
+    """A wheel that nobody compiles, each release of which asks for one torch."""
+    told = paste.versions.get(f"pkg:{name}", "")
+    release = (
+        told
+        if re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){1,3}(?:(?:\.dev|rc|\.post)\d{1,10})?", told)
+        else ""
+    )
+    wanted = f"{name}=={release}" if release else f"{name}==X.Y.Z"
+    again = f"python -m pip install --no-cache-dir --extra-index-url {index} {wanted}"
+    dropped = re.compile(r"^rm -rf build|install --upgrade\b|\"torch>=")
+    helps = [text for text in answer.help if not dropped.search(text)]
+    at = 1 if helps and "print(torch" in helps[0] else 0
+    helps[at:at] = ["python -m pip check", again]
+    note = (
+        f"Each release of {name} is a wheel that asks for one torch: pip check shows where the "
+        "torch that is there is another one, and the command that installs the release brings the "
+        f"torch which it asks for. Or take the release of {name} whose torch is the one there."
+    )
+    if not release:
+        note += " X.Y.Z is the release that the program needs."
+    kept = (n for n in answer.notes if not _ON_BUILDS.match(n) and not _ALONE.search(n))
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
+
+
+def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
+    """The project's wheels for the text's torch and CUDA, sister packages with them."""
+    label = label_of(paste, place) or cuda_label(paste.versions.get("index_cuda", ""))
+    present = place.present
+    built = next((t for t in answer.help if re.search(rf"--no-binary\s{name}\s", t)), None)
+    if present is None or not present.published or not label or built is None:
+        return answer
+    if order_key(present.release) < (1, 4, 0, True):
+        return answer  # such indexes begin with that one
+    rows = [row for row in known_packages() if row.get("find_links") and not row.get("before")]
+    named = [str(row["distribution"]) for row in rows]
+    sisters = [n for n in named if f"named:{n}" in paste.versions or f"pkg:{n}" in paste.versions]
+    packages = " ".join(dict.fromkeys((name, *sisters)))
+    minor = minor_of(present.release)
+    command = (
+        "python -m pip install --force-reinstall --no-deps --no-cache-dir "
+        f"{packages} -f {wheel_page(row_of(name), label, present.release)}"
+    )
+    note = (
+        f"The address behind -f has the project's wheels for torch {minor} and {label}, where they "
+        "were published; what pip compiled or kept of an earlier torch is not taken again. Where "
+        "there are none for the Python in use, the build from source is the way."
+    )
+    helps = tuple(
+        t for text in answer.help for t in ((command, text) if text == built else (text,))
+    )
+    return replace(
+        answer, help=helps, notes=(note, *(n for n in answer.notes if not _ON_BUILDS.match(n)))
+    )
