@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +12,7 @@ from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.owner import STABLE
 from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -21,7 +20,6 @@ from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.torch_names.spelling import same_text
 from fa_forensics.why.ways.builds import rebuild
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "mps_names.json")
 #: What LLVM's C++ library has in std::__1, and GCC's right in std:: (or std::__cxx11).
 _OF_GCC = re.compile(
     r"\bstd::(?:__cxx11::)?(?:unique_ptr|shared_ptr|weak_ptr|vector|function|tuple|pair|optional|"
@@ -201,8 +199,7 @@ def only_on_a_mac(answer: Answer, seen: Seen) -> Answer:
 
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, Any]:
-    with open(_DATA, encoding="utf-8") as file:
-        table: Mapping[str, Any] = json.load(file)
+    table: Mapping[str, Any] = read_table("mps_names.json")
     return table
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,14 +10,12 @@ from itertools import combinations
 from typing import Any
 
 from fa_forensics.facts.demangle import fold_flavour, qualified_name
-
-_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "type_names.json")
+from fa_forensics.facts.tables import read_table
 
 
 @lru_cache(maxsize=1)
 def _tables() -> Mapping[str, Any]:
-    with open(_DATA, encoding="utf-8") as file:
-        tables: Mapping[str, Any] = json.load(file)
+    tables: Mapping[str, Any] = read_table("type_names.json")
     return tables
 
 
