@@ -7,7 +7,7 @@ PACKAGES = (
     "flash-attn", "flash-attn-3", "vllm", "xformers", "bitsandbytes", "mamba-ssm", "causal-conv1d",
     "transformer-engine", "transformer-engine-cu12", "transformer-engine-torch", "torchvision",
     "torchaudio", "torchao", "triton", "deepspeed", "apex", "mmcv", "mmcv-full", "detectron2",
-    "torch-scatter", "torch-sparse", "torch-cluster", "pytorch3d", "exllamav2", "auto-gptq",
+    "torch-scatter", "torch-sparse", "torch-cluster", "pytorch3d", "exllamav2", "exllamav3", "auto-gptq",
     "autoawq", "sgl-kernel", "sglang-kernel", "sglang", "flashinfer-python", "kernels",
     "transformers", "accelerate", "numpy", "pybind11", "mkl", "torchtext", "natten", "fbgemm-gpu",
     "tilelang", "sageattention", "spconv", "gptqmodel", "llama-cpp-python", "cupy",
@@ -17,6 +17,6 @@ PACKAGES = (
     "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
     "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda",
     "cudatoolkit", "ninja", "gsplat", "torch-tensorrt", "pyg-lib",
-    "tensorrt-llm", "k2", "onnxruntime-gpu",
+    "tensorrt-llm", "lmdeploy", "k2", "onnxruntime-gpu", "fairseq2n", "fairseq2",
     "ctranslate2", "dgl",
 )  # fmt: skip

@@ -103,6 +103,16 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ),
     ("conda", r"(?i)\b((?:mini|ana)?conda\d?) (?:env|python)", "flag:conda", None),
     ("docker", r"(?i)\b(docker) (?:image|container)", "flag:image", None),
+    (
+        "arch flags",
+        r"^\W{0,4}detectron2 arch flags\s{1,40}((?:sm_)?\d[\w., ]{1,80})",
+        "archs:detectron2",
+        None,
+    ),
+    *(
+        (sign, rf"(?<![\w/])({sign}(?::[\w.-]{{1,60}})?)(?![\w/])", "server_image", None)
+        for sign in ("vllm/vllm-openai", "lmsysorg/sglang", "openmmlab/lmdeploy")
+    ),
     ("libbitsandbytes_", r"libbitsandbytes_(hip|rocm)", "flag:bnb-rocm", None),
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
     ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),
@@ -141,6 +151,40 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         r"libtorch-(shared)-with-deps-(?:1\.|2\.[0-6]\.)",
         "libtorch_abi",
         lambda _shared: "False",
+    ),
+    (
+        "cuda",  # "PyTorch 2.5.1 + CUDA 12.4", "torch (CUDA 11.8)"
+        r"(?i)(?<![\w-])(?:py)?torch(?:\s?v?\d\.[\d.]{1,6})?\s?(?:\+\s?|\()cuda[ -]?"
+        r"(\d{1,2}\.\d)(?!\d)",
+        "torch_cuda",
+        None,
+    ),
+    (
+        "cuda",  # "a CUDA 11.8 torch", not "CUDA 11.8 torch 2.1"
+        r"(?i)(?<![\w./-])cuda[ -]?(\d{1,2}\.\d) (?:build of |wheel of )?(?:py)?torch"
+        r"(?![\w.-]|\s{0,3}[\d=:v])",
+        "torch_cuda",
+        None,
+    ),
+    (
+        ".post",  # conda-forge's builds of torch have such versions
+        r"(?i)\b(?:py)?torch\b[^\n]{0,40}?conda[- ]forge[^\n\d]{0,20}"
+        r"(\d\.\d{1,2}\.\d\.post\d{1,3})(?!\d)",
+        "torch",
+        None,
+    ),
+    (
+        "yours is",
+        r"(?i)\btorch\b[^\n]{0,60}?\byours is v?(\d\.\d{1,2}(?:\.\d)?(?:\+(?:cu\d{2,3}|cpu))?)"
+        r"(?![\d+])",
+        "torch",
+        None,
+    ),
+    (
+        "cannot find dgl",  # DGL puts the version of the torch that is loaded into the name
+        r"(?i)cannot find dgl c\+\+[^\n]{0,400}_pytorch_(\d\.\d{1,2}\.\d(?:\.post\d{1,3})?)\.so",
+        "torch",
+        None,
     ),
     (
         "_cu1",

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from fa_forensics.facts.paste.cures import is_cure
-from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Line, Places, Source
+from fa_forensics.facts.paste.local_sources import read_local_sources
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.reported import read_report
+from fa_forensics.facts.paste.several_gpus import one_gpu
 from fa_forensics.facts.paste.several_torches import of_several
 from fa_forensics.facts.paste.traced import traced_torch
 from fa_forensics.facts.paste.variables import read_variables
@@ -55,12 +56,13 @@ def read_versions(
             best[key] = (sort, number, text)
 
     _by_rules(source, places, offer)
-    _one_gpu(best, source, places)
+    one_gpu(best, source, places)
     _of_libtorch(best, places)
     _printed(source, offer)
     _nvidia_wheels(source, places, offer)
     _packages(source, places, offer)
     read_variables(source, places, offer)
+    read_local_sources(source, places, offer)
     read_report(source, places, offer)
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
@@ -154,7 +156,7 @@ _APART = re.compile(r"(?:\s?\+\s?|\s\(?)cu(\d{2})\.?(\d)(?![\d.])")
 _TORCH = re.compile(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
 _REQUIRED = re.compile(
-    r"\s(?:wheels?|binar(?:y|ies))\b|\s?\+(?![\w.]|\s?cu\d)|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
+    r"\s(?:wheels?|binar(?:y|ies))\b|\s?\+(?![\w.]|\s?cu(?:da|\d))|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
     re.IGNORECASE,
 )
 #: What stands before a version that is spoken of, and is not the one that fails.
@@ -186,35 +188,6 @@ def _of_driver(words: str, match: re.Match[str]) -> bool:
 
 
 _REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
-
-
-def _one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Places) -> None:
-    """Prose that names several GPUs ("works on A100, not on H100") does not say which one."""
-    if best.get("gpu", (REPORT,))[0] != PROSE:
-        return
-    named: set[str] = set()
-    lines: dict[int, str] = {}
-    for rule in rules():
-        if rule.key == "gpu" and rule.sort == PROSE:
-            for place in places(rule.sign)[:20]:
-                line = source.line_at(place)
-                for match in rule.pattern.finditer(line.body):
-                    named.add(_MAKER.sub("", match[1]).lower())
-                    lines[line.number] = line.body
-    names = {name for name in named if not any(name != n and name in n for n in named)}
-    names -= {machine for machine, gpu in _MACHINES.items() if gpu in names}
-    if len(names) > 1:
-        told = {failing(body, frozenset(names)) for body in lines.values()}
-        told.discard(None)
-        if len(told) == 1:
-            best["gpu"] = (*best["gpu"][:2], str(told.pop()).upper())
-        else:
-            del best["gpu"]
-
-
-#: Machines that stand for their GPU.
-_MACHINES = {"dgx spark": "gb10"}
-_MAKER = re.compile(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
 
 
 def _on_next_line(rule: Rule, line: Line) -> re.Match[str] | None:
@@ -365,6 +338,11 @@ def _listing(line: Line, match: re.Match[str]) -> int:
     return PROSE
 
 
+#: Distributions that go on under another name, with the import's name kept: the first release
+#: under the new one (the package index: sgl-kernel ends at 0.3.21, sglang-kernel begins at 0.4.0).
+_RENAMED = {"sgl-kernel": ((0, 4), "sglang-kernel")}
+
+
 def _derived(
     offer: Callable[[str, int, int, str], None], best: Mapping[str, tuple[int, int, str]]
 ) -> None:
@@ -377,6 +355,10 @@ def _derived(
         rocm = re.search(r"\+rocm(\d[\d.]{0,6})", torch[2])
         if rocm:
             offer("rocm", torch[0], torch[1], rocm[1])
+    for old, (since, new) in _RENAMED.items():
+        had = best.get(f"pkg:{old}")
+        if had is not None and tuple(map(int, re.findall(r"\d+", had[2])[:2])) >= since:
+            offer(f"pkg:{new}", *had)
     for key in ("os", "platform"):
         known = best.get(key)
         machine = re.search(r"x86_64|aarch64|arm64|ppc64le", known[2]) if known else None

@@ -1,0 +1,93 @@
+"""Texts that name several GPUs: the one where it fails, or all of them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from fa_forensics.facts.paste.gpu_names import failing
+from fa_forensics.facts.paste.lines import Places, Source
+from fa_forensics.facts.paste.versions_table import PROSE, REPORT, rules
+
+#: What the names are joined by under the key "gpus".
+BETWEEN = "; "
+_MAKER = re.compile(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
+#: Machines that stand for their GPU.
+_MACHINES = {"dgx spark": "gb10"}
+#: A line of a report for each GPU: "GPU 1: NVIDIA ...", detectron2's "GPU 1     GeForce ...".
+_NUMBERED = re.compile(
+    r"^\W{0,4}GPU ?(?P<first>\d{1,2})(?:,\d{1,2}){0,15}(?::\s?|\s{2,60})"
+    r"(?P<name>[A-Za-z][^\n(:|]{2,58})"
+)
+#: What stands before a GPU where all is well, or where something was built.
+_OTHER = re.compile(
+    r"(?P<before>[^.;\n]{0,24})\b(?:works?|worked|working|runs?|fine|ok|okay|succeeds?"
+    r"|(?:pre-?)?built|compiled|build)(?: fine| well| correctly| properly)? (?:on|with|under|for)"
+    r"(?: an?| the| my| our| both| another| other)?[ *_`]{1,3}(?:NVIDIA |GeForce |Tesla )*\Z",
+    re.IGNORECASE,
+)
+_NEGATED = re.compile(r"\b(?:not|never|longer|cannot)\b|n't", re.IGNORECASE)
+
+
+def numbered_gpus(source: Source, places: Places) -> tuple[str, ...]:
+    """The names of the GPUs that a report lists by their numbers, where they differ."""
+    found: dict[str, None] = {}
+    for place in places("gpu ")[:60]:
+        match = _NUMBERED.match(source.line_at(place).body)
+        if match is not None:
+            found[match["name"].strip(" .,*`'\"")] = None
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _named(source: Source, places: Places) -> dict[str, tuple[str, list[str], bool]]:
+    """By small-letter name: (the name, the lines that have it, whether it stands where all is well).
+
+    GPUs in sentences, by the table of rules.
+    """
+    found: dict[str, tuple[str, list[str], bool]] = {}
+    for rule in rules():
+        if rule.key != "gpu" or rule.sort != PROSE:
+            continue
+        for place in places(rule.sign)[:20]:
+            line = source.line_at(place)
+            for match in itertools.islice(rule.pattern.finditer(line.body), 20):
+                name = _MAKER.sub("", match[1])
+                before = line.body[max(0, match.start() - 70) : match.start()]
+                well = _OTHER.search(before)
+                fine = well is not None and _NEGATED.search(well["before"]) is None
+                known = found.get(name.lower(), (name, [], False))
+                found[name.lower()] = (known[0], [*known[1], line.body], known[2] or fine)
+    return found
+
+
+def one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Places) -> None:
+    """Take the GPU off the versions where a text names several, and put them all there.
+
+    Not where it tells which one fails: by a sentence of both, or because the others work.
+    """
+    known = best.get("gpu")
+    if known is None:
+        return
+    if known[0] == REPORT or places("gpu 1"):
+        listed = numbered_gpus(source, places)
+        if len(listed) > 1 and any(known[2] in name or name in known[2] for name in listed):
+            best["gpus"] = (*known[:2], BETWEEN.join(listed))
+            del best["gpu"]
+            return
+    if known[0] != PROSE:
+        return
+    named = _named(source, places)
+    names = {name for name in named if not any(name != n and name in n for n in named)}
+    names -= {machine for machine, gpu in _MACHINES.items() if gpu in names}
+    if len(names) < 2:
+        return
+    told = {failing(body, frozenset(names)) for _, bodies, _ in named.values() for body in bodies}
+    told.discard(None)
+    left = [name for name in names if not named[name][2]]
+    if len(told) == 1:
+        best["gpu"] = (*known[:2], str(told.pop()).upper())
+    elif len(left) == 1:
+        best["gpu"] = (*known[:2], named[left[0]][0])
+    else:
+        best["gpus"] = (*known[:2], BETWEEN.join(named[name][0] for name in named if name in names))
+        del best["gpu"]
