@@ -30,6 +30,8 @@ SET_DEVICE = "_ZN3c104cuda9SetDeviceEa"
         ("it never worked with torch 2.3.1", "2.3.1"),
         ("torch 2.6.0 works, but this import does not", "2.6.0"),
         ("after upgrading to torch 2.6.0 I get this", "2.6.0"),
+        ("after downgrading to torch 2.1.2 I get this", "2.1.2"),
+        ("I have torch 2.4.0, the README says tested on torch 2.1.0", "2.4.0"),
     ],
 )
 def test_a_sentence_names_the_torch_that_is_there(text: str, torch: str) -> None:
@@ -45,6 +47,11 @@ def test_a_sentence_names_the_torch_that_is_there(text: str, torch: str) -> None
         "after downgrading to torch==2.1.2 it works",
         "fixed by downgrading torch to 2.0.1",
         "solved with torch 2.4.0",
+        "downgrade to pytorch 1.1.0 cleared the error for another user",
+        "repository written for pytorch 1.0",
+        "the model was trained with torch 1.10.0",
+        "a wheel that was built with torch 2.4.0",
+        "降级到 torch 1.7.1 解决",
     ],
 )
 def test_the_torch_that_put_it_right_is_not_the_one_that_failed(text: str) -> None:

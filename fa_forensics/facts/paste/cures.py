@@ -1,4 +1,4 @@
-"""Versions that a text names as what put it right: no torch that failed is of them."""
+"""Versions that a text names as what put it right, or was made for: none of them failed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ _BEFORE = re.compile(
     r"|(?:py)?torch(?: version)?|to)){0,4}[ ='\"`]{0,4}\Z",
     re.IGNORECASE,
 )
+#: "written for pytorch 1.0", "trained with torch 1.10": what the program or its data is of.
+_MADE_FOR = re.compile(
+    r"\b(?:(?:built|compiled)(?: and tested)?|written|developed|designed|intended|meant|trained"
+    r"|authored|tested|(?:repo|repository|code|codebase|project) is)"
+    r" (?:for|with|on|in|under|against)(?: (?:an?|the|(?:py)?torch(?: version)?)){0,2}"
+    r"[ ='\"`]{0,4}\Z",
+    re.IGNORECASE,
+)
+#: "downgrade to torch 1.1", "going back to torch 2.0": what is told to do, not what was done.
+_BACK = re.compile(
+    r"(?<!after )(?<!then )\b(?:downgrade|roll(?:ing)? back|go(?:ing)? back|revert(?:ing)?)"
+    r"(?: (?:to|an?|the|(?:py)?torch(?: version)?)){1,4}[ ='\"`]{0,4}\Z"
+    r"|(?:降级?到|回退到|退回到?|换回)\s?(?:(?:py)?torch)?[ ='\"`]{0,4}\Z",
+    re.IGNORECASE,
+)
 #: "never worked with", "no longer works with": that version is the one that fails.
 _NEGATED = re.compile(r"(?:\bnot|n't|\bnever|\blonger)\s{1,3}\Z", re.IGNORECASE)
 #: "pytorch 1.10.1 reinstalled works", "after downgrading to torch 2.1 it works", "torch 2.1 fixes
@@ -24,15 +39,24 @@ _BEHIND = re.compile(
     r"['\"`)]{0,3},? (?:"
     r"(?:re-?installed|instead|it|everything|all|that)(?: now)? (?:works|worked|is (?:fine|fixed))"
     r"|(?:fixe[sd]|solve[sd]|cure[sd]|resolve[sd]) (?:it|this|that|the)"
-    r")\b(?! (?:fine |well )?(?:until|but)\b|, but\b| fine,? but\b)",
+    r"|(?:has |have |had )?(?:cleared|removed|got rid of|gets rid of|clears|removes|solved|fixed"
+    r"|resolved|cured) (?:it|this|that|the|my)|helped|helps|did (?:it|the trick|help)"
+    r"|(?:is|was) the (?:fix|cure|solution|answer)"
+    r")\b(?! (?:fine |well )?(?:until|but)\b|, but\b| fine,? but\b)"
+    r"|['\"`)]{0,3}\s?(?:版本)?(?:后|就|即)?(?:解决|可以解决|即可|就好了|就可以了)",
     re.IGNORECASE,
 )
 
 
 def is_cure(words: str, start: int, end: int) -> bool:
-    """Whether the version at ``start`` to ``end`` of a line is told as what put it right."""
+    """Whether the version at ``start`` to ``end`` of a line is another than the one that failed.
+
+    It put it right, the program was written for it, or a file was built on it.
+    """
     before = words[max(0, start - _AROUND) : start]
     found = _BEFORE.search(before)
     if found is not None and not _NEGATED.search(before[: found.start()]):
+        return True
+    if _MADE_FOR.search(before) or _BACK.search(before):
         return True
     return _BEHIND.match(words[end : end + _AROUND]) is not None
