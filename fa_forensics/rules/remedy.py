@@ -347,12 +347,24 @@ def rebuild_command(
     if row.get("requirement"):
         return (
             f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "
-            f"--force-reinstall --no-deps {row['requirement']}"
+            f"--force-reinstall --no-deps {row['requirement']}{_at_tag(row, version)}"
         )
     return (
         f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "
         f"--force-reinstall --no-deps --no-binary {name} {_pinned(name, version)}"
     )
+
+
+def _at_tag(row: Mapping[str, object], version: str) -> str:
+    """``@v0.1.3``: the tag of a release, where the main branch of the repository is a newer one.
+
+    A branch that still calls itself by the last release ("main_is") is no other one.
+    """
+    public = version.partition("+")[0]
+    if not row.get("tag") or public == row.get("main_is"):
+        return ""
+    plain = re.fullmatch(r"\d{1,3}(?:\.\d{1,3}){1,3}", public) is not None
+    return "@" + str(row["tag"]).format(version=public) if plain else ""
 
 
 def rebuild_does(name: str, row: dict[str, object] | None, here: str) -> str:

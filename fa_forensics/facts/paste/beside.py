@@ -49,6 +49,13 @@ def package_beside(line: Line) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
+#: The function that a report names as the failing one, in quotes or bold: "causal_conv1d_cuda.fwd".
+_TOLD = re.compile(
+    r"['\"`*]{1,4}(?P<call>[A-Za-z_]\w{2,60}(?:_cuda|_ext|_C|_cpp|_engine)\.[A-Za-z_]\w{0,80})"
+    r"(?:\(\))?['\"`*]{1,4}"
+)
+
+
 def said_beside(line: Line) -> dict[str, str]:
     """{"asked": package, "call": code, "sm": code}, as far as the lines around a message say it."""
     found: dict[str, str] = {}
@@ -63,4 +70,8 @@ def said_beside(line: Line) -> dict[str, str]:
         lacks = _LACKS.search(near.body)
         if lacks:
             found.setdefault("sm", f"sm_{lacks[1]}")
+    for near in (line, *line.below(6), *line.above(6)):
+        told = _TOLD.search(near.body[:2_000])
+        if told is not None:
+            found.setdefault("call", f"{told['call']}(")
     return found

@@ -40,7 +40,7 @@ def numbered_gpus(source: Source, places: Places) -> tuple[str, ...]:
 
 
 def _named(source: Source, places: Places) -> dict[str, tuple[str, list[str], bool]]:
-    """By small-letter name: (the name, the lines that have it, whether it stands where all is well).
+    """By small-letter name: (the name, its lines, whether it stands where all is well).
 
     GPUs in sentences, by the table of rules.
     """

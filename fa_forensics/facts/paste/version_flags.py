@@ -102,6 +102,12 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("conda", r"(?i)\b((?:mini|ana)?conda\d?) (?:env|python)", "flag:conda", None),
+    (
+        "bitsandbytes-windows",
+        r"(?i)(?<![\w-])(bitsandbytes-windows)(?![\w-])",
+        "named:bitsandbytes-windows",
+        None,
+    ),
     ("docker", r"(?i)\b(docker) (?:image|container)", "flag:image", None),
     (
         "arch flags",
@@ -117,6 +123,18 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
     ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),
     (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
+    (
+        "windows",
+        r"(?i)^(?![^\n]{0,2000}\b(?:wsl|linux|ubuntu))[^\n]{0,2000}?\b(windows(?: 1[01])?)\b",
+        "flag:windows-told",
+        None,
+    ),
+    (
+        "macos",
+        r"(?i)^(?![^\n]{0,2000}\blinux\b)[^\n]{0,2000}?\b(macos)\b",
+        "flag:macos-told",
+        None,
+    ),
     ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
     ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),
     (

@@ -290,7 +290,8 @@ def _packages(
                         continue
                     if key == "torch" and _OF_TPU.search(match.string[: match.start()][-90:]):
                         continue
-                    if key == "torch" and is_cure(match.string, match.start(), match.end()):
+                    if is_cure(match.string, match.start(), match.end()):
+                        offer(f"cure:{package}", sort, line.number, match["version"].rstrip("."))
                         continue
                     text = match["version"].rstrip(".")
                     if sort == PROSE and key == "torch":

@@ -144,13 +144,25 @@ def words_of(seen: Seen) -> str:
 def package_in(seen: Seen) -> str | None:
     """The distribution that a mention is about: by its file, its words, or the text's versions."""
     if seen.package is not None:
-        return seen.package
+        return _as_named(seen, seen.package)
     text = words_of(seen)
-    return (
+    return _as_named(
+        seen,
         _by_words(text)
         or ("flash-attn" if re.search(r"flash[-_ ]?attention", text, re.IGNORECASE) else None)
-        or _only_package(seen)
+        or _only_package(seen),
     )
+
+
+def _as_named(seen: Seen, package: str | None) -> str | None:
+    """The name under which a package goes on, where the text has a release of that one."""
+    from fa_forensics.rules.remedy import known_packages
+
+    for row in known_packages():
+        new = str(row["distribution"])
+        if package and row.get("formerly") == package and f"pkg:{new}" in seen.versions:
+            return new
+    return package
 
 
 def package_of_line(seen: Seen) -> str | None:
@@ -182,6 +194,8 @@ def _only_package(seen: Seen) -> str | None:
     names = {key.removeprefix("pkg:") for key in seen.versions if key.startswith("pkg:")}
     rows = {name: row_of(name) for name in names if normalized(name) not in family}
     known = [str(row["distribution"]) for row in rows.values() if row is not None]
+    old = {str(row["formerly"]) for row in rows.values() if row and row.get("formerly")}
+    known = [name for name in known if name not in old]
     return known[0] if len(known) == 1 else None
 
 

@@ -66,7 +66,7 @@ _AMD = ("gfx", "amd_gpu", "amd")
 
 def amd_alone(seen: Seen) -> bool:
     """Whether the text names an AMD GPU and no other."""
-    return any(key in seen.versions for key in _AMD) and "gpu" not in seen.versions
+    return any(key in seen.versions for key in _AMD) and not {"gpu", "gpus"} & seen.versions.keys()
 
 
 def of_hip(seen: Seen) -> bool:

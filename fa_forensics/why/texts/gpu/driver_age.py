@@ -143,7 +143,7 @@ def _old_or_none(seen: Seen) -> Answer:
     """
     other = seen.versions.get("other_gpu")
     wanted = cuda_version(seen.torch_cuda)
-    if other and "gpu" not in seen.versions:
+    if other and not {"gpu", "gpus"} & seen.versions.keys():
         cause = (
             "The CUDA runtime says so too where there is no NVIDIA driver at all, and the only GPU "
             f"that the text names ({other}) is none of NVIDIA's: CUDA does not run on it, and no "

@@ -66,6 +66,23 @@ from fa_forensics.why.texts.gpu.own_build import (
     operator,
     origin,
     past_the_list,
+    windows_notes,
+    windows_wheel,
+)
+from fa_forensics.why.texts.gpu.servers import (
+    newer_server,
+    of_server,
+    server_cause,
+    server_notes,
+    told_by_name,
+)
+from fa_forensics.why.texts.gpu.several_gpus import (
+    all_gpus,
+    built_without,
+    file_archs,
+    hide_note,
+    not_served,
+    one_of_several,
 )
 
 _BUILD_NOTE = (
@@ -90,7 +107,8 @@ def _whose(seen: Seen) -> str | None:
     """The package that a message is about, by all that the text shows of it."""
     package = of_bitsandbytes(seen) or package_in(seen) or called_module(seen)
     package = package or told_package(seen) or seen.mention.detail.get("part")
-    package = package or with_own_list(seen)
+    package = package or with_own_list(seen) or ("detectron2" if file_archs(seen) else None)
+    package = package or of_server(seen)
     if package is not None and plain_torch(seen) and package_of_line(seen) is None:
         return None
     return package
@@ -99,6 +117,8 @@ def _whose(seen: Seen) -> str | None:
 def no_kernel(seen: Seen) -> Answer:
     """``no kernel image is available``, ``invalid device function``: nothing fits this GPU."""
     gpus, package = gpus_of(seen)[:1], _whose(seen)
+    several = all_gpus(seen)
+    gpus = gpus or not_served(seen)[:1]
     if gpus and torch_lacks(seen, gpus[0]):
         return torch_answer(seen, gpus[0], torch_list(seen))
     if gpus and package is None and (found := mixed(seen, gpus[0])):
@@ -106,6 +126,8 @@ def no_kernel(seen: Seen) -> Answer:
     if package in (None, "flashinfer", "flashinfer-python") and of_flashinfer(seen):
         return flashinfer_lacks(seen)
     rows = flash_rows(seen, package)
+    if not gpus and several and not rows:
+        return one_of_several(seen, package, several)
     if not gpus:
         return _gpu_not_named(seen, package, rows)
     gpu = gpus[0]
@@ -117,17 +139,24 @@ def no_kernel(seen: Seen) -> Answer:
     code = code_here(seen, package)
     if code is not None:
         return _looked_into(seen, gpu, package, rows, code)
-    advice = rebuild(build_of(seen, package), rows, gpus)
-    cause = _who_lacks_it(seen, gpu, package, bundled)
-    helps: list[str] = [*advice.help, *again_by_name(seen, gpu, package)]
+    return _not_here(seen, gpus, package, rows)
+
+
+def _not_here(
+    seen: Seen, gpus: Sequence[Gpu], package: str | None, rows: Sequence[Limits]
+) -> Answer:
+    """The file is not here: by what the text tells of it and of the GPU."""
+    gpu, bundled = gpus[0], bundler(seen) if rows and rows[-1].id == "fa3" else None
+    advice = rebuild(build_of(seen, package), rows, all_gpus(seen) or gpus)
+    cause = built_without(seen, gpu, package or "")
+    cause = cause or _who_lacks_it(seen, gpu, package, bundled)
+    helps = [*newer_server(seen, package, gpu), *again_by_name(seen, gpu, package)]
+    helps[1:1] = [] if "server_image" in seen.versions else advice.help
     helps += [f"{seen.python} {TORCH_ARCHS}"] if torch_says_nothing(seen) else []
     look = inspect_for(seen, gpus, package)
-    notes = [*beliefs(gpu), *advice.notes]
-    notes += (*origin(seen, package), *idle(seen))
-    if not rows and not lists_gpus_itself(package):
-        notes.append(_BUILD_NOTE)
-    if bundled:
-        notes.insert(0, own_copy(bundled))
+    notes = _notes_on(seen, gpu, package, rows, advice.notes)
+    if package == "bitsandbytes" and on_windows(seen):
+        helps, notes = [*windows_wheel(seen)], [*windows_notes(seen, gpu)]
     if package is None and _FLASHINFER.search(seen.mention.line):
         cause = (
             f"FlashInfer, or sgl-kernel, which has FlashInfer's kernels too, holds no code for "
@@ -143,7 +172,8 @@ def no_kernel(seen: Seen) -> Answer:
         notes = [*more, *(n for n in notes if n not in (*advice.notes[:1], _BUILD_NOTE))]
         helps = [*commands, *(one for one in helps if one not in advice.help)]
     two = two_runtimes(seen)
-    sure = package is not None and sure_of_package(seen, gpu, torch_says_nothing(seen))
+    sure = package is not None and not told_by_name(seen, package)
+    sure = sure and sure_of_package(seen, gpu, torch_says_nothing(seen))
     first = (built_for(seen, gpu), two)
     notes = [*(note for note in first if note), *notes]
     if package is None and (others := suspects(seen)):
@@ -156,6 +186,20 @@ def no_kernel(seen: Seen) -> Answer:
         help=tuple(dict.fromkeys((*helps, *_where_told(seen, package, look)))),
         notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
+
+
+def _notes_on(
+    seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits], advised: Sequence[str]
+) -> list[str]:
+    """What to know of code for a GPU and of the build of a package, in that order."""
+    bundled = bundler(seen) if rows and rows[-1].id == "fa3" else None
+    notes = [own_copy(bundled)] if bundled else []
+    notes += [*([] if file_archs(seen) else beliefs(gpu)), *server_notes(seen, package, gpu)]
+    notes += [*([] if package == "lmdeploy" else advised), *hide_note(seen, gpu)]
+    notes += [*origin(seen, package), *idle(seen)]
+    if not rows and not lists_gpus_itself(package):
+        notes.append(_BUILD_NOTE)
+    return notes
 
 
 def _where_told(seen: Seen, package: str | None, look: str) -> tuple[str, ...]:
@@ -181,6 +225,8 @@ def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None
             f"The extension whose function failed holds no code for {which}, which runs {runs}; "
             "torch itself has code for it."
         )
+    if told_by_name(seen, package):
+        return server_cause(seen, str(package), gpu, torch_list(seen) is not None)
     if package is None:
         return (
             f"Something holds no code for {which}, which runs {runs}: the extension whose function "
@@ -247,7 +293,9 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
     notes = [] if rows or lists_gpus_itself(package) else [_BUILD_NOTE]
     both = two_gpus(seen)
     again: tuple[str, ...] = ()
-    if not rows and package != "bitsandbytes":
+    if package == "bitsandbytes" and on_windows(seen):
+        again, notes = windows_wheel(seen), [*windows_notes(seen, None), *notes]
+    elif not rows and package != "bitsandbytes":
         again, more = again_for_unknown(seen, package)
         notes = [*more, *notes]
     elif rows and rows[-1].arch_variable is not None:
@@ -255,6 +303,9 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
         notes = [*more, *notes]
     if both:
         notes.insert(0, both)
+    if newer := newer_server(seen, package, None):
+        again = (*newer, *(one for one in again if " --upgrade " not in one))
+        notes = [*server_notes(seen, package, None), *notes]
     return seen.answer(
         KIND, "FA504", cause, owner=package or operator(seen), direction="none",
         confidence="high" if stack and package else "medium",

@@ -185,3 +185,25 @@ def past_the_list(seen: Seen, gpu: Gpu) -> tuple[tuple[str, ...], tuple[str, ...
         return (look, again.replace("TORCH_CUDA_ARCH_LIST=", f"NVCC_APPEND_FLAGS='{flags}' "
                                     "TORCH_CUDA_ARCH_LIST=")), told  # fmt: skip
     return (look,), told
+
+
+def windows_wheel(seen: Seen) -> tuple[str, ...]:
+    """bitsandbytes for Windows from the package index, in place of a build of somebody's."""
+    gone = (f"{seen.pip} uninstall -y bitsandbytes-windows bitsandbytes",)
+    other = "bitsandbytes-windows" in " ".join((seen.mention.line, *seen.paste.places)).lower()
+    other = other or "named:bitsandbytes-windows" in seen.versions
+    return (*(gone if other else ()), f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes")
+
+
+def windows_notes(seen: Seen, gpu: Gpu | None) -> tuple[str, ...]:
+    """What to know of bitsandbytes on Windows."""
+    number = f"{gpu.capability[0]}{gpu.capability[1]}" if gpu is not None else "XY"
+    option = str((row_of("bitsandbytes") or {}).get("capability_option", ""))
+    said = "" if gpu is not None else " (XY is the GPU's compute capability without its dot)"
+    return (
+        "bitsandbytes has wheels for Windows of its own since "
+        f"{(row_of('bitsandbytes') or {}).get('windows_since')}, for more GPUs than the DLLs that "
+        "others had made before (bitsandbytes-windows): the command takes the newest.",
+        f"From source on Windows: cmake -DCOMPUTE_BACKEND=cuda {option}={number} -S . and cmake "
+        f"--build . --config Release, then pip install . there{said}.",
+    )

@@ -191,7 +191,7 @@ def needs_rccl(seen: Seen) -> bool:
 def on_amd(seen: Seen) -> bool:
     """Whether the text is of a machine with an AMD GPU, and its torch is not one for ROCm."""
     versions = seen.versions
-    amd = amd_alone(seen) or ("rocm" in versions and "gpu" not in versions)
+    amd = amd_alone(seen) or ("rocm" in versions and not {"gpu", "gpus"} & versions.keys())
     return amd and "rocm" not in (seen.torch or "")
 
 

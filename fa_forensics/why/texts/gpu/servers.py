@@ -1,0 +1,107 @@
+"""Programs that serve models and bring compiled parts of their own: vLLM, LMDeploy, SGLang."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.gpus import Gpu, gpu_table
+from fa_forensics.rules.coverage import what_would_run
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
+from fa_forensics.why.texts.clues import called, package_in
+
+#: What a program's compiled part is installed by, and the image that has both.
+_PROGRAMS = {
+    "vllm": ("vllm", "vllm/vllm-openai"),
+    "lmdeploy": ("lmdeploy", "openmmlab/lmdeploy"),
+    "sglang": ("sgl-kernel", "lmsysorg/sglang"),
+}
+#: Packages of which a text may name one beside such a program without its being concerned.
+_BESIDE = ("torch", "torchvision", "torchaudio", "triton", "numpy", "transformers", "accelerate",
+           "kernels", "pybind11", "ninja", "sglang", "vllm", "lmdeploy")  # fmt: skip
+
+
+def program_of(seen: Seen) -> str | None:
+    """The one such program that a text names, or whose image it runs: "vllm"."""
+    image = seen.versions.get("server_image", "")
+    found = [
+        name
+        for name, (_, place) in _PROGRAMS.items()
+        if f"named:{name}" in seen.versions
+        or f"pkg:{name}" in seen.versions
+        or image.startswith(place)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def of_server(seen: Seen) -> str | None:
+    """The package with the compiled part of a program that the text is about.
+
+    None where it names another package with compiled code too.
+    """
+    from fa_forensics.rules.remedy import row_of
+
+    name = program_of(seen)
+    if name is None or package_in(seen) not in (None, name):
+        return None
+    keys = [key.partition(":")[2] for key in seen.versions if key.startswith(("named:", "pkg:"))]
+    part = _PROGRAMS[name][0]
+    others = (one for one in keys if one not in (*_BESIDE, part) and row_of(one) is not None)
+    return None if any(others) else part
+
+
+def told_by_name(seen: Seen, package: str | None) -> bool:
+    """Whether such a program is only named: nothing shows that its own part failed."""
+    return package is not None and package_in(seen) is None and of_server(seen) == package
+
+
+def server_cause(seen: Seen, package: str, gpu: Gpu, torch_has: bool) -> str:
+    """The cause where the text only names the program."""
+    runs = f"{called(gpu)}, which runs {what_would_run(gpu.capability)}"
+    if torch_has:
+        return (
+            f"The compiled part of {package}, or of an extension that it calls, holds no code for "
+            f"{runs}; torch itself has code for it."
+        )
+    where = "in that image" if "server_image" in seen.versions else "that it came with"
+    return f"The compiled part of {package}, or the torch {where}, holds no code for {runs}."
+
+
+def newer_server(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str, ...]:
+    """The command that takes a newer build of such a program; () for another package."""
+    if package not in ("vllm", "lmdeploy") or on_windows(seen):
+        return ()
+    image = _PROGRAMS[package][1]
+    if "server_image" in seen.versions:
+        return (f"docker pull {image}:latest",)
+    return (f"{seen.pip} install --upgrade --no-cache-dir {package}",)
+
+
+def server_notes(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str, ...]:
+    """What to know of the builds of such a program."""
+    family = gpu_table().family(gpu.capability) if gpu is not None else None
+    since = family.since_cuda if family is not None else None
+    with_cuda = f" built with CUDA {since} or newer" if since else ""
+    if package == "vllm":
+        where = (
+            "In the image, torch and vLLM are of one build: another torch in it breaks vLLM."
+            if "server_image" in seen.versions
+            else "Each release of vLLM is compiled for one torch and brings that along."
+        )
+        return (
+            f"{where} A newer wheel or image (vllm/vllm-openai){with_cuda} has code for more GPUs, "
+            "in torch and in vLLM alike. From source its CMake build reads TORCH_CUDA_ARCH_LIST.",
+        )
+    if package == "lmdeploy":
+        number = ""
+        if gpu is not None:
+            number = f" (-DCMAKE_CUDA_ARCHITECTURES={gpu.capability[0]}{gpu.capability[1]}"
+            number += "a-real)" if gpu.capability >= (9, 0) else "-real)"
+        return (
+            "The compiled part of LMDeploy is TurboMind (_turbomind), for the targets of its own "
+            f"wheel; torch plays no part in it. A wheel{with_cuda} has them: a newer release, or "
+            "the file of the same release with +cu and that CUDA in its name on the project's "
+            "release page, where there is one.",
+            "LMDeploy is built by CMake, which does not read TORCH_CUDA_ARCH_LIST: from source it "
+            f"takes the GPUs that its CMakeLists.txt lists for the nvcc that is found{number}. "
+            "Until then --backend pytorch does without TurboMind.",
+        )
+    return ()

@@ -1,0 +1,111 @@
+"""Texts that name several GPUs: which of them the code that is there does not serve."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.gpus import Gpu, capability_text
+from fa_forensics.facts.paste.several_gpus import BETWEEN
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.gpu_remedy import rebuild
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.build_targets import with_list
+from fa_forensics.why.texts.clues import called, inspect_for, named_gpu
+from fa_forensics.why.texts.gpu.gpu_refusals import KIND, build_of
+from fa_forensics.why.texts.gpu.gpu_torch_text import torch_answer, torch_list
+from fa_forensics.why.texts.gpu.servers import newer_server, server_notes
+from fa_forensics.why.texts.gpu.torch_for_gpu import covers
+
+#: Prints what torch has code for, and every GPU that this process sees.
+_EVERY = (
+    "-c 'import torch; print(torch.__version__, torch.cuda.get_arch_list(), "
+    "[torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())])'"
+)
+
+
+def all_gpus(seen: Seen) -> tuple[Gpu, ...]:
+    """The GPUs that the text names, where it names several of different capability."""
+    names = seen.versions.get("gpus", "").split(BETWEEN)
+    found = {gpu.capability: gpu for name in names if (gpu := named_gpu(name)) is not None}
+    return tuple(found.values()) if len(found) > 1 else ()
+
+
+def file_archs(seen: Seen) -> tuple[str, ...]:
+    """What the file itself was compiled for, as detectron2's report has it: ("sm_75",)."""
+    told = seen.versions.get("archs:detectron2", "")
+    found = re.findall(r"(?<![\w.])(?:sm_)?(\d{1,2})\.?(\d)(?![\w.])", told)
+    return tuple(f"sm_{major}{minor}" for major, minor in found)
+
+
+def not_served(seen: Seen) -> tuple[Gpu, ...]:
+    """Of several GPUs those that the file, or torch's own build, has no code for."""
+    archs = file_archs(seen)
+    return tuple(gpu for gpu in all_gpus(seen) if archs and not covers(archs, gpu))
+
+
+def built_without(seen: Seen, gpu: Gpu, package: str) -> str:
+    """The cause where a report shows what the file was compiled for; "" elsewhere."""
+    archs = file_archs(seen)
+    if not archs or covers(archs, gpu):
+        return ""
+    older = all(int(arch[3:]) < gpu.capability[0] * 10 + gpu.capability[1] for arch in archs)
+    way = (
+        "and brings no PTX, which alone would run on a newer one"
+        if older
+        else ("and code for a newer GPU never runs on an older one")
+    )
+    others = [one for one in all_gpus(seen) if covers(archs, one)]
+    rest = f"; {' and '.join(map(called, others))} {'is' if len(others) == 1 else 'are'} served"
+    return (
+        f"{package} was compiled for {', '.join(archs)} alone, as the text's report of it shows, "
+        f"{way}: it has none for {called(gpu)}{rest if others else ''}."
+    )
+
+
+def both_values(seen: Seen, gpu: Gpu) -> str:
+    """``6.1;7.5``: the capabilities of all GPUs of the text, for a list of targets."""
+    every = all_gpus(seen) or (gpu,)
+    return ";".join(capability_text(one) for one in sorted({g.capability for g in every}))
+
+
+def hide_note(seen: Seen, gpu: Gpu | None) -> tuple[str, ...]:
+    """That a process may be kept off a GPU, where another of the machine is served."""
+    if not all_gpus(seen):
+        return ()
+    which = gpu.name if gpu else "the one that is not served"
+    return (
+        "Without a new build: CUDA_VISIBLE_DEVICES with the numbers of the other GPUs alone keeps "
+        f"the process off {which} (nvidia-smi -L lists them; "
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID makes CUDA count as it does).",
+    )
+
+
+def one_of_several(seen: Seen, package: str | None, gpus: tuple[Gpu, ...]) -> Answer:
+    """The text names several GPUs and does not say which one the code is missing for."""
+    archs = torch_list(seen)
+    lacking = [gpu for gpu in gpus if archs and not covers(archs, gpu)]
+    if len(lacking) == 1:
+        return torch_answer(seen, lacking[0], archs)
+    who = package or "an extension, or torch itself,"
+    cause = (
+        f"A kernel was started that {who} has no code of for one of the GPUs that the text names: "
+        f"{' and '.join(map(called, gpus))}."
+    )
+    if archs and not lacking:
+        cause += (
+            f" torch {seen.torch} itself has code for all of them, so it is "
+            f"{package or 'the extension whose function failed'} that lacks it for one."
+        )
+    cause += " A GPU on which the same program runs alone is not that one."
+    advice = rebuild(build_of(seen, package), (), gpus)
+    again = advice.help
+    if package is None:
+        again = with_list(seen, both_values(seen, gpus[0]))
+    looks = tuple(inspect_for(seen, (gpu,), package) for gpu in gpus)
+    return seen.answer(
+        KIND, "FA504", cause, owner=package, direction="none",
+        confidence="high" if package and archs and not lacking else "medium",
+        help=(f"{seen.python} {_EVERY}", *newer_server(seen, package, None), *again, *looks),
+        notes=(*server_notes(seen, package, None),
+               *([] if package == "lmdeploy" else advice.notes), *hide_note(seen, None)),
+    )  # fmt: skip
