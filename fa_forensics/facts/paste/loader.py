@@ -14,7 +14,7 @@ from fa_forensics.facts.paste.around import (
 )
 from fa_forensics.facts.paste.beside import package_beside
 from fa_forensics.facts.paste.lines import Line
-from fa_forensics.facts.paste.machines import machines_around, rare_processor
+from fa_forensics.facts.paste.machines import around_version, machines_around
 from fa_forensics.facts.paste.misread import library_meant, version_meant
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import (
@@ -169,7 +169,7 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
             "import": importing(line),
             "beside": "" if requirer else package_beside(line),
             "torch_first": _torch_before(line) if "CXX" in match["version"].upper() else "",
-            **(machines_around(line, requirer) if rare_processor(line) else {}),
+            **around_version(line, requirer),
         },
     )
 

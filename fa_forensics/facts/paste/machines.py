@@ -16,6 +16,8 @@ _TAG = re.compile(
     r"(?:macosx[-_]\d{1,2}[._]\d{1,2}|linux|manylinux\w{0,20})[-_](?P<machine>x86_64|arm64|aarch64|"
     r"i686|armv7l|ppc64le)(?=[./\\-])"
 )
+#: The glibc that a wheel's tag promises to do with (PEP 600).
+_PROMISED = re.compile(r"manylinux_2_(?P<minor>\d{1,2})_(?:x86_64|aarch64)")
 #: The parts of files' names that say which machine the file is for, not where it is.
 _OF_NAMES = re.compile(
     r"cpython-\w{1,8}-[\w-]{1,40}|[-_](?:x86_64|aarch64|arm64)\.(?:whl|egg|zip|so)"
@@ -43,10 +45,10 @@ def machines_around(line: Line, file: str | None) -> dict[str, str]:
     words = _words_in(source.lower)
     tagged = _TAG.search(file or "")
     found = {"for_machine": tagged["machine"]} if tagged is not None else {}
-    if not words:
-        return found
     start, end = max(0, line.start - _NEAR), line.start + _NEAR
     near = source.text[start:end]
+    if not words:
+        return found
     elf = _ELF.search(near) if "elf " in words else None
     if elf is not None:
         found["for_machine"] = _OF_FILE.get(elf["machine"], elf["machine"])
@@ -69,6 +71,18 @@ _LONGEST = 2_000_000
 
 
 @lru_cache(maxsize=2)
+def around_version(line: Line, file: str | None) -> dict[str, str]:
+    """What is told near a symbol version: ``tag_glibc``, the glibc that a wheel's tag promises.
+
+    And what ``machines_around`` finds, where the text names a rare processor.
+    """
+    found = machines_around(line, file) if rare_processor(line) else {}
+    source = line.source
+    near = source.text[max(0, line.start - _NEAR) : line.start + _NEAR]
+    promised = _PROMISED.search(near)
+    return {**found, "tag_glibc": f"2.{promised['minor']}"} if promised is not None else found
+
+
 def _words_in(lower: str) -> tuple[str, ...]:
     """Which of the words a text has at all: most have none."""
     if len(lower) > _LONGEST:

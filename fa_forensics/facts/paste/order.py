@@ -157,6 +157,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return any(m.what == what and m.library for m in all_of_them)
     if what == "missing-library" and _FFMPEG.match(mention.library or ""):
         return _another_try(mention, all_of_them)
+    if what == "missing-library" and _OF_CUDA.search(mention.library or ""):
+        return any(_mapped_later(mention, m) for m in all_of_them)
     if what == "undefined-symbol" and not mention.symbol:
         return any(m.symbol for m in (*loading, *_bare(all_of_them)))
     if what == "cuda-home-missing":
@@ -225,6 +227,16 @@ def _is_explained(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
 #: Packages that come in parts for several FFmpeg releases try them all: one miss a release.
 _FFMPEG = re.compile(r"lib(?:av(?:util|codec|format|device|filter)|sw(?:scale|resample))\.so\.")
 _TRIES_FFMPEG = ("torchcodec", "torchaudio")
+
+
+#: torch tries its global libraries, misses one of CUDA's, and loads them one by one then.
+_OF_CUDA = re.compile(r"(?:^|/)lib(?:cu|nv|nccl)\w*\.so")
+
+
+def _mapped_later(missing: Mention, other: Mention) -> bool:
+    """Whether another library of CUDA was found after one was missed, and could not be mapped."""
+    refused = other.what == "map-refused" and other.number > missing.number
+    return refused and _OF_CUDA.search(other.library or other.file or "") is not None
 
 
 def _another_try(mention: Mention, all_of_them: Sequence[Mention]) -> bool:

@@ -40,7 +40,7 @@ def judge_known(
 
         return judge_python(name, place, needed_by)
     if owner == "libstdc++":
-        return libstdcxx(symbol, name, needed_by)
+        return libstdcxx(symbol, name)
     if is_rocm(owner):
         return _rocm(owner, name, needed_by)
     if owner == "mkl":
@@ -191,7 +191,7 @@ def _names(path: str, soname: str) -> bool | None:
     return None if needed is None else soname in needed
 
 
-def libstdcxx(symbol: SymbolText, name: str, needed_by: Sequence[str]) -> Known:
+def libstdcxx(symbol: SymbolText, name: str) -> Known:
     """A name of the C++ library: the copy that is loaded is older than the compiler was."""
     version = symbol.version or libstdcxx_since(name)
     cause = "It is the C++ library's (libstdc++.so.6), not torch's"
@@ -202,7 +202,7 @@ def libstdcxx(symbol: SymbolText, name: str, needed_by: Sequence[str]) -> Known:
         ": the libstdc++.so.6 that is loaded is older than the compiler that built the file. In a "
         "conda environment its own copy goes before the system's."
     )
-    notes = []
+    notes = [_OLDER_COMPILER]
     if mentions_cxx11(name, symbol.demangled):
         notes.append(
             "The __cxx11 in it is the C++ library's own; torch's std::string flavour plays no part."
@@ -212,16 +212,26 @@ def libstdcxx(symbol: SymbolText, name: str, needed_by: Sequence[str]) -> Known:
             "GCC 8 had std::filesystem in a library of its own (-lstdc++fs), which the build may "
             "have left out."
         )
-    commands = libstdcxx_commands(version, needed_by)
+    commands = libstdcxx_commands(version)
     return Judgement("libstdcxx", "FA203", NEWER, cause, tuple(notes)), commands
 
 
-def libstdcxx_commands(version: str | None, needed_by: Sequence[str]) -> tuple[str, ...]:
+#: ldd would name the copy that the system has first; what counts is the one in Python's process.
+_LOADED_COPY = (
+    'python -c \'import torch; print(*{line.split()[-1] for line in open("/proc/self/maps") '
+    'if "libstdc++" in line})\''
+)
+_OLDER_COMPILER = (
+    "The first command prints the copy that Python loads. Compiled with an older g++ (CC and CXX "
+    "name it; in conda gxx_linux-64 is its own), the file asks for no newer one."
+)
+
+
+def libstdcxx_commands(version: str | None) -> tuple[str, ...]:
     """Which copy is taken, and a newer one where conda brings it."""
     gcc = gcc_of(version) if version else None
     wanted = f'"libstdcxx-ng>={gcc}"' if gcc else "libstdcxx-ng"
-    file = needed_libraries(needed_by, "libstdc")
-    return (file, f"conda install -c conda-forge {wanted}")
+    return (_LOADED_COPY, f"conda install -c conda-forge {wanted}")
 
 
 def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:

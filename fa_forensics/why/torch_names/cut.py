@@ -9,10 +9,10 @@ from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name, 
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
-from fa_forensics.why.judgement import FLAVOUR
+from fa_forensics.why.judgement import FLAVOUR, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import raw_python
-from fa_forensics.why.ways.builds import numbered_as_torch, rebuild
+from fa_forensics.why.ways.builds import has_official_wheels, numbered_as_torch, rebuild
 from fa_forensics.why.ways.commands import which_torch
 
 #: Fewer characters say nothing.
@@ -54,6 +54,8 @@ def cut_answer(seen: Seen) -> Answer:
     which = " or ".join(sorted(scopes)[:3])
     cause = f"The name is cut off. Names of torch that begin so: {which}"
     cause += "; which one is missing, only the whole name says."
+    if len(scopes) == 1 and len(found_names) <= _SHOWN:
+        return _one_function(seen, start, owner, rows)
     span = _span(seen, found_names)
     notes = (f"Names that begin so are in torch {span} alone.",) if span else ()
     return seen.answer(
@@ -90,6 +92,55 @@ def _twins(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
         owner=owner, overloads=tuple(rows), releases_looked_up=True, direction=FLAVOUR,
         help=(*commands, seen.inspect_command()), notes=notes, confidence="medium",
     )  # fmt: skip
+
+
+def _one_function(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
+    """One function with several signatures: each is of other releases, or of another flavour."""
+    commands = [which_torch(seen.place, flavour=True)]
+    file = seen.mention.file or ""
+    built = rebuild(seen.place, (file,)) if file else None
+    if has_official_wheels((file,)) and (built is None or ".whl" not in built[0]):
+        commands.append("fa-forensics wheels")
+    commands += [built[0]] if built is not None else []
+    name = qualified_name(rows[0].demangled)
+    present = seen.place.present
+    there = [row for row in rows if present is not None and present.release in row.exported_by]
+    cause = f"The name is cut off. All names of torch that begin so are {name}"
+    if present is None or not there:
+        cause += (
+            ", with other parameters in other releases and in the two std::string flavours: "
+            "whichever is missing, the file was built for another torch than the one that is "
+            "loaded, another release or the other flavour."
+        )
+        return seen.answer(
+            "symbol-drift", "FA201", cause, symbol=start, demangled=name, owner=owner,
+            overloads=tuple(rows), releases_looked_up=True, notes=(_WHICH_ONE,),
+            help=(*commands, seen.inspect_command()), confidence="medium",
+        )  # fmt: skip
+    left = [row for row in rows if row not in there]
+    twins = {fold_flavour(row.demangled) for row in there}
+    twin = next((row for row in left if fold_flavour(row.demangled) in twins), None)
+    cause += (
+        f", and {present.text} exports {readable(there[0].demangled)}: the missing one is another "
+        "of them."
+    )
+    if twin is None:
+        kind, code, direction = "symbol-drift", "FA201", UNKNOWN
+        cause += " The file was built for another release of torch."
+    else:
+        kind, code, direction = "cxx11-abi", "FA301", FLAVOUR
+        cause += (
+            f" Most likely it is the same function in the other std::string flavour, which torch "
+            f"{twin.interval} have: the file was built for one of those."
+        )
+    return seen.answer(
+        kind, code, cause, symbol=start, demangled=name, owner=owner, overloads=tuple(rows),
+        releases_looked_up=True, direction=direction, notes=(_WHICH_ONE,), confidence="medium",
+        help=(*commands, seen.inspect_command()),
+    )  # fmt: skip
+
+
+_WHICH_ONE = "Which one is missing, only the whole name says; the ways out are the same."
 
 
 def _only_one(seen: Seen, name: str) -> Answer:
@@ -134,8 +185,7 @@ def _of_the_cxx_library(seen: Seen, start: str) -> Answer:
     told = re.search(r"\b(?:GLIBCXX|CXXABI)_\d[\d.]{2,8}", seen.mention.line)
     version = told[0].rstrip(".") if told is not None else seen.mention.version
     symbol = SymbolText(start, scope_of(start)[0] or start, version)
-    needed = (seen.mention.file,) if seen.mention.file else ()
-    judgement, commands = libstdcxx(symbol, start if version else "", needed)
+    judgement, commands = libstdcxx(symbol, start if version else "")
     return seen.answer(
         judgement.kind, judgement.code, f"The name is cut off. {judgement.cause}", symbol=start,
         owner="libstdc++", direction=judgement.direction, confidence="medium",

@@ -33,8 +33,8 @@ def static_tls(seen: Seen) -> Answer:
         return _together(seen, paths)
     cause = (
         f"{name or 'The library'} keeps thread-local variables in the block that is sized when the "
-        "process starts, and what is left of that block does not hold them: too much was loaded "
-        "before it. It is not a lack of memory."
+        "process starts, and what is left of that block does not hold them: most likely too much "
+        "was loaded before it. It is not a lack of memory."
     )
     failing = failing_module(seen, path)
     module = failing or "MODULE"
@@ -49,10 +49,11 @@ def static_tls(seen: Seen) -> Answer:
     notes = (
         _earlier(name or "that library", failing),
         *(("MODULE is what the program imports and fails at.",) if module == "MODULE" else ()),
-        *_very_file(path),
         "Where the program cannot be changed, it is run from such a line: import runpy; "
-        'runpy.run_path("PROGRAM.py", run_name="__main__") stands in place of the last import.',
-        *larger,
+        'runpy.run_path("PROGRAM.py", run_name="__main__") stands in place of the last import. In '
+        "a notebook the line goes into the first cell, after the kernel was started again.",
+        *_very_file(path),
+        *(larger or (_SMALL_BLOCK,)),
     )
     return seen.answer(
         LOADER, "FA107", cause, owner=_tls_owner(seen, path), direction="none", confidence="high",
@@ -73,13 +74,22 @@ def _earlier(library: str, failing: str) -> str:
     )
 
 
+#: glibc before 2.32 has no setting for it; 1,664 bytes: csu/libc-tls.c, TLS_STATIC_SURPLUS.
+_SMALL_BLOCK = (
+    "A glibc before 2.32 keeps 1,664 bytes of that block free, and a library that needs more fails "
+    "even where it is the first: then the file named in LD_PRELOAD, or a system with glibc 2.32 or "
+    "newer, is what helps."
+)
+
+
 def _very_file(path: str) -> tuple[str, ...]:
-    """A library that a wheel brings in a directory of its own: its own path, and no other copy."""
-    if _LIBS.search(path) is None:
+    """A library by its own path, before the process starts: no other copy serves."""
+    if not path.startswith("/") and _LIBS.search(path) is None:
         return ()
     return (
         "Where no line of the program can be changed, LD_PRELOAD with the path of that very file "
-        "does the same; another copy of the library does not.",
+        'does the same, set before the process starts (for a Jupyter kernel under "env" of its '
+        "kernel.json); another copy of the library does not.",
     )
 
 
@@ -221,6 +231,7 @@ def map_refused(seen: Seen) -> Answer:
         "ulimit -v prints the limit on address space in kilobytes: torch with its CUDA libraries "
         "maps several gigabytes. Login nodes and batch systems set one; a compute node, or a job "
         "with more memory, has another.",
+        _IN_CONTAINER,
     )
     if re.search(r"[Cc]annot allocate memory", line):
         why, helps = memory, (limit, "free -g")
@@ -238,13 +249,25 @@ def map_refused(seen: Seen) -> Answer:
         )
         return seen.answer(
             LOADER, "FA890", cause, owner=owner_of(seen, path), direction="none",
-            confidence="medium", help=(limit, look), notes=notes,
+            confidence="medium", help=(limit, look), notes=(*notes, _NOEXEC),
         )  # fmt: skip
     cause = f"The kernel refuses to map {name} as code: {why}. The file itself is not at fault."
     return seen.answer(
         LOADER, "FA890", cause, owner=owner_of(seen, path), direction="none", confidence="medium",
         help=helps, notes=notes,
     )  # fmt: skip
+
+
+#: docker and cgroup v2 (kernel documentation, memory.max).
+_IN_CONTAINER = (
+    "A container or a hosting account has a limit of its own, which ulimit does not print: cat "
+    "/sys/fs/cgroup/memory.max shows it, docker run --memory raises it. Where no GPU is used, "
+    "torch's build for the CPU alone (its index whl/cpu) maps a small part of that."
+)
+_NOEXEC = (
+    "noexec among the options of the mount is the other cause: the environment has to lie on a "
+    "file system that is mounted with exec."
+)
 
 
 def _scratch(words: str) -> bool:

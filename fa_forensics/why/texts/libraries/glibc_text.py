@@ -92,7 +92,8 @@ def _glibc(seen: Seen, version: str) -> Answer:
     own, system = own_glibc(seen)
     enough = bool(own and version_number(version) and number(own) >= version_number(version))
     notes = [
-        f"A wheel that is tagged linux_{_machine(seen)} promises nothing about glibc, so pip "
+        _tag_not_kept(seen, version)
+        or f"A wheel that is tagged linux_{_machine(seen)} promises nothing about glibc, so pip "
         "cannot refuse it; a manylinux tag does.",
         "glibc belongs to the system and is not to be changed: a build of the file for this "
         "system, or a system (a container) with that glibc, are the two ways.",
@@ -130,6 +131,18 @@ def _glibc(seen: Seen, version: str) -> Answer:
     )  # fmt: skip
 
 
+def _tag_not_kept(seen: Seen, version: str) -> str | None:
+    """That the wheel of the text is tagged for an older glibc than its file needs."""
+    promised, needed = seen.mention.detail.get("tag_glibc"), version_number(version)
+    if promised is None or needed is None or number(promised) >= needed:
+        return None
+    return (
+        f"The tag of the wheel in the text, manylinux_{promised.replace('.', '_')}, promises that "
+        f"glibc {promised} is enough, and the file does not keep to that: pip could not refuse it. "
+        "An older release of the package may still load here."
+    )
+
+
 def _older_flash(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The last release of flash-attn whose wheels are not known to need so new a glibc."""
     from fa_forensics.facts.wheel_matrix import builds, glibc_floor
@@ -138,8 +151,8 @@ def _older_flash(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, 
     wanted = version_number(version)
     floors = ((release, glibc_floor(release)) for release in releases)
     below = [r for r, floor in floors if floor is None or (wanted and number(floor) < wanted)]
-    if not below or len(below) == len(releases):
-        return (), ()
+    if not below or len(below) == len(releases) or "aarch64" in seen.mention.line:
+        return (), ()  # of those releases there are no wheels for aarch64
     own, torch = own_glibc(seen)[0], ".".join((seen.torch or "").split(".")[:2])
     if own is not None and number(own) < (2, 31):
         return (), ()  # nothing is known of so old a system
@@ -189,13 +202,15 @@ def _private(seen: Seen) -> Answer:
 
 def _built_here(seen: Seen) -> tuple[str, ...]:
     from fa_forensics.rules.remedy import rebuild_command, row_of
-    from fa_forensics.why.texts.clues import package_in
+    from fa_forensics.why.texts.clues import package_in, version_of
 
     name = package_in(seen) or _named(seen) or seen.mention.detail.get("beside")
     if not name:
         return ()
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
-    return (rebuild_command(python, name, "", row_of(name)),)
+    version = (version_of(seen, name) or "").partition("+")[0]
+    release = version if re.fullmatch(r"\d+(?:\.\d+)+(?:\.?post\d+)?", version) else ""
+    return (rebuild_command(python, name, release, row_of(name)),)
 
 
 def _named(seen: Seen) -> str | None:

@@ -9,7 +9,7 @@ from fa_forensics.facts.paste.machines import conda_has
 from fa_forensics.facts.system_releases import brings, gcc_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
-from fa_forensics.why.seen import Seen
+from fa_forensics.why.seen import Seen, dotted_module, package_of
 from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted
 
 #: The environment that a file lies in: PREFIX/lib/python3.10/site-packages/...
@@ -51,9 +51,10 @@ def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
     if seen.mention.detail.get("torch_first"):
         notes.insert(0, _TORCH_FIRST)
     notes.append(_OLDER_COMPILER)
-    helps = (_LIST_COPIES, *_newer(seen, gcc, environment))
+    copies = _list_copies(version)
+    helps = (copies, *_newer(seen, gcc, environment))
     if not conda_has(host):
-        helps = (_LIST_COPIES,)
+        helps = (copies,)
         notes.insert(0, (
             f"conda-forge has nothing for {host}: a newer release of the distribution (or a "
             f"container of one) has a libstdc++ of GCC {gcc or 'that age'} or newer; else the file "
@@ -89,10 +90,13 @@ def other_flavour(seen: Seen) -> tuple[str, ...]:
     )
 
 
-_LIST_COPIES = (
-    "for f in $(ldconfig -p | grep -o '/.*libstdc++.so.6$') $CONDA_PREFIX/lib/libstdc++.so.6; "
-    'do echo $f; strings $f | grep -o "GLIBCXX_3[0-9.]*" | sort -V | tail -1; done'
-)
+def _list_copies(version: str) -> str:
+    """The newest version that each copy of libstdc++ has, of the family that is asked for."""
+    family = "CXXABI_1" if version.startswith("CXXABI") else "GLIBCXX_3"
+    return (
+        "for f in $(ldconfig -p | grep -o '/.*libstdc++.so.6$') $CONDA_PREFIX/lib/libstdc++.so.6; "
+        f'do echo $f; strings $f | grep -o "{family}[0-9.]*" | sort -V | tail -1; done'
+    )
 
 
 def _environment_of(library: str) -> str | None:
@@ -159,17 +163,23 @@ def _newer(seen: Seen, gcc: str | None, environment: str | None) -> tuple[str, .
     )
 
 
+def _imported(file: str) -> str:
+    """What import loads the file: its module, or the package that has it; "" if neither shows."""
+    module = dotted_module(file)
+    if module and not module.rpartition(".")[2].startswith("lib"):
+        return module
+    top = re.search(r"-packages/(?:[^/]+\.egg/)?([A-Za-z]\w*)/", file)
+    return top[1] if top is not None else ""
+
+
 def _run(seen: Seen, file: str, of_environment: bool) -> str:
     """What to run to see whether it helped."""
-    from fa_forensics.rules.remedy import known_packages
-
     if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
-        return quoted(file)  # a program
-    module = seen.module if of_environment and re.fullmatch(r"[A-Za-z]\w*", seen.module) else ""
-    if not module or module.startswith("lib") or is_torchs(file):
+        return f"{quoted(file)} --version"  # a program
+    module = _imported(file) or (seen.module if of_environment else "")
+    if not re.fullmatch(r"[A-Za-z][\w.]*", module) or module.startswith("lib") or is_torchs(file):
         module = "torch"
     # A compiled module of an extension of torch finds torch's libraries in the process alone.
-    known = any(module in row["modules"] for row in known_packages())  # type: ignore[operator]
-    if known:
+    if package_of(file) is not None and module != "torch":
         return f"{seen.python} -c 'import torch; import {module}'"
     return f"{seen.python} -c 'import {module}'"
