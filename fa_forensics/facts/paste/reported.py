@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
+from fa_forensics.facts.paste.steps import read_steps
 from fa_forensics.facts.paste.versions_table import BANNER
 
 Offer = Callable[[str, int, int, str], None]
@@ -105,7 +106,11 @@ _OTHER_DATE = re.compile(r"copyright|visual studio|msvc|\(c\)|macbook", re.IGNOR
 
 
 def read_report(source: Source, places: Places, offer: Offer) -> None:
-    """The key ``torch_by``, who built the text's torch, and ``date``, its latest month."""
+    """The key ``torch_by``, who built the text's torch, and ``date``, its latest month.
+
+    Those of ``read_steps`` as well.
+    """
+    read_steps(source, places, offer)
     for title, word, pattern in _PATTERNS:
         for place in places(word)[:_MOST]:
             line = source.line_at(place)

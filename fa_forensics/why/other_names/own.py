@@ -84,7 +84,7 @@ def _left_out(
     else:
         cause += (
             " A source file was left out of the build (often one that is compiled for some GPU "
-            "architectures only), or that library is missing."
+            "architectures only), or that library is missing or is loaded only behind this file."
         )
     if "(" in symbol.demangled and sort_of(symbol.demangled) != DOUBLED:
         cause += (
