@@ -57,6 +57,7 @@ EXCEPTIONS = {
     "--no-binary {1} {2}": NAMES,
     "--no-binary {1} {2}$": NAMES,
     "--force-reinstall .": NAMES,
+    "dumpbin /exports {1}": NAMES,
     "free -h": NAMES,
     " install --force-reinstall --no-deps --no-cache-dir ": NAMES,
     "{1} --version": NAMES,

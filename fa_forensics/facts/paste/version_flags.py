@@ -108,6 +108,22 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "named:bitsandbytes-windows",
         None,
     ),
+    (
+        "driver",
+        r"(?i)\bdrivers?(?: version)?(?: is)? (?:<|below|older than|before) ?(?:CUDA ?)?"
+        r"(\d{1,2}\.\d)(?![.\d])",
+        "driver_below",
+        None,
+    ),
+    ("flash-attention", r"(?i)(?<![\w/-])(flash-attention)(?![\w])", "flag:flash-attention", None),
+    ("gpu_archs", r"\bGPU_ARCHS=['\"]?(gfx[0-9a-f]{3,5})\b", "env:GPU_ARCHS", None),
+    (
+        "container",
+        r"(?i)(?<!or )(?<!no )\b(?:[A-Z][\w-]{1,30} |in (?:an? |the |my |our )?)(container)\b"
+        r"(?! (?:toolkit|runtime))",
+        "flag:container",
+        None,
+    ),
     ("docker", r"(?i)\b(docker) (?:image|container)", "flag:image", None),
     (
         "arch flags",

@@ -53,6 +53,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "compiler-crashed",
         "cuda-too-old-to-build",
     ),
+    "python.other_build": ("cuda-majors-differ",),
     "gpu.driver_ill": (
         "driver-ill",
         "driver-not-there",
@@ -123,6 +124,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
     "libraries.torch_named": ("torch-named-library",),
     "builds.link_text": ("linker-refuses",),
     "python.kernels_text": ("kernels-variant",),
+    "files.init_text": ("no-init",),
     "files.layout_text": (
         "exec-stack",
         "misaligned",
@@ -146,7 +148,6 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
     "files.module_text": (
         "bad-magic",
         "module-init",
-        "no-init",
         "one-interpreter",
         "python-mismatch",
         "two-pythons",
@@ -199,7 +200,6 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
     "builds.toolchain_text": (
         "compiler-missing",
         "cuda-home-missing",
-        "cuda-majors-differ",
         "gcc-unsupported",
         "torch-pin-broken",
     ),

@@ -1,73 +1,15 @@
-"""Answers about compiled modules that Python loads and cannot start: another Python's, renamed."""
+"""Answers about modules that Python finds and cannot start: another Python's, a second start."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from functools import lru_cache
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in
-from fa_forensics.why.texts.python.python_text import rebuilds, row_of_module
 
 KIND, START = "python-abi", "FA892"
-
-
-def renamed_module(seen: Seen) -> Answer:
-    """``dynamic module does not define module export function``: no module of that name."""
-    detail = seen.mention.detail
-    function = detail.get("function", "")
-    module = re.sub(r"^(?:PyInit_|init)", "", function)
-    file = seen.mention.file
-    look = f"nm -D {shlex.quote(file)} | grep -iE ' (PyInit|init)'" if file else ""
-    if not file:
-        name = f"{module}*.so" if module else "NAME*.so"
-        look = (
-            f"find . $({seen.python} -c 'import site; print(*site.getsitepackages())') -name "
-            f"'{name}' -print -exec nm -D {{}} ';' | grep -E '[.]so$| (PyInit|init)'"
-        )
-    top = _top_folder(detail.get("frame", ""))
-    package = package_in(seen) or top
-    again: tuple[str, ...] = ()
-    if module.startswith("libKeOps"):  # compiled at run time, into a cache of its own
-        again = (f"{seen.python} -c 'import pykeops; pykeops.clean_pykeops()'",)
-    if package_in(seen) is not None:
-        again = rebuilds(seen, package_in(seen), row_of_module(module) if module else None)
-    wanted = f" ({function})" if function else ""
-    cause = (
-        f"The file was found under a module name that it does not define{wanted}. Three causes "
-        "fit: it was compiled for another Python (cmake and make take the one that they find "
-        "first, and a module for Python 2 starts with init in place of PyInit_); it was renamed, "
-        "or the name in its source is another; or it is a library for torch.ops.load_library or "
-        "ctypes and no Python module."
-    )
-    notes = [
-        f"The first command tells them apart: init{module} is a module for Python 2, PyInit_ with "
-        "another name is a renamed one, no such line is no Python module.",
-        "Another Python: build it again from an empty build directory with the one that runs "
-        "(CMake: -DPYTHON_EXECUTABLE or -DPython_EXECUTABLE, or -DPython3_EXECUTABLE).",
-        "The name in PYBIND11_MODULE (TORCH_EXTENSION_NAME), in setup.py and of the file have to "
-        "be one and the same. A binding of torch.utils.ffi, which went with torch 1.0, is no "
-        "Python module: it has to be moved to torch.utils.cpp_extension.",
-    ]
-    if detail.get("python2"):
-        cause = (
-            f"Python 2 says this{wanted}: the file is a module for Python 3 (or was renamed), and "
-            "the python that ran is Python 2."
-        )
-        notes = ["python3 in place of python, or a build for Python 2, is the way out."]
-    return seen.answer(
-        KIND, "FA403", cause, owner=package, direction="none",
-        confidence="high" if detail.get("python2") else "medium",
-        help=(look, *again, seen.inspect_command()), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _top_folder(path: str) -> str | None:
-    """The package of a file below site-packages, or of an egg."""
-    found = re.search(r"(?:(?:site|dist)-packages|\.egg)/([A-Za-z_]\w{0,80})/", path)
-    return found[1] if found else None
 
 
 def python_mismatch(seen: Seen) -> Answer:
@@ -199,7 +141,6 @@ def two_pythons(seen: Seen) -> Answer:
 
 
 ANSWERERS: dict[str, Answerer] = {
-    "no-init": renamed_module,
     "python-mismatch": python_mismatch,
     "module-init": module_init,
     "bad-magic": bad_magic,

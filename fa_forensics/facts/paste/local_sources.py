@@ -1,0 +1,69 @@
+"""The directories that a text installs packages from: ``pip install -e ./gsplat``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from fa_forensics.facts.package import normalized
+from fa_forensics.facts.paste.lines import Line, Places, Source
+from fa_forensics.facts.paste.versions_table import REPORT
+
+#: How often the words are followed up.
+_PER_SIGN = 60
+_PIP = re.compile(r"\bpip[\d.]{0,4} install (?P<rest>[^\n|&;#]{1,400})")
+#: ``cd gsplat && pip install .``, on one line or with the second command on the next.
+_CD = re.compile(r"(?:^|[\s$>;&(])cd (?P<folder>[\w./~+-]{2,200})")
+_BUILT_THERE = re.compile(
+    r"\bpip[\d.]{0,4} install (?:-[\w-]{1,40} ){0,5}\.(?=[\s\[)]|$)"
+    r"|\bpython[\d.]{0,4} (?:\./)?setup\.py (?:[\w-]{1,20} )?(?:install|develop|build)\b"
+)
+#: Options whose value stands behind them, and is no directory of a package.
+_VALUED = frozenset(("-r", "-c", "-i", "-f", "-t", "--index-url", "--extra-index-url", "--target",
+                     "--find-links", "--requirement", "--constraint", "--prefix"))  # fmt: skip
+_NO_SOURCE = re.compile(r"://|^git\+|\.(?:whl|txt|gz|zip|tgz|toml)$|^/path/|\.\.\.")
+
+
+def read_local_sources(
+    source: Source, places: Places, offer: Callable[[str, int, int, str], None]
+) -> None:
+    """Each directory that a command installs from, as ``local:NAME`` by its last part.
+
+    The value is the directory as the text has it, with ``-e `` before it where it is installed
+    so that it stays in use (pip's editable installation).
+    """
+    for sign in ("pip install", "pip3 install", "setup.py"):
+        for place in places(sign)[:_PER_SIGN]:
+            line = source.line_at(place)
+            for folder, kept in (*_given(line), *_entered(line)):
+                name = folder.rstrip("/").rsplit("/", 1)[-1]
+                if re.fullmatch(r"[A-Za-z][\w.+-]{1,60}", name):
+                    value = f"-e {folder}" if kept else folder
+                    offer(f"local:{normalized(name)}", REPORT, line.number, value)
+
+
+def _given(line: Line) -> Iterator[tuple[str, bool]]:
+    """(directory, whether it stays in use) of the words that pip is given."""
+    for found in _PIP.finditer(line.body):
+        before = ""
+        for raw in found["rest"].split()[:16]:
+            word = raw.strip("'\"`,)").partition("[")[0]
+            kept = before in ("-e", "--editable")
+            own = before not in _VALUED and not word.startswith("-")
+            if own and ("/" in word or kept) and _NO_SOURCE.search(word) is None:
+                yield word, kept
+            before = raw
+
+
+def _entered(line: Line) -> Iterator[tuple[str, bool]]:
+    """(directory, whether it stays in use) where a command goes into it and installs from there."""
+    built = _BUILT_THERE.search(line.body)
+    if built is None:
+        return
+    before = [line.body[: built.start()], *(above.body for above in line.above(1))]
+    for text in before:
+        entered = list(_CD.finditer(text))[-1:]
+        if entered:
+            kept = re.search(r" (?:-e|develop)\b", built[0]) is not None
+            yield entered[0]["folder"], kept
+            return

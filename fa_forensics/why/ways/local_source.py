@@ -1,0 +1,77 @@
+"""A package that the text installs from a directory: its own copy, which no index has."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.package import normalized
+from fa_forensics.report_why import Answer
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+#: A command that fetches one package, by its name or from its repository.
+_FETCHES = re.compile(
+    r"(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6}(?P<python>\S{1,300}) -m pip install .{0,300}?"
+    r"(?P<what>[A-Za-z][\w.-]{1,60}(?:==[\w.]{1,40})?|git\+https://\S{1,200})$"
+)
+_VARIABLES = re.compile(r"(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6}")
+
+
+def local_source(versions: Mapping[str, str], name: str | None) -> str | None:
+    """The directory that the text installs a package from, ``-e `` before it; None for none."""
+    return versions.get(f"local:{normalized(name)}") if name else None
+
+
+def build_there(python: str, folder: str) -> str:
+    """Compile the package of a directory again; ``python`` is quoted for a shell already."""
+    where = folder.removeprefix("-e ").rstrip("/") or "/"
+    quoted = shlex.quote(where) if not where.startswith("~/") else f"~/{shlex.quote(where[2:])}"
+    given = quoted if "/" in where else f"./{quoted}"
+    how = "-e" if folder.startswith("-e ") else "--force-reinstall"
+    return (
+        f"rm -rf {quoted}/build && {python} -m pip install -v --no-build-isolation --no-deps "
+        f"--no-cache-dir {how} {given}"
+    )
+
+
+def from_its_directory(answer: Answer, paste: Paste) -> Answer:
+    """The answer with the text's own directory where a command would fetch that package.
+
+    What an index has under that name may be another program: forks keep the name.
+    """
+    if not any(key.startswith("local:") for key in paste.versions):
+        return answer
+    helps, told = [], ""
+    for command in answer.help:
+        found = _FETCHES.match(command)
+        name = _name_of(found["what"]) if found is not None else None
+        folder = local_source(paste.versions, name)
+        if found is None or folder is None:
+            helps.append(command)
+            continue
+        variables = _VARIABLES.match(command)
+        kept = variables[0] if variables is not None else ""
+        kept = re.sub(r"\b[A-Z_]+_(?:SKIP|FORCE)_\w+=\S+ |\b[A-Z_]+_FORCE_BUILD=\S+ ", "", kept)
+        built = build_there(found["python"], folder)
+        helps.append(built.replace(" && ", f" && {kept}", 1))
+        told = folder.removeprefix("-e ")
+    if not told:
+        return answer
+    note = (
+        f"The text installs it from the directory {told}: that copy is built again there, since "
+        "what an index has under the same name may be another program than the project's own copy."
+    )
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*answer.notes, note))
+
+
+def _name_of(what: str) -> str:
+    """The package of a requirement, or of a repository's address."""
+    if what.startswith("git+"):
+        last = what.split("#")[0].split("@")[0].rstrip("/").rsplit("/", 1)[-1]
+        return last.removesuffix(".git")
+    return what.partition("==")[0]
