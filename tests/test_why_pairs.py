@@ -211,3 +211,47 @@ def test_a_file_of_mamba_misses_no_name_because_torch_is_older_than_mamba() -> N
     )
     file = f"{SITE.format(8)}/selective_scan_cuda.cpython-38-x86_64-linux-gnu.so"
     assert first(missing(file, name)).direction == "file-older"
+
+
+PARSE = "undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs"
+VTABLE = "undefined symbol: _ZTVN5torch3jit6MethodE"
+
+
+def typed_pairs(*lines: str) -> str:
+    return "\n".join(first(*lines).help)
+
+
+def test_a_package_that_ended_is_never_taken_to_its_newest() -> None:
+    """torchtext 0.18.0 of April 2024 is the last release, for torch 2.3 (its README)."""
+    old = typed_pairs(PARSE, "torchtext 0.18.0 with a newer torch, October 2024")
+    new = typed_pairs(VTABLE, "torchtext")
+    assert "--upgrade" not in old + new and "torch==2.3.1 torchtext==0.18.0" in old
+    assert "torch==1.10.0 torchtext==0.11.0" in new
+
+
+def test_what_put_it_right_for_the_writer_is_typed() -> None:
+    answer = first(VTABLE, "torchtext; solved with torchtext==0.7 (July 2022)")
+    assert any(text.endswith(" torchtext==0.7") for text in answer.help)
+
+
+def test_a_newer_file_keeps_torch_or_takes_the_pair_of_its_own_version() -> None:
+    """README of pytorch/text: torch 2.1 has torchtext 0.16, torch 2.2 has 0.17."""
+    symbol = (
+        "_ZN3c109TupleTypeC1ESt6vectorINS_4Type24SingletonOrSharedTypePtrIS2_EESaIS4_EESt8optional"
+        "INS_13QualifiedNameEESt10shared_ptrINS_14FunctionSchemaEE"
+    )
+    file = "/envs/v/lib/python3.11/site-packages/torchtext/lib/libtorchtext.so"
+    text = typed_pairs(
+        "pip install torch==2.1.2 torchvision==0.16.2 torchaudio==2.1.2",
+        f"OSError: {file}: undefined symbol: {symbol}",
+        "torch 2.1.2+cu121, torchtext 0.17.0",
+    )
+    assert "--no-deps --no-cache-dir torchtext==0.16.2" in text
+    assert "torch==2.2.0 torchtext==0.17.0 torchvision==0.17.0 torchaudio==2.2.0" in text
+
+
+def test_two_commands_are_not_spoken_of_where_there_is_one() -> None:
+    file = "/usr/local/lib/python3.12/dist-packages/torchaudio/lib/_torchaudio.abi3.so"
+    answer = first(f"OSError: {file}: undefined symbol: aoti_torch_abi_version", "torch 2.6.0")
+    changing = [text for text in answer.help if " install " in text]
+    assert len(changing) == 1 and not any("One of the two" in note for note in answer.notes)

@@ -31,8 +31,9 @@ def _table() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _pairs() -> Mapping[str, Mapping[str, str]]:
-    pairs: Mapping[str, Mapping[str, str]] = read_table("torch_pairs.json")["packages"]
-    return pairs
+    table = read_table("torch_pairs.json")
+    by_notes = table["by_notes"]
+    return {name: {**by_notes.get(name, {}), **rows} for name, rows in table["packages"].items()}
 
 
 def distribution_with(module: str) -> str | None:

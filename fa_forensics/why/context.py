@@ -19,8 +19,9 @@ from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.together import together
 from fa_forensics.why.ways.containers import in_container
 from fa_forensics.why.ways.gems import gem_of, in_ruby
+from fa_forensics.why.ways.local_source import from_its_directory
 from fa_forensics.why.ways.other_ways import other_ways
-from fa_forensics.why.ways.pairs import of_its_index, with_pairs
+from fa_forensics.why.ways.pairs import of_its_index, put_right, with_pairs
 from fa_forensics.why.ways.same_release import package_in_text, same_release
 
 if TYPE_CHECKING:
@@ -37,12 +38,16 @@ def with_context(
     first = in_container(_by_its_version(answers[0], paste, place), paste, place)
     file = file_of(paste)
     name = directory_of(file) if file else None
-    served = _served(place, tables) if name and ended_at(name) is not None else ()
+    named = name or package_in_text(paste)
+    ended = named is not None and ended_at(named) is not None
+    served = _served(place, tables) if ended else ()
     first = same_release(first, paste, place, name)
-    first = with_pairs(first, paste, place, name or package_in_text(paste))
-    first = of_its_index(other_ways(first, paste, place, name, served), paste, place, tables)
+    first = with_pairs(first, paste, place, named)
+    first = other_ways(first, paste, place, named if ended else name, served)
+    first = put_right(of_its_index(first, paste, place, tables), paste, named)
     if gem := gem_of(paste):
         first = in_ruby(first, place, gem)
+    first = from_its_directory(first, paste)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.own_torch import partner_from_source
 from fa_forensics.rules.remedy import row_of
-from fa_forensics.why.judgement import DRIFT, FLAVOUR, UNKNOWN
+from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import file_of
 from fa_forensics.why.told import is_rocm
+from fa_forensics.why.torch_names.history import order_key
+from fa_forensics.why.torch_names.other_flavour import before_the_flag
 from fa_forensics.why.ways.builds import clean_build, old_modules_gone
 
 if TYPE_CHECKING:
@@ -64,7 +67,7 @@ def other_ways(
     if own is not None and not _is_of_torch(paste):
         return _for_own_torch(answer, paste, place, name, own)
     if name and ended_at(name) is not None:
-        return _of_one_pair(answer, name, served)
+        return _of_one_pair(answer, paste, place, name, served)
     if "flag:editable" in paste.versions and not any("--no-binary" in c for c in answer.help):
         return _build_again(answer, paste)
     built = re.sub("[-_]+", "-", paste.versions.get("flag:built-from-source", "").lower())
@@ -218,7 +221,8 @@ def _for_own_torch(
             "and the file was built for the pre-cxx11 one of the package index: the releases may "
             "match, the flavours do not."
         )
-    return replace(answer, cause=cause, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+    answer = replace(answer, cause=cause, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+    return before_the_flag(answer, place)
 
 
 #: Said of a file whose package is not known, beside conda-forge's torch.
@@ -240,25 +244,53 @@ def _of_its_channel(own: str, name: str | None) -> str:
     return f"conda install -c conda-forge {there}" if there and "conda-forge" in own else ""
 
 
-def _of_one_pair(answer: Answer, name: str, served: Sequence[str]) -> Answer:
+def _of_one_pair(
+    answer: Answer, paste: Paste, place: Place, name: str, served: Sequence[str]
+) -> Answer:
     """A package without releases for newer torches: it and torch have to be of one pair."""
     ended = ended_at(name)
     assert ended is not None
     last, torch = ended
-    can_be = [release for release in answer.exported_by if release in served]
-    pairs = ((partner_of(name, release), release) for release in reversed(can_be))
+    day = place.told.last if place.told is not None else ""
+    newer = answer.direction == NEWER
+    can_be = [one for one in answer.exported_by if one in served]
+    can_be = [one for one in can_be if not day or order_key(one) <= order_key(day)] or can_be
+    # A program with an older torch is left as near to that as can be.
+    own = torch_of(name, paste.versions.get(f"pkg:{name}", ""))
+    wanted = [own] if own in can_be and newer else can_be if newer else [*reversed(can_be)]
     pair = (last, torch)
-    if torch not in can_be:
-        pair = next(((one, release) for one, release in pairs if one is not None), pair)
+    if torch not in can_be or newer:
+        pairs = ((one, of) for of in wanted if (one := partner_of(name, of)) is not None)
+        pair = next(pairs, pair)
     commands, notes = _without(answer)
-    wanted = " ".join(shlex.quote(text) for text in (f"torch=={pair[1]}", f"{name}=={pair[0]}"))
-    commands.insert(min(1, len(commands)), f"python -m pip install {wanted}")
-    note = (
-        f"{name} has ended: {last} is its last release, built for torch {torch}, and no build for "
-        "a later torch will come; pip takes a newer torch along all the same. The two have to be "
-        "of one pair, as typed, or the program has to do without it."
-    )
-    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
+    both = [f"torch=={pair[1]}", f"{name}=={pair[0]}"]
+    for one in ("torchvision", "torchaudio"):
+        beside = partner_of(one, pair[1]) if f"pkg:{one}" in paste.versions else None
+        both += [f"{one}=={beside}"] if beside else []
+    at = 1 if commands and "print(torch" in commands[0] else 0
+    commands.insert(at, f"python -m pip install {' '.join(map(shlex.quote, both))}")
+    there = place.present.release if place.present is not None else ""
+    kept = partner_of(name, there) if there else None
+    if kept is not None and kept not in (pair[0], own):
+        alone = "install --force-reinstall --no-deps --no-cache-dir"
+        commands.insert(at, f"python -m pip {alone} {shlex.quote(f'{name}=={kept}')}")
+        notes.insert(0, (
+            f"One of the two commands is enough: the first installs the release of {name} that "
+            f"belongs to torch {there}; the second changes torch, for all other packages too."
+        ))  # fmt: skip
+    if not file_of(paste):
+        notes.insert(0, (
+            f"No file is named: of the packages in the text {name} alone has compiled code that "
+            "links torch."
+        ))  # fmt: skip
+    if not newer:
+        notes.insert(0, (
+            f"{name} has ended: {last} is its last release, built for torch "
+            f"{minor_of(torch)}, and no build for a later torch will come; pip takes a newer torch "
+            "along all the same. The two have to be of one pair, as typed, or the program has to "
+            "do without it."
+        ))  # fmt: skip
+    return replace(answer, help=tuple(dict.fromkeys(commands)), notes=tuple(notes))
 
 
 def _build_again(answer: Answer, paste: Paste) -> Answer:

@@ -64,6 +64,30 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     return of_its_project(answer, paste, place, name)
 
 
+def put_right(answer: Answer, paste: Paste, name: str | None) -> Answer:
+    """The answer with the release of the package, or of torch, that the text says put it right."""
+    if answer.kind not in DRIFT or answer.owner is None or not is_torch(answer.owner):
+        return answer
+    keys = ((one, paste.versions.get(f"cure:{one}", "")) for one in (name, "torch", "pytorch"))
+    told = [
+        (one, text)
+        for one, text in keys
+        if one and re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){1,3}", text)
+    ]
+    if not told:
+        return answer
+    one, release = told[0]
+    one = "torch" if one == "pytorch" else one
+    helps = [*answer.help]
+    if one != "torch":
+        at = 1 if helps and "print(torch" in helps[0] else 0
+        wanted = shlex.quote(f"{one}=={release}")
+        alone = "install --force-reinstall --no-deps --no-cache-dir"
+        helps.insert(at, f"python -m pip {alone} {wanted}")
+    note = f"The text says that {one} {release} put it right: that is the way back to what fitted."
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *answer.notes))
+
+
 def _of_one_release(
     helps: Sequence[str], notes: Sequence[str], name: str
 ) -> tuple[list[str], list[str]]:
@@ -72,12 +96,19 @@ def _of_one_release(
     if not any("torch" in text and " install " in text and name in text for text in kept):
         return [*helps], [*notes]
     gone = _ON_TORCH_ALONE if len(kept) < len(helps) else _ONE_IS_ENOUGH
+    notes = [_of_the_one_left(n) if len(kept) < len(helps) else n for n in notes]
     notes = [n for n in notes if not gone.match(n)]
     note = (
         f"{name} and torch have to be of one release, and are changed together; a notebook's "
         "runtime has to be restarted behind that."
     )
     return kept, [note, *notes]
+
+
+def _of_the_one_left(note: str) -> str:
+    """What a note on two commands says of the first, where the second is left out."""
+    found = re.match(r"One\sof\sthe\stwo\scommands\sis\senough:\sthe\sfirst\s([^;]{1,200});", note)
+    return note if found is None else f"The command {found[1]}."
 
 
 #: torch from some release on, and no other package with it.
@@ -103,6 +134,8 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
             "address that pytorch.org/get-started gives, the command takes one for CUDA."
         )
     elif label and cuda and _is_another(label, cuda, release):
+        if answer.direction == FLAVOUR and not _told_label(paste, place):
+            return answer  # a CUDA that the text names by itself is not that of the torch it has
         helps = tuple(f"{t} --index-url INDEX" if _ALONE.search(t) else t for t in helps)
         note = (
             f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "
@@ -110,6 +143,13 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
             "has one. INDEX is the address that pytorch.org/get-started gives, and ends in "
             f"/{label}."
         )
+        if not _told_label(paste, place):
+            note = (
+                f"The package index has torch {release} for CUDA {cuda}, and the CUDA in the text "
+                f"is that of {label}: with --index-url INDEX the command takes a torch for that "
+                "one, if the release has it. INDEX is the address that pytorch.org/get-started "
+                f"gives, and ends in /{label}."
+            )
     else:
         return answer
     return replace(answer, help=helps, notes=(*answer.notes, note))
@@ -117,9 +157,14 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
 
 def _label(paste: Paste, place: Place, release: str) -> str:
     """The build of torch that the text shows (cu118), or its CUDA where the release has that."""
-    local = paste.versions.get("torch", "").partition("+")[2]
-    label = local or label_of(paste, place) or label_by_cuda(paste, release)
+    label = _told_label(paste, place) or label_by_cuda(paste, release)
     return label if re.fullmatch(r"cu\d{2,3}", label) else ""
+
+
+def _told_label(paste: Paste, place: Place) -> str:
+    """The build of torch as the text tells it of torch itself; "" where it does not."""
+    local = paste.versions.get("torch", "").partition("+")[2]
+    return local or label_of(paste, place)
 
 
 def _is_another(label: str, cuda: str, release: str) -> bool:
