@@ -127,6 +127,7 @@ def test_the_table_is_whole() -> None:
     used = {index for _, index in TABLE["releases"].values() if index is not None}
     assert used == set(range(len(TABLE["matrices"])))
     assert all(row["since"] in TABLE["releases"] for row in TABLE["glibc"])
+    assert all(row["since"] in TABLE["releases"] for row in TABLE["mislabelled"])
     for build in builds():
         digits = build.cuda.removeprefix("cu")
         parts = build.cuda_built.split(".")

@@ -47,10 +47,10 @@ def test_an_environment_on_disk_gets_the_row_that_it_was_made_from(
 
 
 def test_the_same_is_found_without_an_environment() -> None:
-    answer = query("--torch", "2.6.0", "--python", "3.11", "--cuda", "12", "--abi", "FALSE")
+    answer = query("--torch", "2.5.1", "--python", "3.11", "--cuda", "12", "--abi", "FALSE")
     best = answer["candidates"][0]
     assert answer["best"] == best["file_name"]
-    assert best["torch"] == "2.6" and best["cxx11_abi"] == "pre-cxx11" and best["python"] == "3.11"
+    assert best["torch"] == "2.5" and best["cxx11_abi"] == "pre-cxx11" and best["python"] == "3.11"
     assert best["url"].endswith("/" + best["file_name"])
     assert best["command"] == f'python3.11 -m pip install "{best["url"]}"'
 
@@ -60,6 +60,14 @@ def test_a_release_brings_the_flavour_and_cuda_of_its_published_build() -> None:
     assert (wanted["cuda"], wanted["cxx11_abi"]) == ("12.4", "pre-cxx11")
     wanted = query("--torch", "2.6.0", "--python", "3.11", "--cuda", "12.6")["wanted"]
     assert (wanted["cuda"], wanted["cxx11_abi"]) == ("12.6", "cxx11")
+
+
+def test_a_wheel_whose_name_tells_another_flavour_is_not_chosen() -> None:
+    """Issues 1717 and 1783 of flash-attention: 2.8.2's FALSE wheel on torch 2.6.0+cu124."""
+    answer = query("--torch", "2.6.0", "--python", "3.11")
+    assert answer["best"].startswith("flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE")
+    called = [one for one in answer["candidates"] if one["release"].startswith("2.8.")]
+    assert called and all("the file in it is cxx11" in one["cautions"][-1] for one in called)
 
 
 def test_a_wheel_built_on_a_nightly_is_flagged_and_goes_behind_the_others() -> None:
@@ -74,7 +82,8 @@ def test_an_old_glibc_gets_the_newest_release_that_runs_on_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.confstr", lambda name: "glibc 2.31")
-    answer = query("--torch", "2.6.0", "--python", "3.11", "--platform", "linux_x86_64")
+    torch = ("--torch", "2.6.0", "--cuda", "12.6", "--python", "3.11")
+    answer = query(*torch, "--platform", "linux_x86_64")
     assert answer["best"].startswith("flash_attn-2.7.4.post1+")
     newest = answer["candidates"][0]
     assert newest["cautions"] == ["it needs glibc 2.32, this machine has 2.31"]
@@ -158,10 +167,11 @@ def test_a_gpu_that_the_package_refuses_is_told() -> None:
     ("torch", "python", "cuda", "gpu", "release", "says"),
     [
         # nvcc knows sm_120 from CUDA 12.8 on: wheels that were built with 12.4 have no such code.
-        ("2.6.0", "3.11", "12.4", "RTX 5090", "2.8.", "with CUDA 12.4.1 the release's build makes"),
+        ("2.6.0", "3.11", "12.6", "RTX 5090", "2.8.", "with CUDA 12.4.1 the release's build makes"),
         # sm_90 from CUDA 11.8 on.
         ("2.0.1", "3.10", "11.7", "H100", "2.5.", "itself|no code for H100"),
-        ("2.6.0", "3.11", "12.4", "RTX 4090", "2.8.", ""),
+        # The files of 2.8 that are called cxx11abiFALSE for torch 2.6 are cxx11.
+        ("2.6.0", "3.11", "12.4", "RTX 4090", "2.7.4", "called cxx11abiFALSE, and the file"),
     ],
 )  # fmt: skip
 def test_the_wheel_that_is_picked_has_code_for_the_gpu(

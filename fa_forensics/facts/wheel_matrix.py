@@ -77,6 +77,11 @@ class WheelBuild(NamedTuple):
         )
 
     @property
+    def mislabelled(self) -> bool:
+        """Whether its name says cxx11abiFALSE and the file in it is cxx11 all the same."""
+        return self.cxx11_abi == PRE_CXX11 and called_pre_cxx11(self.release, self.torch)
+
+    @property
     def glibc(self) -> str | None:
         """The glibc that the release's wheels are known to need; None where it is not known."""
         return glibc_floor(self.release)
@@ -174,6 +179,15 @@ def glibc_floor(release: str) -> str | None:
         return None
     known = [row for row in _table()["glibc"] if order.index(row["since"]) <= order.index(release)]
     return str(known[-1]["needs"]) if known else None
+
+
+def called_pre_cxx11(release: str, torch: str) -> bool:
+    """Whether a release's files for a minor torch ("2.6") that are called FALSE are cxx11."""
+    order = list(_table()["releases"])
+    return release in order and any(
+        row["torch"] == torch and order.index(row["since"]) <= order.index(release)
+        for row in _table()["mislabelled"]
+    )
 
 
 def newest_release() -> str:

@@ -55,7 +55,7 @@ def official_wheel(name: str, version: str, home: Home) -> WheelBuild | None:
 
 
 def _is_sure(build: WheelBuild, home: Home) -> bool:
-    if build.nightly or build.unlikely or any(gpu_cautions(build, home.gpus)):
+    if build.nightly or build.unlikely or build.mislabelled or any(gpu_cautions(build, home.gpus)):
         return False
     if build.glibc is None or home.glibc is None:
         return True

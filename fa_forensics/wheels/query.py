@@ -110,6 +110,11 @@ def _doubts(build: WheelBuild) -> Iterator[str]:
             f"it was built on the nightly torch {build.torch_built}, before torch {build.torch} "
             "was released, and may not load on that"
         )
+    if build.mislabelled:
+        yield (
+            f"it is called cxx11abiFALSE, and the file in it is cxx11: it was built on a cxx11 "
+            f"torch {build.torch}, and does not load on a pre-cxx11 one"
+        )
     if build.unlikely:
         yield (
             f"torch {build.torch} was never published for CUDA {build.cuda_major}, so that this "
