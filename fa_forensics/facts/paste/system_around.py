@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.programs import without_python
 
 _FRAME_PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
 #: Packages that look for libraries themselves, and are named where no frame shows them.
@@ -32,16 +33,18 @@ def package_of_frame(line: Line) -> str:
     return found or (alone[0] if len(alone) == 1 else "")
 
 
-#: A compiled part of which a package has one for each torch: libgraphbolt_pytorch_2.4.0.so.
+#: A compiled part of which a package has one for each torch: libgraphbolt_pytorch_2.4.0.so. The
+#: number is what torch calls itself, without what stands behind a "+": conda-forge's 2.4.0.post301.
 _FOR_ONE_TORCH = re.compile(
-    r"(?P<stem>lib[a-z]\w{1,40})_pytorch_(?P<torch>[12]\.\d{1,2}\.\d{1,2})\.so"
+    r"(?P<stem>lib[a-z]\w{1,40})_pytorch_(?P<torch>[12]\.\d{1,2}\.\d{1,2})"
+    r"(?P<tail>\.post\d{1,4}|(?:a|b|rc)\d|\.dev\d{8})?\.so"
 )
 
 
 def for_one_torch(name: str) -> dict[str, str]:
     """The torch release in a library's file name, and what stands before it; {} for none."""
     found = _FOR_ONE_TORCH.fullmatch(name)
-    return {} if found is None else found.groupdict()
+    return {} if found is None else {key: text or "" for key, text in found.groupdict().items()}
 
 
 #: Lines that name a library and do not show that it is there.
@@ -91,6 +94,8 @@ _CONDA_TORCH = re.compile(
     r"|-c (?:pytorch|soumith|conda-forge)\b[^\n]{0,60}\bpytorch\b",
     re.MULTILINE,
 )
+#: pip installs something beside conda: what depends on torch brings a second one, or its wheels.
+_PIP_TOO = re.compile(r"\b(?:pip3?|uv pip) install (?!(?:-U |--upgrade )?pip\b)")
 _CUDATOOLKIT = re.compile(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
 #: What makes torch run on accelerators without CUDA.
 _MAKER = re.compile(r"(?<![\w.])(torch_(?:musa|npu|mlu))(?!\w)")
@@ -114,6 +119,15 @@ _CUDA_SPOKEN = re.compile(
 )
 
 
+#: A shell's command in a cell of a notebook, which sets a variable for that shell alone.
+_CELL_EXPORT = re.compile(r"(?:^|[\s,;`'\"(])!\s?export ld_library_path", re.MULTILINE)
+#: The release of TensorRT's binding: its wheel's name, or what its file says of itself.
+_BINDING = re.compile(
+    r"\btensorrt[-=]{1,2}(?P<a>\d{1,2}\.\d{1,2}\.\d[\w.]{0,20}?)(?=-cp3|[\s,;'\")]|$)"
+    r"|tensorrt/__init__\.py[\s\S]{0,600}?__version__ = \"(?P<b>[\d.]{3,12}[\w.]{0,20})\""
+)
+
+
 def system_around(line: Line) -> dict[str, str]:
     """How torch came there: ``conda``, conda's ``cudatoolkit``, ``board``, ``cpu_wanted``.
 
@@ -123,7 +137,7 @@ def system_around(line: Line) -> dict[str, str]:
     source = line.source
     start, end = max(0, line.start - 4_000), line.start + 4_000
     near, lower = source.text[start:end], source.lower[start:end]
-    found: dict[str, str] = {}
+    found: dict[str, str] = without_python(line)
     if "conda" in lower or "mamba" in lower:
         found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
         toolkit = _CUDATOOLKIT.search(near)
@@ -133,6 +147,11 @@ def system_around(line: Line) -> dict[str, str]:
     makers = _MAKER.findall(near) if "torch_" in lower else ()
     found["maker"] = str(makers[0]) if makers and "No module named" not in near else ""
     found["board"] = _board(lower) if source.holds(_BOARD_SIGNS) else ""
+    if "export ld_library_path" in lower and _CELL_EXPORT.search(lower):
+        found["notebook_export"] = "yes"
+    if "tensorrt" in lower:
+        binding = _BINDING.search(lower)
+        found["binding"] = (binding["a"] or binding["b"]).strip(".") if binding else ""
     if "cpu" in lower or "gpu" in lower:
         found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
     return found
@@ -153,7 +172,8 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
     ``by`` is the package of the traceback's last step, ``copy`` the directory of a wheel that
     the text names as the place of the copy that is taken, ``cudnn`` the version of cuDNN,
     ``own_build`` a program that somebody compiled with an NCCL of one's own, ``imported`` the
-    one module that the text imports, ``jit`` the cache whose file it is.
+    one module that the text imports, ``jit`` the cache whose file it is,
+    ``editable`` that pip builds what is installed with --editable.
     """
     found = conda_around(line, version)
     source = line.source
@@ -175,6 +195,8 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
         copy = _copy_taken(near, lower, file or "")
         if copy:
             found["copy"] = copy
+    if "pip-build-env-" in (file or "") and "editable" in lower:
+        found["editable"] = "yes"
     found["imported"] = _one_import(near) if "import " in near else ""
     cache = _JIT_CACHE.search(near) if "/.cache/" in near else None
     found["jit"] = cache["name"] if cache is not None else ""
@@ -243,6 +265,7 @@ def conda_around(line: Line, version: str | None) -> dict[str, str]:
     cuda = _CONDA_CUDA.search(near)
     return {
         "conda": "yes",
+        "pip_too": "yes" if "pip" in near and _PIP_TOO.search(near) else "",
         "conda_has": has[1] if has else "",
         "conda_cuda": cuda[1] if cuda else "",
     }

@@ -25,6 +25,7 @@ from fa_forensics.why.nvidia.cuda_age import (
 from fa_forensics.why.nvidia.cuda_copy import another_copy, not_linked, older_copy
 from fa_forensics.why.nvidia.cuda_cure import (
     PINNED,
+    PINNED_LATE,
     newer_than_pinned,
     newer_wheel,
     same_wheel,
@@ -142,9 +143,11 @@ def cuda_answer(
 
 def _about_pin(history: CudaHistory | None, wheel: Wheel | None) -> str:
     """What is said of the version that torch asks for, where a command installs another one."""
+    late = history is not None and history.soname.startswith("libnvJitLink.")
+    pinned = PINNED_LATE if late else PINNED
     if history is None or wheel is None or wheel.how == TOLD or history.has(wheel):
-        return PINNED
-    return newer_than_pinned(history, wheel) if history.of(wheel.distribution) else PINNED
+        return pinned
+    return newer_than_pinned(history, wheel) if history.of(wheel.distribution) else pinned
 
 
 def _having(histories: Sequence[CudaHistory]) -> tuple[str, ...]:

@@ -22,6 +22,15 @@ PINNED = (
     "before that."
 )
 
+#: The same of nvJitLink, which torch 2.1 to 2.4 get through cuSPARSE and cuSOLVER, in any version.
+PINNED_LATE = (
+    "torch asks for one version of that wheel since 2.5.0: where python -m pip check then names "
+    "another one for torch, that is the one to install. Before that it comes with nvidia-cusparse, "
+    "which takes any version of it, and pip check says nothing. A newer copy of the system does "
+    "not help pip's torch, which looks beside itself before the system's own directories; "
+    "LD_LIBRARY_PATH alone goes before that."
+)
+
 
 def newer_than_pinned(history: CudaHistory, wheel: Wheel) -> str:
     """What is said where a newer wheel goes in the place of the one that torch asks for."""

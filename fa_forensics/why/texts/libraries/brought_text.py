@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
 
 
 def known_releases(seen: Seen) -> tuple[str, ...]:
@@ -27,6 +28,20 @@ def torches_bringing(seen: Seen, soname: str) -> tuple[str, ...]:
             if brought.release_of(soname) is not None:
                 found.append(build.release)
     return tuple(found)
+
+
+def brought_by_torch(seen: Seen, soname: str) -> str | None:
+    """The wheel that the torch of a text pins a library to: ``nvidia-cudnn-cu12==9.1.0.70``."""
+    from fa_forensics.atlas.brought import BroughtLibraries
+
+    requested, libraries = seen.place.requested, seen.tables.libraries
+    if requested is None or libraries is None or not requested.cuda:
+        return None
+    brought = BroughtLibraries(requested.build, requested.cuda, libraries, requested.folder)
+    row = brought.release_of(soname)
+    if row is None or row.distribution not in requested.build.requires:
+        return None
+    return f"{row.distribution}=={row.version}"
 
 
 def wheels_of(seen: Seen, soname: str) -> str:
@@ -58,6 +73,12 @@ def wheel_of(seen: Seen, soname: str, major: str) -> str | None:
         sonames = [s for s in table.sonames() if s.startswith(f"{soname}.")]
         names = dict.fromkeys(row.distribution for s in sonames for row in table.releases(s))
     return next((name for name in names if major_of(name) == major), None)
+
+
+def on_path(seen: Seen, *distributions: str) -> str:
+    """The command that puts the directories of wheels on the loader's path."""
+    folders = dict.fromkeys(folder_of_wheel(one) for one in distributions)
+    return wheels_on_path(seen.python, *folders)
 
 
 def major_of(distribution: str) -> str:

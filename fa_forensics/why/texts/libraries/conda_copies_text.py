@@ -134,9 +134,8 @@ def _beside_another(answer: Answer, seen: Seen, folder: str) -> Answer:
         "ls -d /usr/local/cuda*",
         _LIST,
     ]
-    since = _SINCE_12.search(answer.interval or "")
-    if owner in _PACKAGES and since is not None:
-        helps.append(f'conda install -c conda-forge "{_PACKAGES[owner]}>={since["version"]},<13"')
+    if package := package_of_conda(answer):
+        helps.append(f'conda install -c conda-forge "{package}"')
     notes = (
         "Where the first command works, LD_LIBRARY_PATH is the cause: it is to be unset for this "
         "program, which in a notebook has to be done before the kernel starts. Where it does not, "
@@ -145,6 +144,13 @@ def _beside_another(answer: Answer, seen: Seen, folder: str) -> Answer:
     )
     helps.append(inspect_command(seen.place, (seen.mention.file or "",)))
     return replace(answer, cause=cause, notes=notes, help=tuple(helps))
+
+
+def package_of_conda(answer: Answer) -> str:
+    """What conda is asked for, to get a library for CUDA 12 with the name; "" where unknown."""
+    since = _SINCE_12.search(answer.interval or "")
+    name = _PACKAGES.get(answer.owner or "", "")
+    return f"{name}>={since['version']},<13" if name and since is not None else ""
 
 
 def _module(seen: Seen) -> str:

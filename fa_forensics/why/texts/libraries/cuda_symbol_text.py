@@ -16,6 +16,7 @@ from fa_forensics.why.nvidia.cuda_origin import EITHER, UNLINKED
 from fa_forensics.why.nvidia.without_torch import row_without_torch
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import first_by_line
+from fa_forensics.why.texts.libraries.conda_copies_text import package_of_conda
 from fa_forensics.why.texts.libraries.needing import package_needing, rebuild_commands
 
 #: Libraries whose wheels, and conda packages, have the number of the CUDA toolkit itself.
@@ -37,7 +38,9 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
 
         return _of_foreign(by_its_age(answer, seen), seen)
     if UNLINKED in answer.notes:
-        return _linked_again(answer, seen)
+        from fa_forensics.why.texts.libraries.linked_again import linked_again
+
+        return linked_again(answer, seen)
     if answer.code != "FA204":
         return answer
     if seen.mention.detail.get("conda"):
@@ -51,7 +54,14 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
 
     answer = with_its_copy(answer, seen)
     answer = _without_torch(_wheel_taken(_compiled(answer, seen), seen), seen)
-    return with_newer_copy(answer, seen)
+    from fa_forensics.why.texts.libraries.build_env_text import in_build_environment
+
+    isolated = in_build_environment(answer, seen)
+    if isolated is not None:
+        return isolated
+    from fa_forensics.why.texts.libraries.first_use import with_first_use
+
+    return with_first_use(with_newer_copy(answer, seen), seen)
 
 
 #: Said where a file is compiled again.
@@ -93,17 +103,6 @@ def _of_foreign(answer: Answer, seen: Seen) -> Answer:
         answer, kind="versioned-symbol", code="FA204", cause=cause, direction=NEWER,
         confidence="medium", help=tuple(helps), notes=tuple(n for n in answer.notes if n != EITHER),
     )  # fmt: skip
-
-
-def _linked_again(answer: Answer, seen: Seen) -> Answer:
-    """The package that was linked without the library: a newer release of it, or a build."""
-    name = package_needing(seen)
-    module = seen.mention.detail.get("import", "")
-    helps = [text.replace("import MODULE", f"import {module or 'MODULE'}") for text in answer.help]
-    if name is None:
-        return replace(answer, help=tuple(helps))
-    newer = f"{seen.pip} install --upgrade --no-deps --no-cache-dir {name}"
-    return replace(answer, help=(*helps[:-1], newer, *helps[-1:]))
 
 
 def _of_board(answer: Answer, seen: Seen) -> Answer:
@@ -226,18 +225,53 @@ def _of_conda(answer: Answer, seen: Seen) -> Answer:
         major = int(found["major"])
         channel = "nvidia" if detail.get("conda_cuda") else "conda-forge"
         helps.append(f'conda install -c {channel} "{stem}>={major},<{major + 1}"')
+    mixed = bool(detail.get("pip_too"))
     note = (
         "conda's torch takes CUDA's libraries from other packages of conda (cudatoolkit, or one "
-        "package for each library), and pip's wheels have no part in it: these have to be of the "
-        "CUDA that the build of torch names."
+        "package for each library): these have to be of the CUDA that the build of torch names."
     )
+    if not mixed:
+        note += " pip's wheels have no part in it."
     if wanted := detail.get("conda_cuda"):
         note += f" The text installs it for CUDA {wanted}."
-    kept = [c for c in answer.help if " pip " not in c]
+    if not found and (package := package_of_conda(answer)):
+        channel = "nvidia" if detail.get("conda_cuda") else "conda-forge"
+        helps.append(f'conda install -c {channel} "{package}"')
+    kept = [c for c in answer.help if mixed or " pip " not in c]
     if seen.mention.file:
         helps.append(f"ldd {shlex.quote(seen.mention.file)} | grep {stem or word}")
     notes = [n for n in answer.notes if not _ABOUT_WHEELS.match(n)]
+    if mixed:
+        cause = cause.replace(", brought by torch ", ", brought by pip's torch ")
+        return replace(answer, cause=cause, help=(*helps, *_of_pip(answer, seen), *kept),
+                       notes=(note, _MIXED, *notes))  # fmt: skip
     return replace(answer, cause=cause, help=(*helps, *kept), notes=(note, *notes))
+
+
+#: Said where one text installs with conda and with pip.
+_MIXED = (
+    "The text installs with pip as well: what depends on torch can have brought pip's torch in the "
+    "place of conda's, or NVIDIA's wheels beside it, and the libraries of the two are of different "
+    "releases. The list of pip shows that; the newer library of the two has to be the one that is "
+    "found, or the environment is made anew with torch from one of them alone."
+)
+
+
+def _of_pip(answer: Answer, seen: Seen) -> tuple[str, ...]:
+    """The wheel that has the name, where the commands do not install it already."""
+    since = _SINCE_12.search(answer.interval or "")
+    if since is None or any(" install " in text for text in answer.help):
+        return ()
+    return (
+        f"{seen.pip} list | grep -iE '^torch |nvidia'",
+        f'{seen.pip} install "{since["wheel"]}>={since["version"]},<13"',
+    )
+
+
+#: The first version with a name, of a wheel for CUDA 12 that is numbered as CUDA is.
+_SINCE_12 = re.compile(
+    r"(?P<wheel>nvidia-[a-z-]{3,30}-cu12) (?P<version>12\.[\d.]{1,12}) and later"
+)
 
 
 #: Remarks that hold for pip's torch alone.

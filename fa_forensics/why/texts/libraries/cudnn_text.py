@@ -8,9 +8,14 @@ import shlex
 from dataclasses import replace
 
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
+from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.brought_text import torches_bringing
+from fa_forensics.why.texts.libraries.brought_text import (
+    brought_by_torch,
+    torches_bringing,
+)
+from fa_forensics.why.texts.libraries.cudnn_place import dotted, in_its_place, version_without_path
+from fa_forensics.why.texts.libraries.wheels_path import wheels_on_path
 from fa_forensics.why.texts.symbol_text import symbol_of_text
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
@@ -20,10 +25,8 @@ _CUDNN_MAJOR = re.compile(r"libcudnn\w{0,30}\.so\.(?P<major>\d{1,2})")
 #: Parts that cuDNN 8 has, and that cuDNN 9 has under other names.
 _ONLY_8 = re.compile(r"libcudnn_\w{1,20}_(?:infer|train)\.so")
 
-_WHEELS_ON_PATH = (
-    "export LD_LIBRARY_PATH=$({python} -c 'import nvidia.cublas.lib as a, nvidia.cudnn.lib as b; "
-    'print(a.__path__[0] + ":" + b.__path__[0])\')'
-)
+#: Where cuDNN and the cuBLAS that it opens lie, below site-packages/nvidia.
+_FOLDERS = ("cudnn", "cublas", "cu13")
 _CTRANSLATE2 = (
     "ctranslate2 (faster-whisper, WhisperX) brings the head of cuDNN and no parts of it: from "
     "4.5.0 on it needs those of cuDNN 9, before those of cuDNN 8. In a process with torch both "
@@ -58,11 +61,20 @@ def cudnn_part(seen: Seen, soname: str) -> Answer:
         f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; "
         "print(torch.backends.cudnn.version())'",
     ]
+    toolkit = (seen.versions.get("cuda") or "").strip()
+    if toolkit and toolkit != (seen.torch_cuda or ""):
+        notes.append(f"The CUDA {toolkit} of the machine plays no part: torch brings its own.")
     if major in ("8", "9"):
         helps += _of_one_major(seen, major)
         if not _ONLY_8.match(soname) or _goes_with_torch(seen, major):
-            helps.append(_WHEELS_ON_PATH.format(python=seen.python))
+            helps.append(wheels_on_path(seen.python, *_FOLDERS))
         notes.append(_CTRANSLATE2)
+        if major == "9" and seen.place.present is None:
+            notes.append(
+                "The command with --force-reinstall installs cuDNN whole again, in the version "
+                "that torch asks for: without --force-reinstall pip leaves a damaged one as it is. "
+                'Without torch it is pip install --force-reinstall "nvidia-cudnn-cu12==9.*".'
+            )
         if _ONLY_8.match(soname):
             notes.append(
                 "Where torch is older than 2.4.0, its cuDNN is 8: then ctranslate2 stays below "
@@ -76,15 +88,12 @@ def cudnn_part(seen: Seen, soname: str) -> Answer:
 
 def _of_one_major(seen: Seen, major: str) -> list[str]:
     """Bring what needs cuDNN and the cuDNN of torch to one major version."""
-    helps = []
     if _goes_with_torch(seen, major):
-        helps.append(f'{seen.pip} install "nvidia-cudnn-cu12=={major}.*"')
-    elif major == "8":
+        return [_again(seen, major)]
+    if major == "8":
         # torch's own cuDNN is 9: what needs 8 is to be newer.
-        helps.append(f'{seen.pip} install "ctranslate2>=4.5.0" "torch>=2.4.0"')
-    else:
-        helps.append(f'{seen.pip} install "ctranslate2<4.5"')
-    return helps
+        return [f'{seen.pip} install "ctranslate2>=4.5.0" "torch>=2.4.0"']
+    return [f'{seen.pip} install "ctranslate2<4.5"']
 
 
 def _goes_with_torch(seen: Seen, major: str) -> bool:
@@ -100,14 +109,31 @@ def _goes_with_torch(seen: Seen, major: str) -> bool:
 
 def no_handle(seen: Seen) -> Answer:
     """``Cannot load symbol cudnnCreate``: what cuDNN says after it did not find a part."""
-    cause = (
-        f"cuDNN looked for {seen.mention.symbol} in a part of its own that it could not open "
-        "before: the line above names that part. The symbol itself is not missing from anything."
-    )
+    cause = f"cuDNN looked for {seen.mention.symbol} in a part of its own that it could not open."
+    if _names_part(seen):
+        cause += " The text names that part."
+    else:
+        cause += (
+            " A line before this one says which part that is; the text here ends without it: the "
+            "part is not installed, lies where the loader does not look (site-packages/nvidia/"
+            "cudnn/lib of pip's wheel), or was found in another release of cuDNN."
+        )
+    cause += " The symbol itself is not missing from anything."
     return seen.answer(
         "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
-        help=(f"{seen.pip} list | grep -i cudnn", _WHEELS_ON_PATH.format(python=seen.python)),
+        help=(f"{seen.pip} list | grep -i cudnn", wheels_on_path(seen.python, *_FOLDERS),
+              "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep libcudnn"),
+        notes=(
+            "The command with export goes before the program starts, in the same shell: the "
+            "variable is read at the start alone. The last command lists which parts are looked "
+            "for, and where.",
+        ),
     )  # fmt: skip
+
+
+def _names_part(seen: Seen) -> bool:
+    """Whether the text has the line with the part that was looked for, too."""
+    return any("libcudnn" in (one.library or one.line) for one in seen.paste.mentions)
 
 
 #: The directories of the loader itself.
@@ -120,55 +146,8 @@ def cudnn_mix(seen: Seen) -> Answer:
     built, found = detail.get("built"), detail.get("found")
     built, found = built or detail.get("built2"), found or detail.get("found2")
     if built and found:
-        return _in_its_place(seen, _dotted(built), _dotted(found))
+        return in_its_place(seen, dotted(built), dotted(found))
     return _parts_of_two(seen)
-
-
-def _in_its_place(seen: Seen, built: str, found: str) -> Answer:
-    """torch compares the version of its headers with that of the library, and says both."""
-    older = _numbers(found) < _numbers(built)
-    cause = (
-        f"torch was compiled with cuDNN {built}, and a whole other cuDNN, {found}, is loaded in "
-        f"place of that: {'an older' if older else 'another'} copy comes before the one that torch "
-        "brings."
-    )
-    folder = detail_folder(seen)
-    if folder:
-        cause += (
-            f" The LD_LIBRARY_PATH of the text names {folder}: that directory has to leave it, or "
-            "the program runs without that variable."
-        )
-    else:
-        cause += (
-            " It comes from LD_LIBRARY_PATH (a toolkit's or a module's directory), from conda, or "
-            "from a wheel of another version that replaced torch's."
-        )
-    whole = f"{'.'.join(built.split('.')[:2])}.*"
-    notes = (
-        f"Where the first command works, LD_LIBRARY_PATH is the cause. Without it, pip list shows "
-        f"a wheel of cuDNN {found}: the version that python -m pip check names for torch has to "
-        "replace that. A torch without a wheel of cuDNN (of conda, or of a build of its own) needs "
-        f"cuDNN {whole} or a newer one of that major version where the loader looks.",
-        "No extension and no driver has a part in this.",
-    )
-    return seen.answer(
-        VERSIONED, OTHER_COPY, cause, owner="cudnn", direction=NEWER if older else OLDER,
-        confidence="high", notes=notes,
-        help=(_version_without_path(seen), "echo $LD_LIBRARY_PATH",
-              f"{seen.pip} list | grep -i cudnn; {seen.pip} check | grep -i cudnn"),
-    )  # fmt: skip
-
-
-def detail_folder(seen: Seen) -> str:
-    """The directory of cuDNN on the LD_LIBRARY_PATH that the text shows; "" for none."""
-    return seen.mention.detail.get("on_path", "")
-
-
-def _version_without_path(seen: Seen) -> str:
-    return (
-        f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; "
-        "print(torch.backends.cudnn.version())'"
-    )
 
 
 def _parts_of_two(seen: Seen) -> Answer:
@@ -190,7 +169,7 @@ def _parts_of_two(seen: Seen) -> Answer:
         "Remove the copy that was added, or take it off LD_LIBRARY_PATH: pip's torch brings a "
         "whole cuDNN along. Adding further nvidia packages makes another mix.",
     )
-    commands: tuple[str, ...] = (_version_without_path(seen), "echo $LD_LIBRARY_PATH",
+    commands: tuple[str, ...] = (version_without_path(seen), "echo $LD_LIBRARY_PATH",
                                  f"{seen.pip} list | grep -i cudnn")  # fmt: skip
     if odd and not _SYSTEM_PLACE.match(odd):
         folder = os.path.dirname(odd)
@@ -218,7 +197,7 @@ def _parts_of_two(seen: Seen) -> Answer:
     if not odd and not seen.mention.detail.get("conda"):
         commands = (*commands, _again(seen))
         notes = (*notes, _TWO_WHEELS)
-    commands = (*commands, _WHICH_PARTS)
+    commands = (*commands, WHICH_PARTS)
     if answer is not None and answer.kind == VERSIONED:
         return replace(
             answer, code=OTHER_COPY, cause=cause, direction=UNKNOWN, notes=notes, help=commands
@@ -239,17 +218,18 @@ _TWO_WHEELS = (
 )
 
 
-def _again(seen: Seen) -> str:
-    """Install the wheel of cuDNN again in the version that torch asks for."""
-    return (
-        f"{seen.pip} install --force-reinstall --no-deps \"$({seen.python} -c 'import "
-        'importlib.metadata as m; print(next(r for r in m.requires("torch") if "cudnn" in r)'
-        '.split(";")[0])\')"'
+def _again(seen: Seen, major: str = "") -> str:
+    """Install the wheel of cuDNN again in the version that torch asks for, as far as known."""
+    own = brought_by_torch(seen, f"libcudnn.so.{major}") if major else None
+    asked = (
+        f"$({seen.python} -c 'import importlib.metadata as m; print(next(r for r in "
+        'm.requires("torch") if "cudnn" in r).split(";")[0])\')'
     )
+    return f'{seen.pip} install --force-reinstall --no-deps "{own or asked}"'
 
 
 #: Each part with its directory, as the loader takes it.
-_WHICH_PARTS = "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .*libcudnn'"
+WHICH_PARTS = "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .*libcudnn'"
 
 
 def _is_outside(file: str) -> bool:
@@ -270,16 +250,3 @@ def _where_from(file: str, lacking: str) -> str:
         f" In the text {name} is torch's own or a wheel's ({folder}){other}: that one was loaded "
         "before, from the directory that has to go."
     )
-
-
-def _dotted(text: str) -> str:
-    """``8, 9, 2`` as people write it; ``8302`` is 8.3.2, and ``90100`` is 9.1.0."""
-    text = re.sub(r"\s*,\s*", ".", text.strip())
-    if text.isdigit() and len(text) in (4, 5):
-        rest = int(text) % (1_000 if len(text) == 4 else 10_000)
-        return f"{text[0]}.{rest // 100}.{rest % 100}"
-    return text
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,5}", version)[:3])

@@ -10,6 +10,7 @@ from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import there_already, wheels_of
 from fa_forensics.why.texts.libraries.needing import needing
+from fa_forensics.why.texts.libraries.wheels_path import wheels_on_path
 
 #: Parts of cuDNN, which its head opens at run time; what torch lists is libcudnn.so.N alone
 #: (readelf -d of libtorch_cuda.so, torch 2.4.0+cu121 and 2.14.1+cu130).
@@ -54,8 +55,7 @@ def part_answer(seen: Seen, soname: str, owner: str | None) -> Answer | None:
         help=(
             f"{seen.pip} list | grep -iE '^torch |{folder}'",
             f"find / -name {shlex.quote(soname)} -not -path '/proc/*' 2>/dev/null",
-            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "
-            "print(list(a.__path__)[0])')/lib:$LD_LIBRARY_PATH",
+            wheels_on_path(seen.python, *((folder,) if part is not None else (folder, "cu13"))),
         ),
         notes=(
             "One process has one cuDNN: the directory has to be that of the cuDNN that torch "

@@ -17,6 +17,8 @@ from fa_forensics.why.texts.libraries.brought_text import (
     wheel_of,
     wheels_of,
 )
+from fa_forensics.why.texts.libraries.first_try import of_first_try
+from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "missing-library", "FA202"
@@ -102,21 +104,27 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
 _SPLIT = re.compile(r"/lib64/python3\.\d{1,2}/(?:site|dist)-packages/torch/")
 
 
+#: What torch looks for in all directories of packages when its first try fails, since 2.0.0
+#: (cuda_libs in torch/__init__.py; cuSPARSELt, NVSHMEM and cuFile came later).
+_LOOKED_FOR = ("cublas", "cudnn", "nvrtc", "cudart", "cupti", "cufft", "curand", "cusolver",
+               "cusparse", "nccl")  # fmt: skip
+
+
 def _in_another_directory(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answer:
     """torch lies in lib64, and NVIDIA's wheels, which are no compiled packages, in lib."""
-    folder = wheel.removeprefix("nvidia-").rpartition("-cu")[0].replace("-", "_")
+    if seen.mention.detail.get("ctypes") and (owner or "") in _LOOKED_FOR:
+        return of_first_try(seen, soname, owner, wheel)
     cause = (
         f"It is torch itself that needs {soname} and does not find it: no extension plays a part. "
         f"torch lies in lib64, and pip puts {wheel} into lib on such a system (RHEL, Rocky, Alma, "
-        "Amazon Linux), so that it is not beside torch, where torch looks. A CUDA of the system "
-        "that has the libraries which torch loads first hides that: torch then does not look for "
-        "the wheels at all, and this library is not among them."
+        "Amazon Linux, openSUSE), so that it is not beside torch, where torch looks. A CUDA of "
+        "the system that has the libraries which torch loads first hides that: torch then does "
+        "not look for the wheels at all, and this library is not among them."
     )
     word = re.split(r"[._]", soname.removeprefix("lib"))[0]
     helps = [
         f"{seen.pip} show -f {wheel} | grep -E '^Location|lib{word}'",
-        f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "
-        "print(list(a.__path__)[0])')/lib:$LD_LIBRARY_PATH",
+        wheels_on_path(seen.python, folder_of_wheel(wheel)),
         "python3 -m venv ENV && ENV/bin/python -m pip install torch",
     ]
     if "cusparselt" in soname.lower():

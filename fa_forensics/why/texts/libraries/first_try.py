@@ -1,0 +1,57 @@
+"""torch's first try to load a CUDA library, after which it looks for NVIDIA's wheels itself."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NONE
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.brought_text import major_of, there_already
+from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
+
+
+def of_first_try(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answer:
+    """The message of ctypes.CDLL in torch/__init__.py, where torch and the wheels lie apart.
+
+    torch since 2.0.0 takes it as the sign to look through sys.path, and raises another
+    exception where it finds nothing.
+    """
+    cuda = major_of(wheel)
+    cause = (
+        f"It is torch itself that needs {soname} and does not find it: no extension plays a part."
+    )
+    number = re.search(r"\.so\.(\d{1,2})", soname)
+    if number is not None and number[1] != cuda:
+        cause += (
+            f" {soname} is the one of CUDA {cuda}: this library has numbers of its own, and a CUDA "
+            f"{number[1]} does not bring it."
+        )
+    cause += (
+        " The line is of torch's first try, which asks the loader alone. torch since 2.0.0 then "
+        f"looks for NVIDIA's wheels in all directories of packages, so that {wheel} in lib beside "
+        "a torch in lib64 would be found: where torch does not start, that wheel or another one "
+        "of NVIDIA's is not installed for this Python, or not whole. The exception after this "
+        "one names what was looked for, and where."
+    )
+    release = (seen.torch or "").partition("+")[0]
+    torch = f'"torch=={release}"' if re.fullmatch(r"\d+\.\d+\.\d+", release) else "torch"
+    word = re.split(r"[._]", soname.removeprefix("lib"))[0]
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
+        help=(
+            f"{seen.pip} show -f {wheel} | grep -E '^Location|lib{word}'",
+            f"{seen.pip} list | grep -iE '^(torch|nvidia)'; {seen.pip} check | grep -i torch",
+            f"{seen.pip} install --force-reinstall --no-cache-dir {torch}",
+            wheels_on_path(seen.python, folder_of_wheel(wheel)),
+        ),
+        notes=(
+            "Where the first command shows nothing, the third installs torch with all its wheels "
+            "of NVIDIA; in a container the image is built again with that step, without --no-deps "
+            "and from the index that torch itself comes from.",
+            "Where it shows the library, another wheel is the one that is missing (the second "
+            "command), or this torch is older than 2.0.0: then the last command puts the library "
+            "where the loader looks.",
+            *there_already(seen),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,75 @@
+"""A package that was linked without a library of CUDA: where a build of it with that one is got."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import raw_python
+from fa_forensics.why.texts.libraries.needing import package_needing
+from fa_forensics.why.ways.builds import clean_build, in_source_tree
+
+#: The directory of one extension that torch compiled when it was first needed.
+_CACHE = re.compile(
+    r"(?P<folder>(?:/|~/)[\w./+@-]{0,300}torch_extensions/[\w./+@-]{1,200})/\w+\.so"
+)
+
+
+def linked_again(answer: Answer, seen: Seen) -> Answer:
+    """The answer with the package's newer release, or its build where the file itself lies."""
+    name = package_needing(seen)
+    module = seen.mention.detail.get("import", "")
+    helps = [text.replace("import MODULE", f"import {module or 'MODULE'}") for text in answer.help]
+    file = seen.mention.file or ""
+    notes = (*answer.notes, *_afterwards(name))
+    cache = _CACHE.fullmatch(file)
+    if cache is not None:
+        helps.insert(-1, f"rm -rf {_quoted(cache['folder'])}")
+        notes = (
+            *notes,
+            "torch compiled the file itself when the program needed it: that directory is removed, "
+            "and the next start compiles it again, with the flags of the package as it is then.",
+        )
+    elif in_source_tree(file):
+        helps.insert(-1, _build_there(seen, name, file))
+        notes = (
+            *notes,
+            "The file lies in a source tree, and a release that pip installs does not replace it: "
+            "the tree is brought to a newer release (git pull, or the tag of one) and built again.",
+        )
+    if name is not None:
+        newer = f"{seen.pip} install --upgrade --no-deps --no-cache-dir {name}"
+        helps[-1:-1] = [] if in_source_tree(file) else [newer]
+    return replace(answer, help=tuple(helps), notes=notes)
+
+
+def _build_there(seen: Seen, name: str | None, file: str) -> str:
+    """Compile the package in the directory above the one that it is imported from."""
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(name) if name else None
+    top = str(row["import"]).split(".")[0] if row is not None else ""
+    root = file.partition(f"/{top}/")[0] if top and f"/{top}/" in file else ""
+    environment = str(row.get("environment") or "") if row is not None else ""
+    steps = clean_build(raw_python(seen), file).split(" && ")
+    if environment:
+        steps[-1] = f"{environment} {steps[-1]}"
+    return " && ".join(([f"cd {_quoted(root)}"] if root else []) + steps)
+
+
+def _quoted(path: str) -> str:
+    """A path for a shell, which puts the home directory in place of ``~``."""
+    return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
+
+
+def _afterwards(name: str | None) -> tuple[str, ...]:
+    """DeepSpeed's optimizer, which was not made, is destroyed all the same (its __del__)."""
+    if name != "deepspeed":
+        return ()
+    return (
+        "An AttributeError of DeepSpeedCPUAdam (ds_opt_adam) only follows from this: the extension "
+        "was never loaded, and the object that is given up looks for it.",
+    )
