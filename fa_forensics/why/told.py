@@ -74,6 +74,10 @@ def first_for_package(paste: Paste) -> tuple[str, str]:
     return f"{min(minors, key=order_key)}.0", f"flash-attn {version}"
 
 
+#: A release of the second half of a month is not the torch of most of that month's reports.
+_MIDDLE = 16
+
+
 def report_day(paste: Paste, tables: Tables, version: str | None) -> tuple[str, str]:
     """(the month of the report, the newest torch that there was then); "" for both where none.
 
@@ -83,7 +87,7 @@ def report_day(paste: Paste, tables: Tables, version: str | None) -> tuple[str, 
     if not date or tables.ages is None:
         return "", ""
     builds = tables.ages.builds("x86_64")
-    out = [build.release for build in builds if build.date and build.date[:7] <= date]
+    out = [b.release for b in builds if b.date and b.date < f"{date}-{_MIDDLE:02d}"]
     if not out or len(out) == len(builds):
         return "", ""
     last = max(out, key=order_key)

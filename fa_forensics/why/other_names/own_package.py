@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import OWN
 from fa_forensics.report_why import Answer
+from fa_forensics.why.other_names.own_places import by_its_place
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.ways.builds import in_source_tree, name_then, rebuild_named
 
@@ -29,17 +30,22 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
         from fa_forensics.why.texts.libraries.bitsandbytes_files import own_function
 
         return own_function(answer, seen, file)
+    placed = by_its_place(answer, seen, file)
+    if placed is not None:
+        return placed
     shows_build = (
         in_source_tree(file) or _BUILT_HERE.search(file) or _OF_BUILDS & set(seen.versions)
     )
-    if seen.place.told is None or shows_build or seen.mention.detail.get("build"):
-        return answer
     if not any(text.startswith(_IN_SOURCE) for text in answer.help):
         return answer
     name = _package(seen)
+    if seen.place.told is None or shows_build or seen.mention.detail.get("build"):
+        return _with_its_switches(answer, name)
     built = rebuild_named(seen.place, name) if name else None
-    if name is None or built is None:
-        return answer
+    if name is None or built is None or "flag:own-code" in seen.versions:
+        return _with_its_switches(_of_own_code(answer, seen), name)
+    if "nightly" in seen.versions and name in ("fbgemm-gpu", "torchvision", "torchaudio"):
+        return _another_nightly(answer, seen, name)
     command, index = _of_its_day(seen, name, built[0])
     helps = [command if text.startswith(_IN_SOURCE) else text for text in answer.help]
     version = seen.versions.get(f"pkg:{name}", "")
@@ -62,6 +68,56 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _with_its_switches(answer: Answer, name: str | None) -> Answer:
+    """A build in the source directory with the switches that the package's build needs."""
+    from fa_forensics.rules.remedy import row_of
+
+    if name:
+        cause = answer.cause.replace("the extension's own", f"{name}'s own")
+        answer = replace(answer, cause=cause)
+    row = row_of(name) if name else None
+    needed = str((row or {}).get("environment", ""))
+    if not needed or not any(re.match(r"[A-Z_]{4,40}=(?!\d{1,3}$)|[A-Z_]*(?:CUDA|OPS|EXT)", text)
+                             for text in needed.split()):  # fmt: skip
+        return answer
+    helps = tuple(
+        re.sub(r" (?=\S{1,300} -m pip install)", f" {needed} ", text, count=1)
+        if text.startswith(_IN_SOURCE)
+        else text
+        for text in answer.help
+    )
+    return replace(answer, help=helps)
+
+
+def _of_own_code(answer: Answer, seen: Seen) -> Answer:
+    """A function that the text's author has written: no release has it, or lacks it."""
+    if "flag:own-code" not in seen.versions:
+        return answer
+    note = (
+        "The text says that the code is of one's own: the definition has to be among the sources "
+        "of the build, in a file that its list or pattern takes in, with the very parameters and "
+        "namespace of the declaration; then it is built from an empty directory, as the first "
+        "command does in the source directory."
+    )
+    kept = (text for text in answer.notes if not text.startswith("Built from source: take"))
+    return replace(answer, notes=(note, *kept))
+
+
+def _another_nightly(answer: Answer, seen: Seen, name: str) -> Answer:
+    """A nightly that lacks its own function, for a nightly of torch: a pair of another day."""
+    label = seen.versions["nightly"]
+    index = "https://download.pytorch.org/whl/nightly/" + (label if label != "yes" else "cuXYZ")
+    command = f"{seen.pip} install --pre --upgrade --no-cache-dir torch {name} --index-url {index}"
+    helps = [command if text.startswith(_IN_SOURCE) else text for text in answer.help]
+    note = (
+        f"Both are nightlies, and belong to one day: the way out is a pair of a later day, which "
+        f"the command takes, or of an earlier one (torch==VERSION {name}==VERSION from the same "
+        "index). A release of the package index would be built for another torch."
+    )
+    kept = (text for text in answer.notes if not text.startswith("Built from source: take"))
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
+
+
 def _package(seen: Seen) -> str | None:
     """The failing file's package, or the only one with compiled code where no path is told."""
     if seen.package is not None:
@@ -69,8 +125,9 @@ def _package(seen: Seen) -> str | None:
     if "-packages/" in (seen.mention.file or ""):
         return None  # a package that is not known
     from fa_forensics.why.texts.clues import package_in
+    from fa_forensics.why.ways.same_release import package_in_text
 
-    return package_in(seen)
+    return package_in(seen) or package_in_text(seen.paste)
 
 
 def _of_its_day(seen: Seen, name: str, command: str) -> tuple[str, bool]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
-from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, qualified_name
+from fa_forensics.facts.owner import libraries_of, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
@@ -34,6 +34,9 @@ def judge_product(
 ) -> tuple[Judgement, tuple[str, ...]]:
     """(judgement, commands) for a name of another project that nothing loaded here exports."""
     row = _products()[owner]
+    returned = _returns_a_string(symbol, row)
+    if returned:
+        return _by_what_it_returns(returned, owner, row, place, needed_by)
     cause = f"It belongs to {title_of(owner)}, and torch has no part in it. {row['set']}"
     python = shlex.quote(place.python) if place.python else "python"
     commands = (*(text.replace("{python}", python) for text in row["look"]),)
@@ -41,6 +44,41 @@ def judge_product(
         commands = (*commands, needed_libraries(needed_by))
     notes = _flavour(symbol, owner)
     return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, notes, "medium"), commands
+
+
+def _returns_a_string(symbol: SymbolText, row: Mapping[str, Any]) -> str:
+    """The function of a name in the pre-cxx11 flavour that only its result shows; "" for others."""
+    name, function = symbol.name or "", qualified_name(symbol.demangled).rpartition("::")[2]
+    plain = name.startswith("_Z") and "cxx11" not in name
+    return function if plain and function in row.get("strings", ()) else ""
+
+
+def _by_what_it_returns(
+    function: str, owner: str, row: Mapping[str, Any], place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    """A name without [abi:cxx11] of a function that returns a std::string."""
+    title = title_of(owner)
+    cause = (
+        f"It belongs to {title}. {function} returns a std::string, so that a cxx11 build of "
+        f"{title} has it as {function}[abi:cxx11]: the file was compiled in the pre-cxx11 flavour "
+        "(a pre-cxx11 torch sets -D_GLIBCXX_USE_CXX11_ABI=0 for its extensions), and the library "
+        "that is loaded, as those of systems are, most likely in the cxx11 one."
+    )
+    notes = (
+        f"One flavour for all is the way out: {title} compiled with -D_GLIBCXX_USE_CXX11_ABI=0 for "
+        "this file, or a cxx11 torch (2.7.0 and later of the package index, conda-forge's, a "
+        "container's) and the file compiled again for it, from an empty directory.",
+        f"Where the second command shows {function} without [abi:cxx11], the flavours agree, and "
+        f"the {title} that is loaded is another one than it shows.",
+    )
+    python = shlex.quote(place.python) if place.python else "python"
+    library = libraries_of(owner)[0]
+    shown = f"nm -DC $(ldconfig -p | grep -m1 -o '/.*{library}.*') | grep {function}"
+    looks = [text.replace("{python}", python) for text in row["look"]]
+    commands = (looks[0], shown, *looks[1:])
+    if needed_by:
+        commands = (*commands, needed_libraries(needed_by))
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, notes, "medium"), commands
 
 
 def _flavour(symbol: SymbolText, owner: str) -> tuple[str, ...]:

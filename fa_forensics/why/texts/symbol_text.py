@@ -56,7 +56,26 @@ def undefined_symbol(seen: Seen) -> Answer:
         from fa_forensics.why.texts.libraries.cuda_symbol_text import with_text
 
         return with_text(answer, seen)
-    return _as_the_build_says(answer, seen)
+    return _beside_ldd(_as_the_build_says(answer, seen), seen)
+
+
+def _beside_ldd(answer: Answer, seen: Seen) -> Answer:
+    """The answer with a word on torch's libraries that ldd does not find, where it has others."""
+    if not answer.symbol or is_torch(answer.owner or "torch/"):
+        return answer
+    lost = [
+        m.library.rsplit("/", 1)[-1]
+        for m in seen.paste.mentions[:100]
+        if m.what == "ldd-line" and m.detail.get("sort") == "not found" and m.library
+    ]
+    named = [name for name in lost if is_torch(owner_of_library(name) or "")]
+    if not named:
+        return answer
+    note = (
+        f"{named[0]} => not found in ldd is no error: ldd does not know torch's directory, and "
+        "import torch loads its libraries before the file."
+    )
+    return replace(answer, notes=(*answer.notes, note))
 
 
 def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
+from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR, Judgement, Question, who_exports
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import BETWEEN, INSIDE, History, Present, order_key
@@ -69,7 +71,7 @@ def of_stated_flavour(question: Question, place: Place, history: History) -> Jud
 def all_in_this_flavour(place: Place, history: History) -> Judgement:
     """Every published torch that can be meant has the name: another build of one lacks it."""
     cause = (
-        f"torch {who_exports(history, history.alive)} it, so every wheel of torch "
+        f"torch {who_exports(history, history.releases)} it, so every wheel of torch "
         f"{limits(place)} has it, in the pre-cxx11 flavour of std::string: the torch that lacks "
         "it is most likely a cxx11 build (conda-forge's, a distribution's, a container's, or one "
         "from source), and the file was built for the pre-cxx11 flavour of the wheels."
@@ -136,6 +138,32 @@ def without_a_build(
         "the build."
     )
     return tuple(commands), (note, *remarks)
+
+
+def before_the_flag(answer: Answer, place: Place) -> Answer:
+    """The answer for another flavour of a torch that, by the text's day, is before 1.1.
+
+    torch/utils/cpp_extension.py of 1.0 (_add_gnu_abi_flag_if_binary) sets the flag for every
+    version that is spelt as a release, behind those of a setup.py.
+    """
+    told = place.told
+    release = place.present.release if place.present else told.last if told else ""
+    if answer.direction != FLAVOUR or not release or order_key(release) >= (1, 1, 0, False):
+        return answer
+    # Releases before 1.1 have no such function.
+    asked = ", torch.compiled_with_cxx11_abi()"
+    note = (
+        "torch.utils.cpp_extension before 1.1 sets -D_GLIBCXX_USE_CXX11_ABI=0 for every version "
+        "that is spelt as a release, whatever flavour that build has, and behind the flags of a "
+        "setup.py: the same build again gives the same error. With torch 1.1 or later of the same "
+        "source the flag follows the build; until then the line in torch/utils/cpp_extension.py "
+        "has to say =1 for a cxx11 torch."
+    )
+    return replace(
+        answer,
+        help=tuple(text.replace(asked, "") for text in answer.help),
+        notes=(note, *(n for n in answer.notes if not n.startswith("Compiled on that machine"))),
+    )
 
 
 def flavour_of_name(name: str, demangled: str, history: History) -> str | None:

@@ -14,6 +14,7 @@ from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.same_release import cuda_label, label_of, wheel_page
+from fa_forensics.why.ways.step_back import step_back
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -34,10 +35,12 @@ def of_its_project(answer: Answer, paste: Paste, place: Place, name: str) -> Ans
     row = row_of(name)
     if row is None or place.told is None:
         return answer
+    answer = step_back(answer, paste, place, name)
     if isinstance(row.get("off_index"), Mapping):
         return _off_the_index(answer, place, name, row["off_index"])  # type: ignore[arg-type]
     if row.get("names_torch"):
-        return _with_the_torch_it_names(answer, paste, name, str(row["names_torch"]))
+        index = _filled(str(row["names_torch"]), answer, paste, place)
+        return _with_the_torch_it_names(answer, paste, name, index)
     plain = not place.told.torch_by and not any(key in paste.versions for key in _OWN)
     if plain and row.get("find_links") and not row.get("before") and answer.direction != FLAVOUR:
         return _from_its_index(answer, paste, place, name)
@@ -69,6 +72,17 @@ def _off_the_index(answer: Answer, place: Place, name: str, where: Mapping[str, 
     return replace(answer, help=helps, notes=(*answer.notes, note))
 
 
+#: The release of torch that a command installs.
+_WANTED = re.compile(r'"torch==(?P<release>\d{1,2}(?:\.\d{1,3}){2})"')
+
+
+def _filled(index: str, answer: Answer, paste: Paste, place: Place) -> str:
+    """A project's index with the torch and the CUDA of the text, or of the command for torch."""
+    wanted = next((found for text in answer.help if (found := _WANTED.search(text))), None)
+    release = wanted["release"] if wanted else place.present.release if place.present else "X.Y.Z"
+    return index.format(release=release, label=label_of(paste, place) or "cuXYZ")
+
+
 def _with_the_torch_it_names(answer: Answer, paste: Paste, name: str, index: str) -> Answer:
     """A wheel that nobody compiles, each release of which asks for one torch."""
     told = paste.versions.get(f"pkg:{name}", "")
@@ -90,6 +104,14 @@ def _with_the_torch_it_names(answer: Answer, paste: Paste, name: str, index: str
     )
     if not release:
         note += " X.Y.Z is the release that the program needs."
+    if "cuXYZ" in again:
+        note += " cuXYZ in the address is the CUDA of that torch, or cpu."
+    if answer.direction == FLAVOUR:
+        note += (
+            f" For a torch that is not of the package index (a container's, conda-forge's, one "
+            f"from source) {name} is compiled on it, by the project's own build, or the container "
+            "of that release is taken."
+        )
     kept = (n for n in answer.notes if not _ON_BUILDS.match(n) and not _ALONE.search(n))
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
 

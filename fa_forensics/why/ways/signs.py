@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import DRIFT
+from fa_forensics.why.judgement import DRIFT, FLAVOUR
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.torch_names.history import order_key
@@ -220,8 +220,20 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     helps = [text for text in answer.help if not _UPGRADE.search(text)]
     if not any("--no-build-isolation" in text for text in helps):
         helps.insert(0, built)
-    notes = (n for n in answer.notes if not _OF_INDEX.match(n))
+    notes = [n for n in answer.notes if not _OF_INDEX.match(n)]
+    if answer.direction == FLAVOUR:
+        notes.insert(0, _WITHOUT_BUILD_EXTENSION)
     return replace(answer, help=(command, clean, *helps), notes=(note, again, *notes))
+
+
+#: torch/utils/cpp_extension.py: BuildExtension adds the flag, CUDAExtension does not.
+_WITHOUT_BUILD_EXTENSION = (
+    "-D_GLIBCXX_USE_CXX11_ABI is given to the compiler by torch.utils.cpp_extension.BuildExtension "
+    "alone: a setup.py whose cmdclass does without it builds in the compiler's own flavour, which "
+    "is cxx11, whatever torch has. Newer sources may pass the flag; else it goes into the "
+    "setup.py's flags, =1 where torch.compiled_with_cxx11_abi() says True and =0 where it says "
+    "False."
+)
 
 
 #: How notes on another build of an extension begin.
