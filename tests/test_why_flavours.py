@@ -143,3 +143,72 @@ def test_opencv_and_a_pre_cxx11_libtorch_do_not_link() -> None:
     answer = first("main.cpp:14: undefined reference to `cv::imread(std::string const&, int)'")
     assert answer.owner == "opencv"
     assert "sets -D_GLIBCXX_USE_CXX11_ABI=0 for whatever is compiled with it" in told(answer)
+
+
+CLASS_BASE = "_ZN5torch6detail10class_baseC2ERKSsS3_SsRKSt9type_infoS6_"
+
+
+def test_before_torch_2_7_a_pre_cxx11_file_that_fails_met_a_torch_of_another_source() -> None:
+    """TensorRT-LLM issue 808, January 2024: no wheel of torch was cxx11 then, NGC's torch was."""
+    file = "/usr/local/lib/python3.10/dist-packages/tensorrt_llm/libs/libth_common.so"
+    answer = first(missing(CLASS_BASE, file), "Python 3.10, January 2024")
+    assert answer.kind == "cxx11-abi"
+    assert "most likely a cxx11 build (conda-forge's" in answer.cause
+    assert "torch 1.10.0 \u2013 2.6.0 export it" in answer.cause
+    # torch 2.2.0 came out on 30 January 2024.
+    assert any('"torch==2.1.2"' in text for text in answer.help)
+    assert any("a container's" in note for note in answer.notes)
+
+
+def test_a_wheel_that_names_its_torch_is_not_compiled_with_pip() -> None:
+    file = "/e/lib/python3.10/site-packages/fairseq2n/lib/libfairseq2n.so.0"
+    answer = first(missing("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs", file), "September 2023")
+    assert not any("rm -rf build" in text for text in answer.help)
+    assert any("/whl/pt2.0.1/cuXYZ fairseq2n==" in text for text in answer.help)
+
+
+def test_a_cut_name_of_one_function_is_judged_by_the_torch_that_is_told() -> None:
+    start = "_ZN3c105ErrorC2ENS_14Source"
+    alone = first(missing(start, "/.../flash_attn_2_cuda.so"))
+    assert "fa-forensics wheels" in alone.help
+    assert any("--no-binary flash-attn" in text for text in alone.help)
+    answer = first(missing(start, "/.../flash_attn_2_cuda.so"), "PyTorch: 2.7.0, Python: 3.10")
+    assert (answer.kind, answer.direction) == ("cxx11-abi", "other-flavour")
+    assert "torch 1.6.0 \u2013 2.6.0" in answer.cause and answer.confidence == "medium"
+
+
+def test_torch_before_1_1_forces_the_flavour_of_its_extensions() -> None:
+    """apex issue 212: Arch's torch 1.0 is cxx11, and cpp_extension of that day says =0."""
+    file = "/usr/lib/python3.7/site-packages/syncbn.cpython-37m-x86_64-linux-gnu.so"
+    symbol = "_ZN3c105ErrorC1ENS_14SourceLocationERKSs"
+    answer = first(missing(symbol, file), "Arch Linux distro pytorch, Python 3.7, March 2019")
+    assert answer.kind == "cxx11-abi"
+    assert any("APEX_CPP_EXT=1 APEX_CUDA_EXT=1" in text for text in answer.help)
+    assert "the same build again gives the same error" in told(answer)
+    assert not any("compiled_with_cxx11_abi" in text for text in answer.help)
+
+
+def test_a_cuda_that_is_not_said_of_torch_is_not_torchs() -> None:
+    egg = "/opt/conda/lib/python3.10/site-packages/deep_gemm-2.0.0-py3.10-linux-x86_64.egg"
+    file = f"{egg}/deep_gemm_cpp.cpython-310-x86_64-linux-gnu.so"
+    answer = first(missing(NEW, file), "gcc 11.4.0, python 3.10, cuda 12.8, h100")
+    assert "the torch in the text is one for" not in told(answer)
+    assert "BuildExtension" in told(answer)
+
+
+def test_the_release_before_an_upgrade_is_the_way_back() -> None:
+    """flash-attention issue 1717."""
+    file = (
+        "/usr/local/lib/python3.10/dist-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so"
+    )
+    step = "upgraded from flash_attn 2.7.4.post1 to 2.8.0.post2, CUDA 12.4"
+    answer = first(missing(NEW, file), step)
+    assert answer.help[1].endswith("flash-attn==2.7.4.post1")
+    assert "called cxx11abiFALSE have a cxx11 file" in told(answer)
+
+
+def test_a_wheel_of_ones_project_is_named_beside_the_build() -> None:
+    file = "/e/lib/python3.11/site-packages/exllamav3_ext.cpython-311-x86_64-linux-gnu.so"
+    answer = first(missing(OLD, file))
+    assert any("exllamav3/releases" in note for note in answer.notes)
+    assert not any(text.startswith("rm -rf build") for text in answer.help)
