@@ -47,6 +47,12 @@ def amd_target(name: str) -> str | None:
     return _names().get(_key(name))
 
 
+def amd_names(target: str) -> tuple[str, ...]:
+    """The names of a target's GPUs in the table: gfx90a → MI210, MI250, MI250X."""
+    rows = read_table("amd_gpus.json")["targets"]
+    return next((tuple(row["names"]) for row in rows if row["target"] == target), ())
+
+
 class Wheels(NamedTuple):
     """torch's own ROCm wheels: the first minor release that has code for a target, by target."""
 

@@ -41,7 +41,8 @@ class Told:
     built that torch where the package index has no such one ("conda-forge's"). ``date`` is
     the month of the report ("2023-06") and ``last`` the newest torch that there was then.
     ``gpu_since`` is the first torch with code for the GPU that it names, ``since`` the first
-    that the release ``since_of`` of a package in the text has a wheel for.
+    that the release ``since_of`` of a package in the text has a wheel for. ``driver_below`` is
+    the CUDA version that the driver does not reach, as the text says ("CUDA driver < 12.8").
     """
 
     machine: str = ""
@@ -57,6 +58,7 @@ class Told:
     gpu_since: str = ""
     since: str = ""
     since_of: str = ""
+    driver_below: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,8 @@ def _not_from_here(paste: Paste, here: Place, tables: Tables) -> str | None:
                 return f"the text names {distribution} {told}, which is not installed here"
         if here.present is None and _misses_torch(paste):
             return "the text is about names of torch, and there is no torch here"
+        if (below := paste.versions.get("driver_below")) is not None:
+            return f"the text tells of a driver older than that of CUDA {below}"
         return None
     file = files[0]
     if _is_here(file, here):
@@ -207,6 +209,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         last,
         first_for_gpu(paste),
         *first_for_package(paste),
+        driver_below=driver_below(paste),
     )
     if version is None:
         return Place(None, None, None, None, told=told)
@@ -246,6 +249,12 @@ def driver_cuda(paste: Paste) -> tuple[int, int] | None:
     own = order(driver[0]) if "." in driver[0] else (int(driver[0]), 999)
     known = [(cuda, order(first)) for cuda, first in driver_table().releases.items() if first]
     return max((cuda for cuda, first in known if first <= own), default=None)
+
+
+def driver_below(paste: Paste) -> tuple[int, int] | None:
+    """The CUDA version that the text's driver is older than: "CUDA driver < 12.8"."""
+    found = re.fullmatch(r"(\d{1,2})\.(\d)", paste.versions.get("driver_below", ""))
+    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def order(version: str) -> tuple[int, ...]:

@@ -6,10 +6,10 @@ import re
 
 from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.beside import said_beside
-from fa_forensics.facts.paste.compile_errors import nvcc_near
 from fa_forensics.facts.paste.gpu_around import built_beside, stack_file
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.nvcc_target import nvcc_refuses
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
 
 _HINT = re.compile(r"\s*\(([^()\n]{3,200})\)\s*$")
@@ -36,6 +36,8 @@ def _called(what: str) -> Build:
     def build(line: Line, match: re.Match[str]) -> Mention | None:
         if line.lower.startswith("search for `cudaerror"):
             return None  # the advice below an error, in its words
+        if what in _OF_CODE and "hiperror" in line.lower:
+            return None  # HIP's own words, which have a reader of their own
         if "cudagetdevicecount" in line.lower[: match.start()] and what in _OF_KERNELS:
             return line.mention("driver-ill", match.start(), detail={"start": match[0]})
         path, function, code = frame(line)
@@ -309,38 +311,13 @@ def _of_mismatches() -> tuple[Recogniser, ...]:
     )
 
 
-_CUDA_NAMED = re.compile(
-    r"\bcuda(?:[ _]?toolkit)?(?: ?version)?\W{1,6}v?(\d{1,2}\.\d)(?=[\s.,;)'\"/\\]|$)",
-    re.IGNORECASE,
-)
-
-
-def _nvcc_refuses(line: Line, match: re.Match[str]) -> Mention:
-    """With the nvcc that ran, and the CUDA releases that are named near it as installed."""
-    near = [line, *line.above(10), *line.below(15)]
-    named = [
-        found
-        for one in near
-        if "driver" not in one.lower and "smi" not in one.lower
-        for found in _CUDA_NAMED.findall(one.body)
-    ]
-    runs = re.search(r"'(/[\w./+-]{1,200}/nvcc)'", "\n".join(one.body for one in near[:4]))
-    detail = {
-        "compiler": match["compiler"] or "",
-        "arch": match["arch"] or "",
-        "nvcc": runs[1] if runs else nvcc_near(line),
-        "others": " ".join(dict.fromkeys(named)),
-    }
-    return line.mention("arch-unsupported-by-nvcc", match.start(), detail=detail)
-
-
 def _of_compilers() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
             ("unsupported gpu architecture",),
             r"(?P<compiler>nvcc fatal\s{0,5}:\s?)?Unsupported gpu architecture\s?"
             r"['\"`]?(?P<arch>(?:compute|sm|lto)_\w{2,6})?",
-            _nvcc_refuses,
+            nvcc_refuses,
         ),
         plain(
             "arch-unsupported-by-nvcc",

@@ -43,9 +43,13 @@ _BY_THE_WAY = frozenset(("compiler-warned", "no-prebuilt", "wheel-not-there"))
 _WRAPPERS = ("import-wrapper", "caught-import")
 #: What a tool printed about a file: it backs a failure up, or stands alone.
 LISTINGS = frozenset(("nm-line", "ldd-line", "readelf-line", "bare-symbol"))
+#: Say what is wrong with the driver: without it no process sees a GPU.
+_DRIVERS = frozenset(("driver-too-old", "driver-ill", "driver-mismatch", "driver-stub"))
 #: What only follows where one of these was said too.
 _FOLLOWS: Mapping[str, frozenset[str]] = {
     "missing-own-file": _BUILDING,
+    "torch-sees-no-gpu": _DRIVERS | {"no-device"},
+    "no-device": _DRIVERS,
     "no-kernel-image": frozenset(("gpu-not-supported-by-torch",)),
     "nccl": _LOADING,
     "jax-library": _LOADING | {"loader-trace"},
@@ -93,12 +97,18 @@ def _first_of_each(found: Iterable[Mention]) -> list[Mention]:
     return kept
 
 
+#: torchvision goes on without its image functions: what ended the program is said elsewhere.
+_ONLY_WARNED = "Failed to load image Python extension"
+
+
 def _tier(mention: Mention) -> int:
     if mention.what in LISTINGS:
         return 3
     if mention.detail.get("prose") or (mention.what == "undefined-symbol" and not mention.symbol):
         return 1
     if mention.what == "missing-library" and mention.detail.get("by") == "tensorflow":
+        return 1
+    if mention.what in _LOADING and _ONLY_WARNED in mention.line:
         return 1
     if mention.what in _VAGUE:
         return 2 if mention.what in {*_LAST, *_WRAPPERS} else 1

@@ -16,6 +16,14 @@ def recognisers() -> tuple[Recogniser, ...]:
     return (*_of_code(), *_of_device(), *_of_builds(), *_of_rest())
 
 
+#: What the HIP runtime logs where it was handed code for another target.
+_ISA = re.compile(
+    r"program ISA \S{0,60}?(?P<loaded>gfx[0-9a-f]{3,5})\S{0,40} is not compatible with the device "
+    r"ISA \S{0,60}?(?P<target>gfx[0-9a-f]{3,5})",
+    re.IGNORECASE,
+)
+
+
 def _of_code() -> tuple[Recogniser, ...]:
     return (
         plain(
@@ -44,6 +52,11 @@ def _of_code() -> tuple[Recogniser, ...]:
             r"|InvalidKernelFile)(?:[^\n]{0,100}Unable to find code object)?"
             r"|Unable to find code object for all current devices"
             r"|No compatible code objects found for:? ?(?P<target>gfx\w{3,6})",
+            _no_code,
+        ),
+        by_pattern(
+            ("is not compatible with the device isa",),
+            _ISA.pattern,
             _no_code,
         ),
         by_pattern(
@@ -78,9 +91,12 @@ def _not_started(line: Line, match: re.Match[str]) -> Mention:
 
 def _no_code(line: Line, match: re.Match[str]) -> Mention:
     path, function, code = frame(line)
+    near = (line, *line.below(4), *line.above(4))
+    isa = next((found for one in near if (found := _ISA.search(one.body[:2_000]))), None)
     detail = {
         "sort": "code",
-        "target": match["target"] or "",
+        "target": match["target"] or (isa["target"] if isa else ""),
+        "loaded": isa["loaded"] if isa else "",
         "frame": path,
         "function": function,
         "code": code,

@@ -25,6 +25,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("-cu1", r"^([a-z][a-z0-9_]{1,30}-cu1\d{1,2})(?:\s{1,40}|==)\d", "flag:cuda-twin", None),
+    ("spconv-cu", r"(?<![\w-])(spconv-cu\d{2,3})(?!\d)", "cuda-name:spconv", None),
+    ("cumm-cu", r"(?<![\w-])(cumm-cu\d{2,3})(?!\d)", "cuda-name:cumm", None),
     ("cpp_extension", r"\b(cpp_extension)s?\b", "flag:cpp-extension", None),
     ("cppextension", r"\b(CppExtension)\b", "flag:cpp-extension", None),
     ("cudaextension", r"\b(CUDAExtension)\b", "flag:cpp-extension", None),

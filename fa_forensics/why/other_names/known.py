@@ -125,8 +125,16 @@ def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:
     commands = (_SMI, needed_libraries(needed_by))
     if parse_cuda(since) < min(driver_table().releases):
         return _in_every_driver(name, needed_by)
-    if told is not None and told < parse_cuda(since):
+    below = place.told.driver_below if place.told else None
+    if below is not None and below <= parse_cuda(since) and told is None:
+        told = (0, 0)
+        cause += (
+            f"; the driver there is older than that of CUDA {below[0]}.{below[1]}, as the text "
+            "says: it is too old."
+        )
+    elif told is not None and told < parse_cuda(since):
         cause += f"; the driver there supports CUDA {told[0]}.{told[1]} only: it is too old."
+    if told is not None and told < parse_cuda(since):
         newer = f"The driver {first} or newer is the way out" if first else "A newer driver is it"
         ways = (
             f"{newer}, or a build or a release of the package that does without this function; a "
@@ -235,7 +243,11 @@ def libstdcxx_commands(version: str | None) -> tuple[str, ...]:
 
 
 def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:
+    from fa_forensics.why.other_names.rocm_of_torch import needed_by_torch
+
     title = title_of(owner)
+    if (found := needed_by_torch(owner, name, needed_by)) is not None:
+        return found
     if owner == "composable-kernel":
         cause = (
             "It is a kernel of Composable Kernel (ck::), which MIOpen is built with: the two come "

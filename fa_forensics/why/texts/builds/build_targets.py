@@ -11,8 +11,14 @@ from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.arch_choice import before, by_toolkit, runs_instead
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.builds.toolkit_commands import build_command, on_windows, with_toolkit
-from fa_forensics.why.texts.clues import cuda_version, named_gpu, package_in, pip_name
+from fa_forensics.why.texts.builds.toolkit_commands import (
+    build_command,
+    build_variables,
+    on_windows,
+    package_built,
+    with_toolkit,
+)
+from fa_forensics.why.texts.clues import cuda_version, named_gpu, pip_name
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, COMPILE = "gpu-arch", "FA883"
@@ -82,12 +88,14 @@ def instead(
 
 def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, ...]:
     """Build again with a list of targets; nothing for a package that reads no such list."""
-    if own_lists(package or package_in(seen) or ""):
+    package = package or package_built(seen)
+    if own_lists(package or ""):
         return ()
-    name = pip_name(seen, package or package_in(seen)) or "PACKAGE"
+    name = pip_name(seen, package) or "PACKAGE"
     again = (
         f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {name}"
     )
+    again = f"{build_variables(seen, package)}{again}"
     if on_windows(seen):
         return f'set "TORCH_CUDA_ARCH_LIST={value}"', again
     return (f'TORCH_CUDA_ARCH_LIST="{value}" {again}',)
@@ -136,19 +144,49 @@ def toolkit_that_can(
         can = by_toolkit(mine) if known and mine is not None else before(needed)
         who = "this nvcc compiles it" if known else "the nvcc of an older CUDA compiles it"
         other, more = instead(seen, number, can, who)
+        other, more = ((), ()) if runs_deepspeed(seen) else (other, more)
         notes += more
     told = (*seen.mention.detail.get("others", "").split(), seen.torch_cuda or "")
     fitting = [one for one in told if needed and (cuda_version(one) or (0, 0)) >= needed]
     look = () if on_windows(seen) else ("ls -d /usr/local/cuda*",)
+    again, more = build_or_run(seen)
+    notes += more
     if not fitting:
         notes.append(
             f"X.Y is a toolkit of CUDA {since} or newer among those that are listed; where there "
             "is none, one has to be installed first."
         )
-        again = build_command(seen)
-        return (*look, *with_toolkit(seen, "X.Y", again), *other), tuple(notes), calls
-    again = build_command(seen)
-    return (*look, *with_toolkit(seen, fitting[0], again), *other), tuple(notes), False
+        *first, last = again
+        helps = (*look, *first, *with_toolkit(seen, "X.Y", last), *other)
+        return helps, tuple(notes), calls
+    *first, last = again
+    return (*look, *first, *with_toolkit(seen, fitting[0], last), *other), tuple(notes), False
+
+
+def runs_deepspeed(seen: Seen) -> bool:
+    """Whether it is DeepSpeed that compiles as it runs, for the GPUs that it finds."""
+    detail = seen.mention.detail
+    return bool(detail.get("jit")) and package_built(seen) == "deepspeed"
+
+
+def build_or_run(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) to build again: by pip, or by the run where it compiles as it runs."""
+    detail, package = seen.mention.detail, package_built(seen)
+    if not detail.get("jit") or on_windows(seen):
+        return (f"{build_variables(seen, package)}{build_command(seen)}",), ()
+    made = detail.get("made", "*")
+    note = (
+        "It is compiled as the program runs, so CUDA_HOME has to be set for the run itself; the "
+        "command before removes what was half made."
+    )
+    if runs_deepspeed(seen):
+        note += (
+            " DeepSpeed empties TORCH_CUDA_ARCH_LIST for that and takes the GPUs that it finds; "
+            "DS_BUILD_OPS=1 (or one operation's, DS_BUILD_FUSED_ADAM=1) with pip install compiles "
+            "beforehand, and goes by the list."
+        )
+    gone = f"rm -rf ~/.cache/torch_extensions/*/{made}"
+    return (gone, f"{seen.python} YOUR_PROGRAM.py"), (note,)
 
 
 def helper_lacks(seen: Seen, ask: str) -> Answer | None:

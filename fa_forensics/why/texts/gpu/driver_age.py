@@ -25,8 +25,14 @@ KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 #: Paths of torch for Lua.
 _LUA = re.compile(r"\bcutorch\b|\bcunn\b|\.lua\b")
 _SAYS_THE_SAME = (
-    "A driver that was updated without a reboot, or a container with its own copy of the driver's "
-    "libraries, says the same."
+    "A container whose path has a copy of the driver's libraries of its own says the same, of "
+    "that copy."
+)
+_HOSTS = (
+    "A container takes the driver of its host: that is the one to update. Another torch in the "
+    "image would break what was compiled there for its own, so an image for the CUDA of the "
+    "driver is the other way; on data-centre GPUs (A100, H100) also the package cuda-compat of "
+    "the image's CUDA, on an older driver."
 )
 #: The form that the binding of cuda-python gives to an error: NVIDIA's CuTe DSL prints it so.
 _BINDING = re.compile(r"cudaError_t\.|\bcuda[-_. ](?:python|bindings)\b|\bcutlass[-_]dsl\b")
@@ -67,16 +73,27 @@ def too_old(seen: Seen) -> Answer:
     commands, more = _older_torch(seen, driver)
     ended = _ended(seen, driver)
     commands, more = ((), ended[1:]) if ended else (commands, more)
+    hosts = in_image(seen) and not ended
+    commands, more = ((), ()) if hosts else (commands, more)
     return seen.answer(
         KIND, CODE, f"{cause}.", owner=OWNER, direction="none",
         confidence="high" if driver is not None else "medium",
         help=(SMI, *commands),
         notes=(
-            ended[0] if ended else _ways_out(seen, driver),
+            ended[0] if ended else _HOSTS if hosts else _ways_out(seen, driver),
             *more,
             _SAYS_THE_SAME,
         ),
     )  # fmt: skip
+
+
+#: "Cosmos container (NeMo, CUDA 12)", "in the docker image".
+_IMAGE_KEYS = ("flag:image", "flag:nv-image", "ngc", "server_image", "flag:container")
+
+
+def in_image(seen: Seen) -> bool:
+    """Whether the program runs in a container's image, whose packages are of one build."""
+    return any(key in seen.versions for key in _IMAGE_KEYS)
 
 
 def _since(wanted: CudaVersion) -> str:

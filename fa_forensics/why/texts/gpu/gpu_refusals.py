@@ -16,6 +16,7 @@ from fa_forensics.why.texts.builds.build_targets import (
     helper_lacks,
     in_full,
     leave_out,
+    runs_deepspeed,
     toolkit_that_can,
 )
 from fa_forensics.why.texts.clues import (
@@ -261,7 +262,7 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
         if not calls_for_torch:
             notes.remove(note)
         helps, notes = (*helps, *commands), [*notes, *more]
-    if found in ("nvcc", "torch"):
+    if found in ("nvcc", "torch") and not runs_deepspeed(seen):
         notes.append(leave_out(seen, number))
     return seen.answer(
         KIND, "FA883", f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,

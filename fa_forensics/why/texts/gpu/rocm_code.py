@@ -8,6 +8,7 @@ from fa_forensics.facts.amd_gpus import (
     AmdFamily,
     amd_families,
     amd_family,
+    amd_names,
     amd_target,
     torch_wheels,
 )
@@ -55,7 +56,9 @@ def no_code(seen: Seen) -> Answer:
             help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}"),
             notes=("TORCH_BLAS_PREFER_HIPBLASLT=0 keeps torch from trying.",),
         )  # fmt: skip
-    package = of_bitsandbytes(seen) or package_in(seen)
+    package = of_bitsandbytes(seen) or package_in(seen) or _attention(seen)
+    if seen.mention.detail.get("loaded") and target:
+        return _for_another(seen, package, target, seen.mention.detail["loaded"])
     name = package or "the extension whose kernel was started, or torch itself,"
     cause = (
         f"There is no code for {which}: {name} was built for other targets. Machine code of "
@@ -84,6 +87,52 @@ def no_code(seen: Seen) -> Answer:
             *_space_in_path(seen),
         ),
     )  # fmt: skip
+
+
+def _attention(seen: Seen) -> str | None:
+    """FlashAttention, where the text names it by its own or the repository's name alone."""
+    named = "named:flash-attn" in seen.versions or "flag:flash-attention" in seen.versions
+    others = any(key.startswith("pkg:") for key in seen.versions)
+    return "flash-attn" if named and not others else None
+
+
+def _for_another(seen: Seen, package: str | None, target: str, loaded: str) -> Answer:
+    """The HIP runtime says for which target the code is that was handed to it."""
+    whose = f"{package} or of a library that it calls" if package else "an extension or of torch"
+    cause = (
+        f"The code that was loaded is for {_of_target(loaded)}, and the GPU is "
+        f"{_of_target(target)}: a kernel of {whose} is there for {loaded} alone. Machine code of "
+        "AMD GPUs is for one target, and there is no PTX to fall back on."
+    )
+    set_already = target in (seen.versions.get("env:GPU_ARCHS", ""),
+                             seen.versions.get("env:PYTORCH_ROCM_ARCH", ""))  # fmt: skip
+    again, build = ((), ()) if set_already else _built_again(seen, package, target)
+    notes: list[str] = []
+    if set_already:
+        notes.append(
+            f"The build was told {target} already, as the text says: that kernel was not compiled "
+            "then, it comes as finished machine code (as the assembler kernels of Composable "
+            "Kernel and AITER do), which no list of targets changes. Another release or branch "
+            f"that has it for {target}, or leaves it out there, is the way out."
+        )
+    if package == "flash-attn":
+        notes.append(
+            "FlashAttention's other backend on ROCm compiles its kernels as it runs, with Triton: "
+            "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE, for the build (pip install) and for the run."
+        )
+    file = seen.mention.file or package
+    return seen.answer(
+        KIND, "FA504", cause, owner=package or "hip", direction="none", confidence="medium",
+        help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}", *again,
+              *((f"fa-forensics inspect {file}",) if file else ())),
+        notes=(*notes, *_in_wheels(seen, target)[:1], *build),
+    )  # fmt: skip
+
+
+def _of_target(target: str) -> str:
+    """``gfx90a (MI210, MI250, MI250X)``."""
+    names = amd_names(target)
+    return f"{target} ({', '.join(names[:3])})" if names else target
 
 
 def _built_again(

@@ -165,6 +165,56 @@ def other_release(seen: Seen, soname: str, who: str) -> str | None:
     )
 
 
+#: Said of a library of torch's builds for ROCm, where nothing tells which GPU there is.
+AMD_OR_NOT = (
+    "Which of the two is wrong goes by the GPU. On an AMD GPU, where the build for ROCm was "
+    "chosen: None in the first line means that torch has to become one for ROCm, as the second "
+    "command gets it; its ROCm (X.Y) and its release are those that the extension's wheel names. On an "
+    "NVIDIA GPU or none: the extension's build for CUDA or for the CPU. No system package of ROCm "
+    "has that library."
+)
+
+
+def torch_for_rocm(seen: Seen) -> str:
+    """Install torch from torch's own index for ROCm."""
+    rocm = re.match(r"\d{1,2}\.\d", seen.versions.get("rocm", ""))
+    return (
+        f"{seen.pip} install --force-reinstall --no-cache-dir torch "
+        f"--index-url https://download.pytorch.org/whl/rocm{rocm[0] if rocm else 'X.Y'}"
+    )
+
+
+def same_release(seen: Seen, soname: str, owner: str, who: str) -> Answer | None:
+    """The ROCm that the text names has a library of this very number: a matter of the path."""
+    releases, mine = release_of_soname(soname), seen.versions.get("rocm", "")
+    major = mine.partition(".")[0]
+    if releases is None or not major or releases != f"{major}.x" or "rocm" in (seen.torch or ""):
+        return None
+    stem = soname.split(".so")[0]
+    cause = (
+        f"{soname} is the HIP runtime (ROCm) of ROCm {releases}, and the text has ROCm {mine}, "
+        f"whose library bears that very name: either it is not installed, or it lies where the "
+        f"loader does not look, in /opt/rocm/lib or, up to ROCm 5, /opt/rocm/hip/lib. "
+        f"{who[0].upper()}{who[1:]} was built for AMD GPUs, and nothing of NVIDIA's is missing."
+    )
+    return seen.answer(
+        KIND, "FA202", cause, owner=owner, direction="none",
+        confidence="high",
+        help=(
+            f"ls -l /opt/rocm*/lib/{stem}.so* /opt/rocm*/hip/lib/{stem}.so*",
+            "export LD_LIBRARY_PATH=/opt/rocm/lib:/opt/rocm/hip/lib:$LD_LIBRARY_PATH",
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+        ),
+        notes=(
+            "Where the first command lists it, the second makes it found before Python starts; for "
+            "good, its directory goes into a file in /etc/ld.so.conf.d, and ldconfig is run.",
+            f"Where it lists none, the HIP runtime of ROCm {mine} is to be installed. A torch from "
+            f"torch's own index for ROCm {major} (.../whl/rocm{major}.Y) brings a runtime of its "
+            "own.",
+        ),
+    )  # fmt: skip
+
+
 def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
     """A name of NCCL's that a build for ROCm lacks: there it comes from RCCL."""
     file = (seen.mention.file or "").rsplit("/", 1)[-1] or "the file"

@@ -54,14 +54,22 @@ def list_own(seen: Seen) -> str:
     )
 
 
+_FOLLOWS = (
+    "An AttributeError of NoneType further below follows from that: what holds the library's "
+    "functions stays empty."
+)
+
+
 def nothing_there(seen: Seen, file: str) -> Answer:
     """Neither the library for the GPU nor the one for the CPU, which every wheel holds."""
     built = seen.mention.detail.get("built", "")
+    if re.search(r"_(?:hip|rocm)", file) or (rocm_told(seen) and "_cuda" not in file):
+        return _no_hip(seen, file)
     what = file or "its library for CUDA"
     cause = (
         f"bitsandbytes finds neither {what} nor the library for the CPU that every wheel of it "
         "holds: its Python files were installed from source without compiling, or the installation "
-        "is not whole. The CUDA runtime and the driver were not even asked for."
+        "is not whole. Neither an installed CUDA toolkit nor LD_LIBRARY_PATH plays a part."
     )
     notes = (
         "From source, cmake -DCOMPUTE_BACKEND=cuda -S . and make come before pip install; "
@@ -80,15 +88,47 @@ def nothing_there(seen: Seen, file: str) -> Answer:
             f"-DCOMPUTE_BACKEND={built} -S . and make with torch's own CUDA, then pip install -e . "
             "there.",
         )
+    told = seen.versions.get("pkg:bitsandbytes", "")
+    pinned = f"bitsandbytes=={told}" if re.fullmatch(r"\d+(?:\.\d+){1,3}", told) else "bitsandbytes"
     again = (
         f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary "
-        "bitsandbytes bitsandbytes"
+        f"bitsandbytes {pinned}"
     )
     return seen.answer(
         "damaged-file", "FA880", cause, owner="bitsandbytes", direction="none",
         confidence="medium" if built else "high",
         help=((list_own(seen),) if built else (again,)) + (f"{seen.python} -m bitsandbytes",),
         notes=notes,
+    )  # fmt: skip
+
+
+def _no_hip(seen: Seen, file: str) -> Answer:
+    """The library for ROCm under the name that the loader wants (ROCm/bitsandbytes 30 and 35)."""
+    cause = (
+        f"bitsandbytes does not find {file or 'its library for ROCm'}. The loader composes that "
+        "name by the ROCm of torch (torch.version.hip), a build by the ROCm of the system. Two "
+        "causes fit: a library for ROCm is there under another name (libbitsandbytes_hip.so, "
+        "libbitsandbytes_hip_nohipblaslt.so for a ROCm without hipBLASLt, libbitsandbytes_rocmNN.so"
+        "), or it was never compiled. libbitsandbytes_cpu.so is only what it tries next, and a "
+        "build for ROCm makes none."
+    )
+    which = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'; "
+        "hipconfig --version"
+    )
+    return seen.answer(
+        "missing-library", "FA880", cause, owner="bitsandbytes", direction="none",
+        confidence="medium", help=(which, list_own(seen)),
+        notes=(
+            "The first command prints torch's ROCm and that of the system, the second which "
+            "libraries of bitsandbytes are there. Where the two ROCm differ: torch for the ROCm of "
+            "the system (index .../whl/rocmX.Y), or bitsandbytes compiled with torch's ROCm.",
+            "From source: cmake -DCOMPUTE_BACKEND=hip -S . and make in an empty copy of the "
+            "sources, then pip install . there; pip install alone compiles nothing. Nothing of "
+            "CUDA is to be installed.",
+            "Wheels of the package index hold libraries for ROCm in newer releases alone, for the "
+            "ROCm of their time: they suit a torch for one of these.",
+        ),
     )  # fmt: skip
 
 

@@ -19,6 +19,11 @@ from fa_forensics.why.texts.libraries.needing import (
     rebuild_commands,
     rebuild_notes,
 )
+from fa_forensics.why.texts.libraries.own_import import (
+    imports_torch,
+    index_notes,
+    without_its_cuda,
+)
 from fa_forensics.why.texts.libraries.own_source import own_source
 from fa_forensics.why.texts.libraries.split_build import other_build
 from fa_forensics.why.torch_names.history import order_key
@@ -157,6 +162,8 @@ def _torch_without_it(seen: Seen, soname: str) -> Answer:
         f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
         "torch.__path__)'"
     )
+    if package := imports_torch(seen):
+        return without_its_cuda(seen, soname, package, with_cuda)
     release = (seen.torch or "").partition("+")[0]
     owner = "torch/torch_cuda" if "torch_cuda" in soname else owner_of_library(soname)
     if with_cuda or seen.mention.detail.get("stable_abi"):
@@ -271,8 +278,8 @@ def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | 
         cause = (
             f"Of torch's wheels on record only {interval} have {soname}, and of these "
             f"only the builds for {builds}: {needing(seen)} was built for one of them. The torch "
-            "that is loaded is newer, or it is another build of one of those releases: for another "
-            "CUDA, for the CPU, for macOS. The first command tells which."
+            "that is loaded is newer or older, or it is another build of one of those releases: "
+            "for another CUDA, for the CPU, for macOS. The first command tells which."
         )
     else:
         cause = (
@@ -287,7 +294,7 @@ def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | 
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
         direction=UNKNOWN if builds is not None and not since else OLDER, confidence="medium",
         help=(ask, *rebuild_commands(seen), *source, *_look(seen)),
-        notes=(*_tagged_wheels(seen), *said),
+        notes=(*_tagged_wheels(seen), *index_notes(seen), *said),
     )  # fmt: skip
 
 
@@ -352,6 +359,8 @@ def not_whole(seen: Seen, path: str) -> Answer:
 
 
 def _rocm(seen: Seen, soname: str) -> Answer:
+    from fa_forensics.why.texts.gpu.rocm_text import AMD_OR_NOT, torch_for_rocm
+
     owner, torch = owner_of_library(soname), seen.torch or ""
     package = package_needing(seen)
     who = package or "the extension"
@@ -373,7 +382,8 @@ def _rocm(seen: Seen, soname: str) -> Answer:
     )
     return seen.answer(
         "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
-        help=(ask, *rebuild_commands(seen)), notes=rebuild_notes(seen),
+        help=(ask, torch_for_rocm(seen), *rebuild_commands(seen)),
+        notes=(AMD_OR_NOT, *rebuild_notes(seen)),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from fa_forensics.why.texts.gpu.rocm_text import (
     cuda_build_on_rocm,
     is_torch_itself,
     other_release,
+    same_release,
     torch_of_rocm,
 )
 from fa_forensics.why.texts.libraries.cuda_missing import (
@@ -148,6 +149,8 @@ def _rocm(seen: Seen, soname: str, owner: str) -> Answer:
         "torch for NVIDIA it is the wrong build; with torch for ROCm, that library is not "
         "installed or not on the loader's path."
     )
+    if (found := same_release(seen, soname, owner, needing(seen))) is not None:
+        return found
     other = other_release(seen, soname, needing(seen))
     again = rebuild_commands(seen) if other else ()
     number = ("A link from one name to the other joins two interfaces that differ: none is to be "

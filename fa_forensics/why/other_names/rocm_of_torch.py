@@ -1,0 +1,60 @@
+"""Names of ROCm's libraries that torch's own libraries lack: nothing there is built again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.tables import read_table
+from fa_forensics.why.judgement import UNKNOWN, Judgement
+from fa_forensics.why.ways.commands import needed_libraries
+from fa_forensics.why.ways.signs import is_torch_file
+
+
+def _library_of(owner: str, name: str) -> str:
+    """``librocm_smi64.so``: the library of an owner that has a name."""
+    for row in read_table("owners.json")["rows"]:
+        libraries = row.get("libraries", ())
+        if row["owner"] == owner and libraries:
+            other = name.startswith("amdsmi_") and len(libraries) > 1
+            return str(libraries[1] if other else libraries[0])
+    return ""
+
+
+def needed_by_torch(
+    owner: str, name: str, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]] | None:
+    """(judgement, commands) where the file is one of torch's own; None for another file."""
+    file = needed_by[0] if needed_by else ""
+    library = _library_of(owner, name)
+    if not is_torch_file(file) or not library or not library.startswith("lib"):
+        return None
+    base = file.rsplit("/", 1)[-1]
+    cause = (
+        f"It belongs to {title_of(owner)} ({library}), and {base} is a part of torch for ROCm. "
+        f"Three causes fit: this torch does not load {library} at all (it is not among the "
+        "libraries that its files need), the copy that is found is of an older ROCm than torch "
+        "was built with, or another copy comes first on the path. No extension plays a part, and "
+        "nothing is to be compiled against torch."
+    )
+    at = f"/opt/rocm/lib/{library}"
+    load = (
+        f"python -c 'import ctypes; ctypes.CDLL({chr(34)}{at}{chr(34)}, ctypes.RTLD_GLOBAL); "
+        "import torch; print(torch.__version__)'"
+    )
+    commands = (
+        needed_libraries(needed_by),
+        f"ls -l /opt/rocm*/lib/{library}*; ldconfig -p | grep {shlex.quote(library)}",
+        f"nm -D --defined-only {at} | grep -w {shlex.quote(name)}",
+        load,
+    )
+    notes = (
+        "The third command prints the name where ROCm's copy has it; then the fourth imports torch "
+        "with that copy loaded first. Where it works: LD_LIBRARY_PATH=/opt/rocm/lib before Python "
+        "starts is enough if the first command lists the library, and else a torch of another "
+        "build, or that line at the program's start, is the way out.",
+        "Where the third prints nothing: the ROCm release that torch was built with (the number "
+        "behind +rocm in pip list) has to be installed, or a torch for the ROCm that is there.",
+    )
+    return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands
