@@ -27,10 +27,8 @@ def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tupl
     """
     if not needed_by:
         return None
-    if place.told is not None and in_source_tree(needed_by[0]):
-        there = place.present.text if place.present else "the torch that is there"
-        command = clean_build(place.python or "python", needed_by[0])
-        return command, f"compiles it in its source directory, where the file lies, for {there}"
+    if place.told is not None and (own := _where_it_lies(place, needed_by[0])) is not None:
+        return own
     if place.told is not None:
         from fa_forensics.why.seen import package_of
 
@@ -46,6 +44,39 @@ def rebuild(place: Place, needed_by: Sequence[str], direction: str = "") -> tupl
         return None
     here, python = f"torch {place.present.release}", place.environment.version_short
     return _replacement(place, found.name, found.version, python, here, direction)
+
+
+def _where_it_lies(place: Place, file: str) -> tuple[str, str] | None:
+    """(command, what it does) for a file of another machine that pip did not put where it is."""
+    from fa_forensics.rules.remedy import rebuild_command, rebuild_does
+    from fa_forensics.why.seen import module_of
+    from fa_forensics.why.ways.trees import built_by_cmake, compiled_at_start
+
+    there = place.present.text if place.present else "the torch that is there"
+    row, python = _row(file), place.python or "python"
+    own = compiled_at_start(file, there) or built_by_cmake(python, file, row, there)
+    if own is not None:
+        return own
+    if in_source_tree(file):
+        command = clean_build(python, file)
+        return command, f"compiles it in its source directory, the one with setup.py, for {there}"
+    before: Mapping[str, str] = (row or {}).get("before_module", {})  # type: ignore[assignment]
+    last = before.get(module_of(file))
+    if row is None or last is None:
+        return None
+    name = str(row["distribution"])
+    command = rebuild_command(python, name, "", row)
+    command = command.removesuffix(name) + shlex.quote(f"{name}<{last}")
+    return command, rebuild_does(name, dict(row), there)
+
+
+def _row(file: str) -> Mapping[str, object] | None:
+    """What is known of the package that a file is of."""
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    name = package_of(file)
+    return row_of(name) if name else None
 
 
 def rebuild_named(place: Place, name: str, direction: str = "") -> tuple[str, str] | None:
@@ -187,7 +218,7 @@ def _replacement(
 def _not_on_the_index(row: Mapping[str, object] | None) -> bool:
     """Whether a package's wheels are at its project alone: the index has another of that name."""
     wheels = row.get("wheels") if row is not None else None
-    return isinstance(wheels, Mapping) and "releases" in wheels
+    return isinstance(wheels, Mapping) and "releases" in wheels and not wheels.get("one_cuda")
 
 
 def _of_its_time(
@@ -232,14 +263,15 @@ def _only_newer(place: Place, name: str, row: Mapping[str, object] | None, direc
     A package that names its torch brings that along: right where torch is a wheel, and the
     end of a torch that is a build of its own (NVIDIA's for Jetson, a container's).
     """
-    from fa_forensics.facts.python_api import brings_torch, has_partners
+    from fa_forensics.facts.python_api import brings_torch, has_partners, is_before_pairs
 
     if row is not None and row["source_build"]:
         return False
     if (has_partners(name) or (row or {}).get("by_torch")) and not brings_torch(name):
         return True  # its newest is for the newest torch, and takes none along
     if brings_torch(name):
-        return place.present is not None and not place.present.published
+        there = place.present
+        return there is not None and (not there.published or is_before_pairs(name, there.release))
     return direction == "file-newer"
 
 
@@ -306,8 +338,9 @@ def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
     from fa_forensics.facts.python_api import has_partners
     from fa_forensics.rules.remedy import row_of
     from fa_forensics.why.seen import package_of
+    from fa_forensics.why.ways.trees import jit_directory
 
-    if not needed_by or _NO_PIP.search(needed_by[0]):
+    if not needed_by or _NO_PIP.search(needed_by[0]) or jit_directory(needed_by[0]):
         return ()
     name = package_of(needed_by[0])
     row = row_of(name) if name else None
@@ -325,9 +358,12 @@ def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
 def has_official_wheels(needed_by: Sequence[str]) -> bool:
     """Whether the failing file is of a package whose own releases have wheels by torch."""
     from fa_forensics.facts.wheel_matrix import PACKAGE
-    from fa_forensics.why.seen import package_of
+    from fa_forensics.why.seen import module_of, package_of
 
-    return bool(needed_by) and package_of(needed_by[0]) == PACKAGE
+    if not needed_by or package_of(needed_by[0]) != PACKAGE:
+        return False
+    gone = (_row(needed_by[0]) or {}).get("before_module", {})
+    return module_of(needed_by[0]) not in gone  # type: ignore[operator]
 
 
 def _official(place: Place, name: str, version: str, python: str | None) -> tuple[str, str] | None:

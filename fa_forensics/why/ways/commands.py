@@ -14,13 +14,13 @@ from fa_forensics.why.torch_names.history import INSIDE, History, Present, order
 from fa_forensics.why.ways.builds import (
     again_from_source,
     has_official_wheels,
-    is_module,
     is_wheel_alone,
     numbered_as_torch,
     pip_of,
     python_of,
     rebuild,
 )
+from fa_forensics.why.ways.trees import next_start, where_to_type
 
 #: Says which torch an interpreter loads, without asking any index.
 _WHICH_TORCH = "-c 'import torch; print(torch.__version__, torch.__path__[0])'"
@@ -39,17 +39,6 @@ def needed_libraries(needed_by: Sequence[str], only: str = "") -> str:
     whole = bool(needed_by) and "..." not in needed_by[0] and "/" in needed_by[0]
     file = _quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
     return f"ldd {file} | grep {only}" if only else f"readelf -d {file} | grep NEEDED"
-
-
-def not_linked(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
-    """Which of torch's libraries a file lists, and its import behind torch's own."""
-    from fa_forensics.why.seen import dotted_module
-
-    file = needed_by[0] if needed_by else ""
-    by_path = file.rsplit("/", 1)[-1].startswith("lib") and not is_module(file)
-    module = dotted_module(file) if file and not by_path else ""
-    again = (f"{python_of(place)} -c 'import torch; import {module}'",) if module else ()
-    return (needed_libraries(needed_by), *again, which_torch(place))
 
 
 def which_torch(place: Place, flavour: bool = False) -> str:
@@ -114,6 +103,8 @@ def commands_by_history(
             "Another build of the extension or another torch: one of the two is enough.",
             *remarks,
         )
+    if built is not None:
+        remarks = (*remarks, *where_to_type(built[0], needed_by), *next_start(needed_by))
     if listed:
         remarks = (*remarks, OFFICIAL)
     numbered = numbered_as_torch(needed_by)
@@ -330,6 +321,8 @@ def torch_commands(
             f"extension for {place.present.text} is the other way out.",
             *remarks,
         )
+    if built is not None:
+        remarks = (*remarks, *where_to_type(built[0], needed_by))
     if built is None and again and not flavour:
         commands, remarks = [*commands, again], (*remarks, _IN_ITS_SOURCE)
     if built is None and flavour:

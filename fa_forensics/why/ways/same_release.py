@@ -117,6 +117,15 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
             "command takes one, if torch.version.cuda is the CUDA of the text."
         )
         answer = replace(answer, notes=(*answer.notes, note))
+    if index and place.present is None and any("--no-binary" in text for text in helps):
+        page = str((row or {}).get("find_links", "")).format(label="cuXYZ", minor="X.Y")
+        note = (
+            f"{wanted}'s own index has wheels by CUDA and torch, seconds in place of a build: with "
+            f"-f {page} in place of --no-binary {wanted}, cuXYZ and X.Y being those of the torch "
+            f"that is loaded. mim install {wanted} (python -m pip install openmim) looks there by "
+            "itself."
+        )
+        answer = replace(answer, notes=(*answer.notes, note))
     return replace(answer, help=tuple(helps))
 
 
@@ -211,7 +220,7 @@ def _pinned(
     if pin or own:
         wanted = own or name
         spelt = f"--no-binary {wanted} {wanted}" + (f"=={pin}" if pin else "")
-        called = re.compile(rf"--no-binary ({'|'.join(map(re.escape, names))}) \1$")
+        called = re.compile(rf"--no-binary ({'|'.join(map(re.escape, names))}) '?\1(?:<[\d.]+')?$")
         helps = [called.sub(spelt, text) for text in helps]
     if pin and row.get("tag"):
         tag = str(row["tag"]).format(version=pin)

@@ -1,0 +1,111 @@
+"""Where a failing file that pip did not put there is compiled: which directory, by what."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+#: ``torch.utils.cpp_extension.load``: its own directory, ``~/.cache/torch_extensions/py38_cu113``.
+_CACHE = re.compile(r"/torch_extensions/(?:py\d{2,3}_\w{2,20}/)?[\w.+-]{1,80}(?=/)")
+#: The ``build_directory`` that programs give it beside their sources.
+_BUILD = re.compile(r"/build(?=/[\w.+-]{1,120}\.so$)")
+#: An environment of conda's, whose lib directory is none of a build.
+_CONDA = re.compile(r"conda|mamba|miniforge|/envs?/|-packages/|/usr/", re.IGNORECASE)
+_CUT = re.compile(r"\.\.\.|\u2026|/path/to/")
+
+
+def jit_directory(file: str) -> str:
+    """The directory that was filled at the program's start, whole; "" for a file of another sort.
+
+    Such a file has no tag of Python's in its name, and is not called lib*.so.
+    """
+    name = file.rsplit("/", 1)[-1]
+    if not file.startswith(("/", "~/")) or _CUT.search(file) or not name.endswith(".so"):
+        return ""
+    found = _CACHE.search(file)
+    if found is None:
+        plain = re.fullmatch(r"(?!lib)[A-Za-z_]\w{1,100}\.so", name)
+        found = _BUILD.search(file) if plain and "-packages/" not in file else None
+    return file[: found.end()] if found is not None else ""
+
+
+def compiled_at_start(file: str, there: str) -> tuple[str, str] | None:
+    """(command, what it does) for a file that ``torch.utils.cpp_extension.load`` compiled."""
+    directory = jit_directory(file)
+    if not directory:
+        return None
+    kept = "" if _CACHE.search(file) else ", or cmake or make, where one of them made it,"
+    shown = "~/" + shlex.quote(directory[2:]) if directory[:2] == "~/" else shlex.quote(directory)
+    return f"rm -rf {shown}", (
+        f"removes what was compiled there, and the next start of the program{kept} compiles it "
+        f"for {there}"
+    )
+
+
+def cmake_tree(file: str, row: Mapping[str, object] | None) -> tuple[str, str]:
+    """(source directory, build directory) of a checkout that CMake builds; ("", "") for none.
+
+    ``row`` is what is known of the package: its checkout is called as it is imported.
+    """
+    if row is None or not row.get("cmake") or not file.startswith("/"):
+        return "", ""
+    if _CONDA.search(file) or _CUT.search(file):
+        return "", ""
+    parts = file.split("/")
+    called = re.compile(rf"{re.escape(str(row['import']))}(?:[-_.][\w.-]{{0,40}})?")
+    at = next((i for i, part in enumerate(parts[:-2]) if called.fullmatch(part)), 0)
+    if not at or parts[at + 1] in ("lib", "lib64", str(row["import"])):
+        return "", ""
+    return "/".join(parts[: at + 1]), "/".join(parts[: at + 2])
+
+
+def built_by_cmake(
+    python: str, file: str, row: Mapping[str, object] | None, there: str
+) -> tuple[str, str] | None:
+    """(command, what it does) for a file in the build directory of a checkout."""
+    source, build = map(shlex.quote, cmake_tree(file, row))
+    if source == "''":
+        return None
+    torch = f"\"$({shlex.quote(python)} -c 'import torch; print(torch.utils.cmake_prefix_path)')\""
+    return (
+        f"rm -rf {build} && cmake -S {source} -B {build} -DCMAKE_PREFIX_PATH={torch} && "
+        f"cmake --build {build}",
+        f"empties the build directory and compiles it there again for {there} (what cmake was "
+        "given before has to be given again)",
+    )
+
+
+#: Said where no torch is told that the next start compiles for.
+_NEXT_START = (
+    "The directory that is removed was filled when the program started, by torch.utils."
+    "cpp_extension.load: its next start compiles the file again, for the torch that is there."
+)
+
+
+def next_start(needed_by: Sequence[str]) -> tuple[str, ...]:
+    """Who compiles a file again whose directory is removed."""
+    return (_NEXT_START,) if needed_by and jit_directory(needed_by[0]) else ()
+
+
+def where_to_type(command: str, needed_by: Sequence[str]) -> tuple[str, ...]:
+    """Where a command that removes compiled modules belongs; () for any other command."""
+    file = needed_by[0] if needed_by else ""
+    if " -delete" not in command or not file.startswith(("/", "~/")) or _CUT.search(file):
+        return ()
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    package = package_of(file)
+    row = row_of(package) if package else None
+    directory, name = file.rsplit("/", 1)[0], str(row["import"]).split(".")[0] if row else ""
+    parts = directory.split("/")
+    if name in parts and parts.index(name) > 1:
+        last = len(parts) - 1 - parts[::-1].index(name)
+        where = f"most likely {'/'.join(parts[:last])}"
+    else:
+        where = f"{directory} or one above it"
+    return (
+        "The command that begins with rm -rf build is for the file's source directory, the one "
+        f"with setup.py ({where}): elsewhere it removes the compiled files of other projects.",
+    )

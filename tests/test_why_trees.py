@@ -1,0 +1,100 @@
+"""``why`` on files that pip did not put where they lie: what is removed, built again, and where.
+
+Facts of packages: pip download of the sources of exllamav2 and auto-gptq, AutoGPTQ's issue 500,
+the modules of flash-attn's setup.py at v1.0.9, k2's installation pages.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.ways.trees import cmake_tree, jit_directory
+
+SET_DEVICE = "_ZN3c104cuda9SetDeviceEi"
+SITE = "/usr/local/lib/python3.11/dist-packages"
+
+
+def missing(file: str, symbol: str = SET_DEVICE) -> str:
+    return f"ImportError: {file}: undefined symbol: {symbol}"
+
+
+@pytest.mark.parametrize(
+    ("file", "directory"),
+    [
+        ("/a/fused_kernels/build/scaled_softmax_cuda.so", "/a/fused_kernels/build"),
+        ("/home/u/.cache/torch_extensions/py310_cu121/upfirdn2d/upfirdn2d.so",
+         "/home/u/.cache/torch_extensions/py310_cu121/upfirdn2d"),
+        ("~/.cache/torch_extensions/fused/fused.so", "~/.cache/torch_extensions/fused"),
+        ("/a/build/libfoo.so", ""),
+        ("/a/build/_C.cpython-38-x86_64-linux-gnu.so", ""),
+        (".../build/foo.so", ""),
+        ("build/foo.so", ""),
+        ("/x/site-packages/q/build/foo.so", ""),
+    ],
+)  # fmt: skip
+def test_the_directory_that_the_start_of_a_program_fills(file: str, directory: str) -> None:
+    assert jit_directory(file) == directory
+
+
+def test_a_kernel_compiled_at_the_start_is_removed_and_not_installed() -> None:
+    file = "/a/Megatron/megatron/fused_kernels/build/scaled_softmax_cuda.so"
+    for versions in ("", "torch version: 2.0.1+cu118"):
+        answer = first(missing(file), versions)
+        assert "rm -rf /a/Megatron/megatron/fused_kernels/build" in answer.help
+        assert not [text for text in answer.help if " install " in text and '"torch' not in text]
+        assert "next start" in said(answer) and "Where pip compiled" not in said(answer)
+
+
+def test_a_library_in_a_checkouts_build_directory_is_built_there_again() -> None:
+    row = row_of("k2")
+    assert cmake_tree("/s/k2-master-2/b3/lib/libk2context.so", row) == (
+        "/s/k2-master-2", "/s/k2-master-2/b3",
+    )  # fmt: skip
+    for installed in (
+        "/opt/conda/envs/k2/lib/libk2context.so",
+        "/x/lib/python3.8/site-packages/k2/lib64/libk2context.so",
+        "/usr/lib/k2/x/libk2context.so",
+    ):
+        assert cmake_tree(installed, row) == ("", "")
+    grow = "_ZN3c1015SmallVectorBaseIjE8grow_podEPvmm"
+    answer = first(missing("/s/k2-master-2/b3/lib/libk2context.so", grow), "PyTorch 1.10.0+cu102")
+    assert answer.direction == "file-newer"
+    assert "cmake -S /s/k2-master-2 -B /s/k2-master-2/b3 " in answer.help[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "where"),
+    [
+        ("/home/u/detectron2/detectron2/_C.cpython-38-x86_64-linux-gnu.so",
+         "(most likely /home/u/detectron2)"),
+        ("/home/u/DCNv2/_ext.cpython-38-x86_64-linux-gnu.so", "(/home/u/DCNv2 or one above it)"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("versions", ["", "torch 2.0.1+cu118"])
+def test_a_command_that_removes_modules_says_where_it_belongs(
+    file: str, where: str, versions: str
+) -> None:
+    answer = first(missing(file), versions)
+    assert any(" -delete " in text for text in answer.help)
+    assert where in said(answer)
+
+
+def test_a_package_whose_sources_the_index_lacks_is_built_from_its_repository() -> None:
+    """pip download --no-binary exllamav2 takes 0.0.4; auto-gptq's sources do not build."""
+    for module in ("exllamav2_ext", "exllama_kernels"):
+        answer = first(missing(f"{SITE}/{module}.cpython-311-x86_64-linux-gnu.so"))
+        assert any("git+https://github.com/" in text for text in answer.help)
+        assert "--no-binary" not in said(answer)
+
+
+def test_flash_attns_first_module_is_of_its_first_releases() -> None:
+    file = "/x/lib/python3.8/site-packages/flash_attn_cuda.cpython-38-x86_64-linux-gnu.so"
+    allocator = "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
+    for versions in ("", "torch 1.13.1+cu117"):
+        answer = first(missing(file, allocator), versions)
+        assert any(text.endswith("--no-binary flash-attn 'flash-attn<2'") for text in answer.help)
+        assert "fa-forensics wheels" not in answer.help and ".whl" not in said(answer)
+    pinned = first(missing(file, allocator), "torch 1.13.1+cu117", "flash-attn==1.0.4")
+    assert any(text.endswith("--no-binary flash-attn flash-attn==1.0.4") for text in pinned.help)
