@@ -141,6 +141,9 @@ def _swallowed(line: Line, match: re.Match[str]) -> Mention | None:
         return None
     path, function, code = frame(line)
     detail = {"module": match["module"], "frame": path, "function": function, "code": code}
+    told = re.escape(f"No module named '{match['module']}'")
+    if any(re.search(told, near.body) for near in (*line.above(40), *line.below(40))):
+        detail["told"] = "yes"
     return line.mention("no-module", match.start(), detail={**detail, "swallowed": "yes"})
 
 
@@ -231,7 +234,9 @@ def _named(what: str, **fixed: str) -> Build:
 
 def _operator(line: Line, match: re.Match[str]) -> Mention:
     name = match["operator"] or match["ran"] or match["unknown"]
-    detail = {"operator": name, "backend": match["backend"] or ""}
+    path = frame(line)[0]
+    installed = path if "-packages/" in path else ""
+    detail = {"operator": name, "backend": match["backend"] or "", "frame": installed}
     return line.mention("operator-missing", match.start(), detail=detail)
 
 
@@ -386,7 +391,7 @@ def _of_versions() -> tuple[Recogniser, ...]:
             ("different cuda major versions", "different cuda versions"),
             r"PyTorch and (?P<package>\w{1,30}) were compiled with different CUDA (?:major "
             r")?versions\.?\s?"
-            r"(?:PyTorch has CUDA Version[= ]?(?P<torch_cuda>[\d.]{1,6}) and \w{1,30} has CUDA "
-            r"Version[= ]?(?P<package_cuda>[\d.]{1,6}))?",
+            r"(?:PyTorch has CUDA Version[= ]?(?P<torch_cuda>[\d.]{1,6}) (?:and|whereas) "
+            r"\w{1,30} has CUDA Version[= ]?(?P<package_cuda>[\d.]{1,6}))?",
         ),
     )  # fmt: skip

@@ -305,6 +305,12 @@ _SENTENCES: tuple[Row, ...] = (
         "torch",
         PROSE,
     ),
+    (
+        "torch",
+        rf"\b(?:reinstalled|replaced|replaces) (?:py)?torch (?:as|by|with) v?({VERSION})",
+        "torch",
+        PROSE,
+    ),
     ("+cu", r"(?<![\w.=-])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
     (
         "cuda",

@@ -27,6 +27,7 @@ from fa_forensics.why.torch_names.other_flavour import (
     limits,
     of_stated_flavour,
 )
+from fa_forensics.why.ways.unlisted import can_be_before, is_before, left_from_then
 
 
 def without_torch(
@@ -70,18 +71,39 @@ def _all_have_it(history: History, place: Place) -> bool:
 
 
 def _not_loaded_before(question: Question, place: Place, history: History) -> Judgement:
-    """No release is wrong: the file does not list the library, or torch is not whole."""
+    """No release is wrong: the file does not list the library that has the name."""
     every = "every torch"
     if _sides(history, history.known):
         every = f"every torch {limits(place)}"
     library = libraries_of(question.owner)[0]
     cause = (
-        f"torch {who_exports(history, history.alive)} it, so {every} has it: the file was loaded "
-        f"before torch and does not list {library} among its needs (import torch first; "
-        "CUDAExtension and CppExtension link it since torch 1.5), or the torch that "
-        "is loaded is not whole."
+        f"torch {who_exports(history, history.alive)} it, so {every} has it, and no release of "
+        f"torch is wrong: the file does not list {library} among its needs."
     )
+    if can_be_before(place):
+        cause += " With torch 1.4 or before, it was imported before torch: import torch first."
+    if not is_before(place):
+        cause += _FOR_ITSELF
+        cause += _LEFT if left_from_then(place) else _LINKED_WITHOUT
+    if question.owner in CUDA_OWNERS:
+        cause += " CppExtension links without torch's CUDA libraries, CUDAExtension with them."
     return Judgement("import-order", "FA210", UNKNOWN, cause, (), "medium")
+
+
+#: Since torch 1.5 (its release notes): torch._C is opened with RTLD_LOCAL.
+_FOR_ITSELF = (
+    " torch 1.5 and later opens its libraries for itself alone, so that importing torch first "
+    "gives such a file nothing:"
+)
+_LEFT = (
+    " it is left from torch 1.4 or before, whose build helpers list none of torch's libraries, or "
+    "was linked without them, and has to be built again for the torch that is installed, with "
+    "nothing taken from pip's cache."
+)
+_LINKED_WITHOUT = (
+    " it was linked without them, and has to be built again with CUDAExtension or CppExtension, "
+    "or in CMake with TORCH_LIBRARIES."
+)
 
 
 def _hidden(history: History, macro: str, since: str) -> Judgement:
@@ -131,6 +153,9 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
         )
         sure = "high" if set(meant) <= set(twin.releases) else "medium"
         return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), sure)
+    every = limited and history.releases and set(meant) <= set(history.releases)
+    if every and mentions_old_string(question.demangled):
+        return all_in_this_flavour(place, history)
     cause += ": the torch that lacks it has most likely the other flavour."
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
 
@@ -178,6 +203,10 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
             serving = serving or list(history.known)
             if _likely_newer(history, serving):
                 return _most_likely(history, exports, serving)
+            last = place.told.last if place.told else ""
+            if last and order_key(last) > order_key(history.alive[-1]):
+                # Most reports are of a torch of their day, which lacks the name.
+                return _most_likely(history, exports, meant)
             words = f"torch {exports} it: a torch that lacks it is older or newer than that"
             return UNKNOWN, words, "high"
         lacking = [release for release in history.known if release not in history.alive]
@@ -337,7 +366,11 @@ def exported_there(
     cause += f" Most likely the file does not list {library} among its needs."
     if question.owner in CUDA_OWNERS:
         cause += " CppExtension links without torch's CUDA libraries, CUDAExtension with them."
-    cause += " Importing torch before the file may hide it. Else another torch was loaded."
+    if release and order_key(release) < (1, 5, 0, False):
+        cause += " Importing torch before the file may hide it."
+    elif release:
+        cause += " Importing torch first does not help since torch 1.5: it has to be built again."
+    cause += " Else another torch was loaded."
     return Judgement("import-order", "FA210", NONE, cause, notes, "medium")
 
 

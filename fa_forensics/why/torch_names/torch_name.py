@@ -24,12 +24,12 @@ from fa_forensics.why.ways.commands import (
     commands_by_history,
     inspect_command,
     install,
-    not_linked,
     reinstall_torch,
     torch_commands,
     torch_with_it,
     which_torch,
 )
+from fa_forensics.why.ways.unlisted import not_linked
 
 #: Parts of torch that the atlas has no builds of.
 _NO_TABLE = ("torch/c10_hip", "torch/torch_hip")

@@ -176,26 +176,6 @@ def compiler_unsupported(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def majors_differ(seen: Seen) -> Answer:
-    """torchvision's own check: it and torch are built with different CUDA major versions."""
-    detail = seen.mention.detail
-    package = detail.get("package") or package_in(seen) or "torchvision"
-    theirs = (detail.get("package_cuda") or "").rstrip(".")
-    mine = (detail.get("torch_cuda") or "").rstrip(".") or seen.torch_cuda
-    cause = f"{package} and torch are built with different CUDA versions"
-    if theirs and mine:
-        cause += f": {package} with {theirs}, torch with {mine}"
-    cause += ". Most often they came from different indexes."
-    return seen.answer(
-        "wrong-torch", "FA602", cause, owner=package, direction="none", confidence="high",
-        help=(
-            f"{seen.pip} list",
-            f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps {package}",
-        ),
-        notes=(f"Take {package} from the index that torch came from, in its release for torch.",),
-    )  # fmt: skip
-
-
 def pin_broken(seen: Seen) -> Answer:
     """pip's ``X requires torch==A, but you have torch B``: what X was built for is gone."""
     detail = seen.mention.detail
@@ -257,5 +237,4 @@ ANSWERERS: dict[str, Answerer] = {
     "torch-pin-broken": pin_broken,
     "cuda-home-missing": no_toolkit,
     "gcc-unsupported": compiler_unsupported,
-    "cuda-majors-differ": majors_differ,
 }

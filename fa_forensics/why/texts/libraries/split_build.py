@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.needing import needing, package_needing, rebuild_commands
+from fa_forensics.why.texts.libraries.needing import (
+    needing,
+    package_needing,
+    rebuild_commands,
+    rebuild_notes,
+)
 
 
 def other_build(seen: Seen, soname: str, builds: str) -> Answer:
@@ -44,15 +50,35 @@ def other_build(seen: Seen, soname: str, builds: str) -> Answer:
     else:
         cause = (
             f"Of this torch release only the builds for {builds} have {soname}; its other builds "
-            "have the same code in libtorch_cuda.so. The extension was built for another build "
-            "than the one that is there, or torch was not imported first. The first command tells "
-            "them apart."
+            f"have the same code in libtorch_cuda.so. Most likely {needing(seen)} was built for "
+            "another build than the one that is there; else torch was not imported first. The "
+            "first command tells them apart."
         )
+        cause += _of_package_index(seen, soname)
         helps[1:1] = rebuild_commands(seen)
+        if any("INDEX" in text for text in helps):
+            notes = rebuild_notes(seen)
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=UNKNOWN,
         confidence="medium", help=tuple(helps), notes=notes,
     )  # fmt: skip
+
+
+def _of_package_index(seen: Seen, soname: str) -> str:
+    """Which build of this release pip gets, where that one has the library no more."""
+    present, atlas = seen.place.present, seen.tables.ages
+    if present is None or atlas is None or "+" in present.version:
+        return ""
+    machine = "x86_64"
+    build = atlas.build(present.release, machine)
+    if build is None:  # a patch release that is not on record is for the CUDA of its first
+        build = atlas.build(f"{minor_of(present.release)}.0", machine)
+    if build is None or build.cuda is None or soname in build.libraries:
+        return ""
+    return (
+        f" The package index has torch {present.release} for CUDA {build.cuda}, without that "
+        "library: pip brings that one where a package asks for this release."
+    )
 
 
 def _module_of(package: str | None) -> str:

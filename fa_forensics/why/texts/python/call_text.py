@@ -11,6 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 from fa_forensics.why.texts.python.call_counts import schema_mismatch
+from fa_forensics.why.texts.python.other_build import from_two_places, not_for_backend
 from fa_forensics.why.texts.python.pairs import pair_command, pair_notes, pair_words, which_pair
 from fa_forensics.why.texts.python.python_text import row_of_module
 
@@ -95,10 +96,7 @@ def operator_missing(seen: Seen) -> Answer:
     package = package or (space if space and not space.startswith("_") else None)
     name = package or "the extension"
     if detail.get("backend"):
-        cause = (
-            f"{operator or 'The operator'} is registered, but not for {detail['backend']}: the "
-            f"{name} that is loaded was built without it (a CPU build beside a CUDA torch)."
-        )
+        return not_for_backend(seen, operator, package, detail["backend"])
     else:
         what = operator or f"the operators of {name}"
         if _on_a_mac(seen):
@@ -111,6 +109,9 @@ def operator_missing(seen: Seen) -> Answer:
         cause += pair_words(seen, package)
         if tree := _tree(seen):
             return _in_a_tree(seen, what, package, tree)
+        mixed = from_two_places(seen, what, package)
+        if mixed is not None:
+            return mixed
     look = f"fa-forensics inspect {package}" if package else seen.inspect_command()
     helps = [look]
     if package and has_partners(package):

@@ -10,6 +10,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import inspect_package
 from fa_forensics.why.texts.python.pairs import cuda_of, from_index, index_note, index_tag
+from fa_forensics.why.texts.python.xformers_rocm import of_another_maker
 
 BANNER = "FA886"
 
@@ -48,17 +49,14 @@ def xformers(seen: Seen) -> Answer:
     direction, code, confidence = "unknown", BANNER, "high"
     if detail.get("os") == "macOS" and built and have and _release(built) == _release(have):
         return _on_a_mac(seen, built)
+    makers = of_another_maker(seen, built, have)
+    if makers is not None:
+        return makers
     listed = detail.get("listed_torch", "")
     if built and have and listed and _release(listed) not in (_release(have), _release(built)):
         return _two_environments(seen, built, have, listed, tuple(notes))
     if built and have and "+cpu" in have and "+cpu" not in built:
-        cause = (
-            f"xformers was built for torch {built}, and torch {have} is a build without CUDA. Its "
-            "release is not what is wrong, nor is the CUDA toolkit of the system."
-            if _release(built) == _release(have)
-            else f"xformers was built for torch {built}, and torch {have} is a build without CUDA, "
-            "and of another release."
-        )
+        cause = _of_cpu_torch(built, have)
         code = "FA601"
         get = f"{seen.pip} install --force-reinstall --no-cache-dir"
         helps.insert(0, f'{get} "torch=={built}" --index-url INDEX')
@@ -87,6 +85,16 @@ def xformers(seen: Seen) -> Answer:
         "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _of_cpu_torch(built: str, have: str) -> str:
+    return (
+        f"xformers was built for torch {built}, and torch {have} is a build without CUDA. Its "
+        "release is not what is wrong, nor is the CUDA toolkit of the system."
+        if _release(built) == _release(have)
+        else f"xformers was built for torch {built}, and torch {have} is a build without CUDA, "
+        "and of another release."
+    )
 
 
 def _on_a_mac(seen: Seen, built: str) -> Answer:

@@ -1,0 +1,174 @@
+"""Answers where torch and a package of its family are builds for different CUDA versions."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.facts.python_api import has_partners, partner_of, torch_of
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
+from fa_forensics.why.texts.python.pairs import cuda_of
+
+KIND, CODE = "wrong-torch", "FA602"
+#: torch's own index; the tag of a build comes behind it.
+_INDEX = "https://download.pytorch.org/whl/"
+#: Packages that are published once for each CUDA on torch's own index.
+FAMILY = ("torchvision", "torchaudio", "torchcodec")
+
+
+def majors_differ(seen: Seen) -> Answer:
+    """A package's own check: it and torch are built with different CUDA versions."""
+    detail = seen.mention.detail
+    package = (detail.get("package") or package_in(seen) or "torchvision").lower()
+    theirs = (detail.get("package_cuda") or "").rstrip(".")
+    mine = (detail.get("torch_cuda") or "").rstrip(".") or seen.torch_cuda
+    cause = f"{package} and torch are built with different CUDA versions"
+    if theirs and mine:
+        cause += f": {package} with {theirs}, torch with {mine}"
+    cause += ". Most often they came from different indexes."
+    helps, notes = _from_torchs_index(seen, package, _tag(mine or ""))
+    return seen.answer(
+        KIND, CODE, cause, owner=package, direction="none", confidence="high",
+        help=(_both_builds(seen, package), *helps), notes=notes,
+    )  # fmt: skip
+
+
+def _tag(cuda: str) -> str:
+    """``cu118`` of ``11.8``; "" without."""
+    found = re.match(r"(\d{1,2})\.(\d)", cuda)
+    return f"cu{found[1]}{found[2]}" if found else ""
+
+
+def _both_builds(seen: Seen, package: str) -> str:
+    """Print torch's release and CUDA, and the release of the package, which ends in its build."""
+    return (
+        f"{seen.python} -c 'import torch, importlib.metadata as m; print(torch.__version__, "
+        f'torch.version.cuda, m.version("{package}"))\''
+    )
+
+
+def _release(seen: Seen, package: str) -> str:
+    """The release of a package that goes with torch: by torch's, else the one that is there."""
+    torch = (seen.torch or "").partition("+")[0]
+    own = str(version_of(seen, package) or "").partition("+")[0]
+    fitting = partner_of(package, torch) if torch else None
+    known = own if own and torch_of(package, own) is not None else ""
+    return fitting or known
+
+
+def _from_torchs_index(
+    seen: Seen, package: str, tag: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): the package's build for torch's CUDA, else both from one index."""
+    release = _release(seen, package)
+    index = f"{_INDEX}{tag}" if tag else "INDEX"
+    wants = "" if tag else _WANTS
+    if release:
+        note = (
+            f"torch stays as it is: {package} {release} is taken in its build for torch's CUDA. "
+            "The package index has one build of each release, for Linux with one CUDA and for "
+            "Windows without any, so that an install from there brings the same file again."
+        )
+        command = (
+            f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps "
+            f'"{package}=={release}" --index-url {index}'
+        )
+        return (command,), (note, *((wants,) if wants else ()))
+    note = (
+        f"Both are taken from one index, so that they are of one build. Where torch is to stay, "
+        f"the release of {package} for it, with == behind its name and --no-deps, is enough. The "
+        "package index has one build of each release, for Linux with one CUDA and for Windows "
+        "without any."
+    )
+    command = (
+        f"{seen.pip} install --force-reinstall --no-cache-dir torch {package} --index-url {index}"
+    )
+    return (command,), (note, *((wants,) if wants else ()))
+
+
+_WANTS = (
+    "INDEX is the address of torch's own index, which pytorch.org/get-started gives: "
+    "https://download.pytorch.org/whl/cuXYZ, with the CUDA that the first command prints "
+    "(11.8 is cu118)."
+)
+
+
+def not_for_backend(seen: Seen, operator: str, package: str | None, backend: str) -> Answer:
+    """``Could not run 'torchvision::nms' with arguments from the 'CUDA' backend``."""
+    name = package or "the package"
+    what = operator or "The operator"
+    if backend != "CUDA":
+        return seen.answer(
+            KIND, CODE,
+            f"{what} is registered, but not for {backend}: the library of {name} that is loaded "
+            f"has no code for it, as it was built, or {name} has none at all. The tensors are on "
+            f"{backend}.",
+            owner=package, direction="none", confidence="medium",
+            help=((inspect_package(seen, package),) if package else (seen.inspect_command(),)),
+            notes=("Where the package has no code for it in any build, the tensors have to be on "
+                   "another device when the operation is called (.cpu(), .cuda()).",),
+        )  # fmt: skip
+    cause = (
+        f"{what} is registered, but not for CUDA: the {name} that is loaded was built without "
+        "CUDA, and the tensors are on the GPU, so that torch is a build with it."
+    )
+    if package in FAMILY or has_partners(package):
+        tag = _tag(cuda_of(seen.torch or "") or seen.torch_cuda or "")
+        helps, notes = _from_torchs_index(seen, str(package), tag)
+        return seen.answer(
+            KIND, CODE, cause, owner=package, direction="none", confidence="medium",
+            help=(_both_builds(seen, str(package)), *helps), notes=notes,
+        )  # fmt: skip
+    return seen.answer(
+        KIND, CODE, cause, owner=package, direction="none", confidence="medium",
+        help=((inspect_package(seen, package),) if package else (seen.inspect_command(),)),
+        notes=(f"A build of {name} with CUDA takes its place: its wheel for torch's CUDA, or one "
+               "from its source where nvcc and CUDA_HOME are there (FORCE_CUDA=1 where no GPU is "
+               "seen).",),
+    )  # fmt: skip
+
+
+_SITE = re.compile(r"(?P<site>\S{1,300}/(?:site|dist)-packages)/(?P<top>\w{1,60})/")
+
+
+def from_two_places(seen: Seen, what: str, package: str | None) -> Answer | None:
+    """torch and the package lie in two directories of packages; None where the text shows one."""
+    found = _SITE.match(seen.mention.detail.get("frame", ""))
+    others = [p for p in seen.paste.places if found is not None and p != found["site"]]
+    if found is None or package is None or len(others) != 1:
+        return None
+    torchs, other = found["site"], others[0]
+    if found["top"] != "torch":
+        torchs, other = other, torchs
+    cause = (
+        f"Two installations are mixed: {package} lies in {other}, and torch is taken from "
+        f"{torchs}. The compiled library of {package} was built for the torch beside it "
+        f"and did not load in the other one, so that nothing registered {what}."
+    )
+    user = next((place for place in (torchs, other) if "/.local/" in place), "")
+    look = (
+        f"{seen.python} -c 'import torch, importlib.metadata as m; d = m.distribution("
+        f'"{package}"); print(torch.__version__, torch.__path__[0], d.version, '
+        'd.locate_file(""))\''
+    )
+    helps = [look]
+    notes = []
+    if user:
+        helps.append(f"PYTHONNOUSERSITE=1 {look}")
+        notes.append(
+            "A directory below ~/.local goes before those of an environment. With "
+            "PYTHONNOUSERSITE=1 Python leaves it out: where the second command then prints a pair "
+            "of one directory, the program is to be started with that variable, or what lies "
+            "below ~/.local is to be removed (pip uninstall, by a Python outside the environment)."
+        )
+    helps.append(f"PYTHONNOUSERSITE=1 {seen.pip} install --force-reinstall torch {package}"
+                 if user else f"{seen.pip} install --force-reinstall torch {package}")  # fmt: skip
+    notes.append(f"Where {package} has no torch beside it, the last command installs both there.")
+    return seen.answer(
+        KIND, "FA607", cause, owner=package, direction="unknown", confidence="medium",
+        help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+ANSWERERS: dict[str, Answerer] = {"cuda-majors-differ": majors_differ}

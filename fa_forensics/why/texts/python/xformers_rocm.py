@@ -1,0 +1,82 @@
+"""Answers to xformers of one GPU maker beside a torch of the other."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import inspect_package
+from fa_forensics.why.texts.python.pairs import from_index, index_note
+
+#: ROCm releases of PyTorch's own indexes are X.Y; AMD's own builds have longer numbers.
+_OF_PYTORCH = re.compile(r"rocm\d{1,2}\.\d{1,2}")
+
+
+def of_another_maker(seen: Seen, built: str | None, have: str | None) -> Answer | None:
+    """CUDA code beside a ROCm torch, or the other way round; None for two of one maker.
+
+    That outranks a difference of releases or of Pythons: no release makes such a file load.
+    """
+    if not built or not have:
+        return None
+    tags = [version.partition("+")[2] for version in (built, have)]
+    if tags[0].startswith("cu") and tags[1].startswith("rocm"):
+        return _on_rocm(seen, built, have, tags[1])
+    if tags[0].startswith("rocm") and tags[1].startswith("cu"):
+        return _on_cuda(seen, built, have)
+    return None
+
+
+def _on_rocm(seen: Seen, built: str, have: str, tag: str) -> Answer:
+    other = built.partition("+")[0] != have.partition("+")[0]
+    cause = (
+        f"xformers was built for CUDA (torch {built}), and torch {have} is a build for ROCm: the "
+        "compiled part of a CUDA build can never load in it, whatever its release."
+    )
+    if other:
+        cause += " That the releases differ too is not what decides."
+    helps = [f"{seen.pip} uninstall -y xformers", inspect_package(seen, "xformers")]
+    note = (
+        "The package index has xformers for CUDA alone, so that installing it again brings the "
+        "same kind of file; torch for CUDA in place of this one would take the AMD GPU away."
+    )
+    notes: tuple[str, ...] = (note,)
+    if _OF_PYTORCH.fullmatch(tag):
+        helps.insert(1, f"{seen.pip} install xformers --no-deps{from_index(tag)}")
+        notes = (
+            note,
+            "The second command takes xformers from torch's index for that ROCm, where the index "
+            "has one for this release of torch.",
+            *index_note(tag),
+        )
+    else:
+        notes = (
+            note,
+            "torch's indexes for some ROCm releases have an xformers of their own, each for one "
+            "torch and one ROCm; for another ROCm it is compiled from its source, as its page "
+            "says.",
+        )
+    return seen.answer(
+        "wrong-torch", "FA602", cause, owner="xformers", direction="none", confidence="high",
+        help=tuple(helps),
+        notes=(
+            "It is a warning: without xformers most programs take torch's own "
+            "scaled_dot_product_attention.",
+            *notes,
+        ),
+    )  # fmt: skip
+
+
+def _on_cuda(seen: Seen, built: str, have: str) -> Answer:
+    return seen.answer(
+        "wrong-torch", "FA602",
+        f"xformers was built for ROCm (torch {built}), and torch {have} is a build for CUDA: the "
+        "compiled part of a ROCm build can never load in it, whatever its release.",
+        owner="xformers", direction="none", confidence="high",
+        help=(f"{seen.pip} uninstall -y xformers",
+              f"{seen.pip} install --no-deps --no-cache-dir xformers",
+              inspect_package(seen, "xformers")),
+        notes=("On a machine with an AMD GPU it is torch that is the wrong one: the build for "
+               "ROCm has to be installed again, from torch's index for it.",),
+    )  # fmt: skip

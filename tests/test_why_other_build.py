@@ -1,0 +1,138 @@
+"""``why`` on torch and a package that are builds for different makers, CUDA versions or places."""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+from fa_forensics.facts.paste import read_paste
+
+BANNER = (
+    "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:\n"
+    "    PyTorch {built} with CUDA 1208 (you have {have})\n"
+    "    Python  3.10.19 (you have 3.13.11)\n"
+)
+
+
+@pytest.mark.parametrize("have", ["2.11.0+rocm7.13.0", "2.10.0+rocm6.4", "2.9.1+rocm6.3"])
+def test_a_cuda_xformers_never_loads_in_a_rocm_torch_and_torch_stays(have: str) -> None:
+    answer = first(BANNER.format(built="2.10.0+cu128", have=have))
+    assert "ROCm" in answer.cause and "CUDA" in answer.cause
+    assert not any('"torch==' in text for text in answer.help)
+    assert any("uninstall" in text and "xformers" in text for text in answer.help)
+
+
+def test_a_rocm_xformers_beside_a_cuda_torch_is_told_too() -> None:
+    answer = first(BANNER.format(built="2.9.0+rocm6.4", have="2.9.0+cu128"))
+    assert "built for ROCm" in answer.cause and not any("torch==" in t for t in answer.help)
+
+
+def test_torchaudio_comes_from_torchs_index_in_the_release_that_is_there() -> None:
+    line = (
+        "RuntimeError: Detected that PyTorch and TorchAudio were compiled with different CUDA "
+        "versions. PyTorch has CUDA version 11.8 whereas TorchAudio has CUDA version 11.7. Please "
+        "install the TorchAudio version that matches your PyTorch version."
+    )
+    answer = first(line, "torchaudio 2.0.2, torch cu118")
+    assert "11.7" in answer.cause and "11.8" in answer.cause
+    wanted = '"torchaudio==2.0.2" --index-url https://download.pytorch.org/whl/cu118'
+    assert any(wanted in text for text in answer.help)
+    alone = first(line)
+    assert all("INDEX" not in text for text in alone.help)
+
+
+@pytest.mark.parametrize(
+    ("torch", "wanted"),
+    [
+        ("", "torch torchvision --index-url INDEX"),
+        ("torch 2.1.0+cu118", '"torchvision==0.16.0" --index-url'),
+    ],
+)
+def test_an_operator_without_cuda_is_taken_from_torchs_index(torch: str, wanted: str) -> None:
+    line = (
+        "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' "
+        "backend. This could be because the operator doesn't exist for this backend"
+    )
+    answer = first(line, torch)
+    assert "without CUDA" in answer.cause
+    assert any(wanted in text for text in answer.help)
+    assert not any("--upgrade" in text for text in answer.help)
+
+
+def test_an_operator_without_code_for_the_cpu_is_no_cpu_build() -> None:
+    line = "Could not run 'fbgemm::foo' with arguments from the 'CPU' backend."
+    assert "CPU build" not in said(first(line))
+
+
+def test_torchvision_imports_torch_itself() -> None:
+    line = (
+        "/home/me/.local/lib/python3.10/site-packages/torchvision/io/image.py:13: UserWarning: "
+        "Failed to load image Python extension: libc10_cuda.so: cannot open shared object file: "
+        "No such file or directory"
+    )
+    answer = first(line)
+    assert "imports torch itself" in answer.cause and "import MODULE" not in said(answer)
+    assert any("torch torchvision" in text for text in answer.help)
+    assert any("warning" in note for note in answer.notes)
+
+
+def test_an_extension_that_does_not_import_torch_may_be_early() -> None:
+    answer = first("ImportError: libc10_cuda.so: cannot open shared object file: No such file")
+    assert "Two causes fit" in answer.cause
+
+
+def test_two_directories_of_packages_are_told_apart() -> None:
+    text = (
+        '  File "/home/u/.conda/envs/y/lib/python3.7/site-packages/torchvision/ops/boxes.py", '
+        "line 36, in nms\n    return torch.ops.torchvision.nms(boxes, scores, iou_threshold)\n"
+        '  File "/home/u/.local/lib/python3.7/site-packages/torch/_ops.py", line 61, in '
+        "__getattr__\n    op = torch._C._jit_get_operation(qualified_op_name)\n"
+        "RuntimeError: No such operator torchvision::nms\n"
+    )
+    answer = first(text)
+    assert "torch is taken from /home/u/.local" in answer.cause
+    assert any(command.startswith("PYTHONNOUSERSITE=1") for command in answer.help)
+    same = text.replace("/home/u/.local/", "/home/u/.conda/envs/y/")
+    assert "mixed" not in first(same).cause
+
+
+@pytest.mark.parametrize(
+    ("text", "torch"),
+    [
+        ("installing audacitorch reinstalled torch as 1.9.1", "1.9.1"),
+        ("pip replaced torch with 2.1.0+cpu", "2.1.0+cpu"),
+        ("someone reinstalled torch and 1.9.1 of x", None),
+    ],
+)
+def test_the_torch_that_pip_put_there_is_the_one_that_counts(text: str, torch: str | None) -> None:
+    assert read_paste(text).versions.get("torch") == torch
+
+
+def test_index_of_a_partner_is_explained_where_it_is_typed() -> None:
+    line = "OSError: libtorch_cuda_cpp.so: cannot open shared object file: No such file"
+    for more in ("torchaudio, Python 3.7", "torchaudio, torch 1.9.1, Python 3.7"):
+        answer = first(line, more)
+        if any("INDEX" in text for text in answer.help):
+            assert any("INDEX is" in note for note in answer.notes), more
+
+
+#: A name that every torch since 1.1 exports, in a file that lists no library of torch.
+NAME = "_ZTIN3c1021AutogradMetaInterfaceE"
+
+
+@pytest.mark.parametrize(
+    ("more", "left", "order"),
+    [
+        ("Python 3.8", True, True),
+        ("Python 3.11", False, False),
+        ("Python 3.8, torch 1.4.0", False, True),
+    ],
+)
+def test_a_file_without_torchs_libraries_is_built_again(more: str, left: bool, order: bool) -> None:
+    file = "/e/lib/python3/site-packages/torch_points_kernels/points_cpu.so"
+    answer = first(f"ImportError: {file}: undefined symbol: {NAME}", more)
+    assert ("1.4 or before, whose" in answer.cause) is left
+    assert any("import torch; import" in text for text in answer.help) is order
+    again = any("torch-points-kernels" in text for text in answer.help)
+    assert again is ("1.4.0" not in more)
+
