@@ -181,6 +181,14 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "ngc",
         None,
     ),
+    (">=", r"(?<![\w-])(?:py)?torch\s?>=\s?(\d\.\d{1,2}(?:\.\d)?)(?![.\d])", "least:torch", None),
+    (
+        "annot import",
+        r"Cannot import '([a-z]\w{1,40}\._C)', therefore",
+        "flag:not-built",
+        None,
+    ),
+    ("/whl/cu", r"(?<!pytorch\.org)/whl/(cu\d{2,3})(?!\d)", "flag:wheel-index", None),
     ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", lambda _abi: "True"),
     (
         "libtorch-shared-with-deps",

@@ -186,7 +186,7 @@ def build_or_run(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
             "beforehand, and goes by the list."
         )
     gone = f"rm -rf ~/.cache/torch_extensions/*/{made}"
-    return (gone, f"{seen.python} YOUR_PROGRAM.py"), (note,)
+    return (gone, " ".join((seen.python, "YOUR_PROGRAM.py"))), (note,)
 
 
 def helper_lacks(seen: Seen, ask: str) -> Answer | None:

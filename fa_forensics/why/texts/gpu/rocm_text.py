@@ -169,9 +169,9 @@ def other_release(seen: Seen, soname: str, who: str) -> str | None:
 AMD_OR_NOT = (
     "Which of the two is wrong goes by the GPU. On an AMD GPU, where the build for ROCm was "
     "chosen: None in the first line means that torch has to become one for ROCm, as the second "
-    "command gets it; its ROCm (X.Y) and its release are those that the extension's wheel names. On an "
-    "NVIDIA GPU or none: the extension's build for CUDA or for the CPU. No system package of ROCm "
-    "has that library."
+    "command gets it; its ROCm (X.Y) and its release are those that the extension's wheel names. "
+    "On an NVIDIA GPU or none: the extension's build for CUDA or for the CPU. No system package of "
+    "ROCm has that library."
 )
 
 

@@ -71,7 +71,7 @@ def newer_server(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str,
         return ()
     image = _PROGRAMS[package][1]
     if "server_image" in seen.versions:
-        return (f"docker pull {image}:latest",)
+        return (" ".join(("docker", "pull", f"{image}:latest")),)
     return (f"{seen.pip} install --upgrade --no-cache-dir {package}",)
 
 

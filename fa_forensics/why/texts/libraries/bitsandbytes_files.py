@@ -98,7 +98,7 @@ def nothing_there(seen: Seen, file: str) -> Answer:
         "damaged-file", "FA880", cause, owner="bitsandbytes", direction="none",
         confidence="medium" if built else "high",
         help=((list_own(seen),) if built else (again,)) + (f"{seen.python} -m bitsandbytes",),
-        notes=notes,
+        notes=(*notes, _FOLLOWS),
     )  # fmt: skip
 
 
