@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.paste import entry_points
 from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.loader_symbols import LINK_TIME
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.programs import without_python
 from fa_forensics.facts.paste.python_abi import last_package
 from fa_forensics.facts.paste.recogniser import Build, Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
@@ -89,6 +91,7 @@ def _could_not_load(line: Line, match: re.Match[str]) -> Claim:
         detail["reason"] = body[why.end() : why.end() + 300]
         sought = re.search(r"([^\s:]{1,300}\.so[.\d]{0,20}): cannot open", detail["reason"])
         detail["sought"] = sought[1] if sought else ""
+        detail.update(without_python(line))
         end = len(body)
     mention = line.mention(
         "could-not-load-library",
@@ -376,11 +379,7 @@ def _of_others() -> tuple[Recogniser, ...]:
             r"(?:[^'\"\n]{1,60}['\"](?P<input>[^'\"\n]{1,200}\.(?:lib|obj|pyd|dll|exp|exe))['\"])?",
             sort="link",
         ),
-        plain(
-            "windows",
-            ("could not be located in the dynamic link library",),
-            r"The procedure entry point (?P<symbol>\S{1,400}) could not be located",
-        ),
+        *entry_points.recognisers(),
         plain(
             "nccl",
             ("nccl error", "ncclunhandledcudaerror", "ncclsystemerror", "nccl warn cuda failure",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
@@ -49,18 +50,61 @@ def _machine(seen: Seen) -> str | None:
     return None
 
 
+#: What the directories of torch's JIT cache are called by: Python and the CUDA of torch.
+_BUILT_BY = re.compile(r"/?py3\d{1,2}_(?P<label>cu(?P<cuda>\d{2,3})|cpu)/")
+_RANKS = re.compile(r"\brank|deepspeed|torchrun|torch\.distributed|nproc|\bworld_size", re.I)
+
+
 def _not_built(seen: Seen, path: str, folder: str) -> Answer:
+    mention = seen.mention
+    around = f"{path} {mention.line} {mention.stream} {' '.join(seen.versions)}"
+    several = "ranks" in mention.detail or _RANKS.search(around) is not None
+    where = "on another rank or above in the log" if several else "above in the log"
+    name = path.rsplit("/", 1)[-1]
     cause = (
-        f"{path.rsplit('/', 1)[-1]} is a JIT build of torch that never came to be: its compilation "
-        "failed earlier, most often on another rank or above in the log, and the processes that "
-        "waited for it find no file. The first error of ninja, nvcc or ld (cannot find -l..., "
-        "fatal error) is the cause, not this line."
+        f"{name} is a JIT build of torch that never came to be: its compilation failed earlier, "
+        f"{where}, in this run or in one before. The first error of ninja, nvcc or ld (cannot find "
+        "-l..., fatal error) is the cause, not this line."
     )
+    built = _BUILT_BY.search(path)
+    label = f"CUDA {built['cuda'][:-1]}.{built['cuda'][-1]}" if built and built["cuda"] else ""
+    own = seen.torch_cuda or ""
+    if built and label and own and label != f"CUDA {own}":
+        cause += (
+            f" The directory is of a torch for {label} ({built['label']}), and the text has one "
+            f"for CUDA {own}: it was another torch, or another environment, that built there, or "
+            "the log is of that one."
+        )
+    elif built and own and not label:
+        cause += (
+            " The directory is of a torch without CUDA (cpu), and the text has one for CUDA "
+            f"{own}: the log is of another environment."
+        )
+    toolkit = f"CUDA {own}" if own else label or "torch's CUDA"
+    helps = [f"{remove_folder(folder)}"]
+    if not folder.startswith(("/", "~")):
+        helps = [f"rm -r ~/.cache/{shlex.quote(folder.removeprefix('./'))}"]
+    helps += ["nvcc --version; g++ --version; ninja --version; echo CUDA_HOME=$CUDA_HOME",
+              f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
+              "grep -nE 'ninja|error:|cannot find' YOUR_LOG | head"]  # fmt: skip
+    notes = [
+        "The directory keeps the half-made build and its lock; once the cause is mended, remove it "
+        "and start again. Paste the lines of that first error for an answer.",
+        f"Such a build needs nvcc of {toolkit} (images of NVIDIA and of PyTorch have it in the "
+        "variant -devel, not in -runtime), a C++ compiler that this nvcc takes, and ninja.",
+    ]
+    if re.search(r"nvdiffrast|diffrast", name):
+        notes.append(
+            "nvdiffrast's plug-in for OpenGL needs the headers of EGL and OpenGL too (apt-get "
+            "install libegl1-mesa-dev libgl1-mesa-dev); RasterizeCudaContext does without them."
+        )
+    if not folder.startswith(("/", "~")):
+        notes.append(
+            "The cache lies in ~/.cache/torch_extensions, or where TORCH_EXTENSIONS_DIR says."
+        )
     return seen.answer(
         "missing-library", "FA202", cause, owner="extension", direction=NONE, confidence="high",
-        help=(remove_folder(folder), "grep -nE 'ninja|error:|cannot find' YOUR_LOG | head"),
-        notes=("The directory keeps the half-made build and its lock; once the cause is mended, "
-               "remove it and start again. Paste the lines of that first error for an answer.",),
+        help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
 
 

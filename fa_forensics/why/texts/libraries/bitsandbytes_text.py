@@ -11,7 +11,13 @@ from fa_forensics.why.texts.libraries.bitsandbytes_files import (
     nothing_there,
     other_rocm,
 )
-from fa_forensics.why.texts.libraries.brought_text import there_already, wheel_of
+from fa_forensics.why.texts.libraries.brought_text import (
+    on_path,
+    there_already,
+    wheel_of,
+)
+from fa_forensics.why.texts.libraries.needing import package_of_text
+from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel
 
 
 def no_cuda_binary(seen: Seen) -> Answer:
@@ -50,38 +56,76 @@ def of_bitsandbytes(seen: Seen, soname: str, owner: str | None, major: str | Non
     build for another CUDA can be what is wrong.
     """
     detail = seen.mention.detail
-    named = (seen.mention.file or "", seen.mention.line, detail.get("by"), detail.get("import"))
+    named = (
+        seen.mention.file or "", seen.mention.line, detail.get("by"), detail.get("import"),
+        package_of_text(seen),
+    )  # fmt: skip
     if major is None or not any("bitsandbytes" in (text or "") for text in named):
         return None
     stem = soname.removeprefix("lib").split(".so")[0]
-    wheel = wheel_of(seen, soname, major) or f"nvidia-{stem}-cu{major}"
-    own = (seen.torch_cuda or "").split(".")[0]
+    wheel = wheel_of(seen, soname, major) or f"nvidia-{stem.lower()}-cu{major}"
+    told = seen.torch_cuda or seen.versions.get("index_cuda") or ""
+    own = told.split(".")[0]
+    show = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'; "
+        "echo BNB_CUDA_VERSION=$BNB_CUDA_VERSION"
+    )
+    if own == major:
+        return _of_torchs_cuda(seen, soname, owner, wheel, (show, told))
     cause = (
         "bitsandbytes imports torch itself and loads the one of its libraries that is for torch's "
         f"CUDA: that it asks for {soname} says that torch is a build for CUDA {major} here, or "
         f"that BNB_CUDA_VERSION names such a one. The library of CUDA {major} is not where the "
-        "loader looks: this torch brings none under that name, and the CUDA of the system is "
-        "another one or is not on the path."
+        "loader looks: this torch brings none under that name, or lies in another environment, "
+        "and the CUDA of the system is another one or is not on the path."
     )
-    if own and own != major:
+    if own:
         cause += f" The text has torch for CUDA {own}, so that BNB_CUDA_VERSION is the likelier."
-    folder = wheel.removeprefix("nvidia-").rpartition("-cu")[0].replace("-", "_") or stem
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction="none", confidence="medium",
-        help=(
-            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'; "
-            "echo BNB_CUDA_VERSION=$BNB_CUDA_VERSION",
-            f"{seen.pip} install {wheel}",
-            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "
-            "print(list(a.__path__)[0])')/lib:$LD_LIBRARY_PATH",
-            f"{seen.python} -m bitsandbytes",
-        ),
+        help=(show, f"{seen.pip} install {wheel}", on_path(seen, wheel),
+              f"{seen.python} -m bitsandbytes"),
         notes=(
             "The second and third command give it that library. The way that lasts is a torch for "
             "the CUDA of today, with a bitsandbytes of its time: it then takes another one of its "
             "libraries by itself. Where BNB_CUDA_VERSION is set, unset it.",
             "Another release of bitsandbytes alone changes nothing, and a library of another CUDA "
             f"major version under the name {soname} does not count.",
+            *there_already(seen),
+        ),
+    )  # fmt: skip
+
+
+def _of_torchs_cuda(
+    seen: Seen, soname: str, owner: str | None, wheel: str, told: tuple[str, str]
+) -> Answer:
+    """torch is one for that CUDA: its wheel is there, or should be, and was not loaded by torch."""
+    show, cuda = told
+    folder = folder_of_wheel(wheel)
+    cause = (
+        "bitsandbytes imports torch itself, so that the order of imports is not what is wrong, and "
+        f"the text has a torch for CUDA {cuda}, for which its library needs {soname}. That comes "
+        f"with {wheel}, in site-packages/nvidia/{folder}/lib, where the loader does not look by "
+        "itself: torch has not loaded it from there (a CUDA library of the system, or of another "
+        "environment, was found first), or the wheel is not installed."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction="none", confidence="medium",
+        help=(f"{seen.pip} show -f {wheel} | grep -E '^Version|lib'", on_path(seen, wheel), show,
+              f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
+              f"{seen.python} -m bitsandbytes"),
+        notes=(
+            "Where the first command shows the library, the second is what is missing: the "
+            "variable has to be set before Python starts. Where it shows none, the wheel is to be "
+            f"installed ({seen.pip} install {wheel}).",
+            "Directories of another CUDA on LD_LIBRARY_PATH go before torch's own: cuSPARSE has "
+            "one name in CUDA 12 and 13 (libcusparse.so.12), and the copy for CUDA 12 brings "
+            "libnvJitLink.so.12 along, and not .13."
+            if soname.startswith("libnvJitLink")
+            else "Directories of another CUDA on LD_LIBRARY_PATH go before torch's own.",
+            f"The other way out is a torch for another CUDA (the address ends in /cu128 for one of "
+            f"CUDA 12.8), for which bitsandbytes takes another of its libraries; a library of "
+            f"another CUDA major version under the name {soname} does not count.",
             *there_already(seen),
         ),
     )  # fmt: skip

@@ -20,7 +20,9 @@ from fa_forensics.why.texts.libraries.brought_text import (
     torches_bringing,
     wheel_of,
 )
-from fa_forensics.why.texts.libraries.exact_cuda import of_exact_cuda, of_pypi, path_of_exact
+from fa_forensics.why.texts.libraries.in_wheels import in_a_wheel, is_late, not_by_torch
+from fa_forensics.why.texts.libraries.cuda10_text import of_cuda_10
+from fa_forensics.why.texts.libraries.major_alone import EXACT, ONE_RUNTIME, major_alone
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
     needing,
@@ -28,13 +30,13 @@ from fa_forensics.why.texts.libraries.needing import (
     rebuild_notes,
     who_needs_it,
 )
-from fa_forensics.why.texts.libraries.other_cuda_text import of_another_maker, without_torch
-from fa_forensics.why.texts.libraries.part_text import part_answer
-from fa_forensics.why.texts.libraries.torch_itself import (
-    is_torch_itself,
-    of_torch_itself,
-    perhaps_torch,
+from fa_forensics.why.texts.libraries.other_cuda_text import (
+    of_another_maker,
+    of_program,
+    without_torch,
 )
+from fa_forensics.why.texts.libraries.part_text import part_answer
+from fa_forensics.why.texts.libraries.torch_itself import is_torch_itself, of_torch_itself
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "missing-library", "FA202"
@@ -65,6 +67,7 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         of_another_maker(seen, soname, owner)
         or of_bitsandbytes(seen, soname, owner, exact_toolkit(soname) or major)
         or without_torch(seen, soname, owner, major)
+        or of_program(seen, soname, owner, major)
         or part_answer(seen, soname, owner)
     )
     if special is not None and not soname.endswith(".so"):
@@ -87,6 +90,8 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         return other_toolkit(seen, soname, owner, major, cuda or "", told[1] if told else "")
     if seen.torch is not None and "+cpu" in seen.torch:
         return _cpu_torch(seen, soname, owner)
+    if major is not None and (beside := in_a_wheel(seen, soname, owner, major)) is not None:
+        return beside
     bringing = torches_bringing(seen, soname)
     present = seen.place.present
     if bringing and present is not None and present.release in known_releases(seen):
@@ -94,8 +99,12 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
             return _other_torches(seen, soname, owner, bringing, major)
         if major is None:
             return _same_major(seen, soname, owner, (torch_cuda or "12").split(".")[0])
+    if major == "10" and not seen.mention.detail.get("torch_loads"):
+        older = of_cuda_10(seen, soname, owner, own)
+        if older is not None:
+            return older
     if major is None or own is None:
-        return _major_alone(seen, soname, owner, major, bringing)
+        return major_alone(seen, soname, owner, major, bringing)
     return _same_major(seen, soname, owner, major)
 
 
@@ -178,7 +187,7 @@ def other_toolkit(
     if by:
         cause += f" That torch is one for CUDA {own} is read from this: {by}."
     ask = (f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",)
-    notes = [_EXACT if "." in wanted else _ONE_RUNTIME]
+    notes = [EXACT if "." in wanted else ONE_RUNTIME]
     major = int(wanted.split(".")[0])
     if newer and (floor := driver_table().floors.get(major)):
         notes.append(f"A torch for CUDA {wanted} needs the NVIDIA driver {floor} or newer.")
@@ -226,93 +235,6 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
-def _major_alone(
-    seen: Seen, soname: str, owner: str | None, major: str | None, bringing: tuple[str, ...]
-) -> Answer:
-    """torch's own CUDA is not told, or the name does not tell one."""
-    detail = seen.mention.detail
-    told = seen.mention.file or detail.get("import") or detail.get("by")
-    if major is None and bringing and not told:
-        return perhaps_torch(seen, soname, owner, bringing)
-    exact = exact_toolkit(soname)
-    wanted = exact or major
-    who = needing(seen) if told else "what was imported"
-    of = f"a CUDA {wanted} build" if wanted else "built for CUDA"
-    cause = f"{who[0].upper()}{who[1:]} is {of}: it needs {soname}, which is not found."
-    if exact:
-        cause += of_exact_cuda(seen, exact) + of_pypi(seen, exact)
-    elif major and seen.mention.detail.get("torch_loads"):
-        cause += (
-            " torch loads that file, so that it is in the process already: it is a build for "
-            "another CUDA major version, or for the CPU, and a build of the package for that has "
-            "to replace this one. The first command says which; where it says CUDA "
-            f"{major}, torch's own wheel with that library is not installed whole."
-        )
-    elif major:
-        cause += (
-            f" Two causes fit: torch is a build for another CUDA major version (then a build of "
-            f"the package for torch's CUDA has to replace this one), or it is one for CUDA {major} "
-            "and was not imported first. The first command tells them apart."
-        )
-        cause += of_pypi(seen, major)
-    elif bringing:
-        cause += (
-            " torch loads it itself where it brings it along: either torch was not imported first, "
-            "or this torch is another than the file was built for."
-        )
-    if detail.get("stale"):
-        cause += _STALE
-    notes = [_EXACT if exact else _ONE_RUNTIME] if major else []
-    if bringing:
-        notes.append(_which_torches(seen, soname, bringing, major))
-    notes += _about_toolkit(seen, wanted)
-    if not told and exact:
-        notes.append(_torch_itself(exact))
-    if major and not exact and (floor := driver_table().floors.get(int(major))):
-        notes.append(f"CUDA {major} code needs the NVIDIA driver {floor} or newer.")
-    return seen.answer(
-        KIND, CODE, cause, owner=owner, direction=UNKNOWN, confidence="medium",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
-              *(path_of_exact(exact) if exact else ()), *rebuild_commands(seen),
-              who_needs_it(seen)),
-        notes=(*notes, *rebuild_notes(seen), *there_already(seen)),
-    )  # fmt: skip
-
-
-_STALE = (
-    " ninja had nothing to do: the file is an earlier build, which was made with another CUDA and "
-    "is taken as it is. Its build directory (in ~/.cache/torch_extensions, or the one that the "
-    "program gives) is to be removed, and it is built again at the next start."
-)
-
-
-def _which_torches(seen: Seen, soname: str, bringing: tuple[str, ...], major: str | None) -> str:
-    """The torches that bring a library: PyPI's by release, those of the indexes by their CUDA."""
-    span = interval_text(bringing, known_releases(seen))
-    note = f"Of PyPI's torches for CUDA {span} bring{'s' if len(bringing) == 1 else ''} {soname}"
-    if major is None or int(major) < 12:
-        return f"{note}."  # the builds for CUDA 11 have it inside, under a name with a hash
-    return f"{note}; of those on PyTorch's own indexes, every build for CUDA {major} does."
-
-
-def _torch_itself(cuda: str) -> str:
-    """What is said of a library of one CUDA alone where nobody is named who asks for it."""
-    return (
-        "The text does not say who asks for it. Where import torch alone fails so, torch itself is "
-        f"the build for CUDA {cuda}: one of conda (cudatoolkit={cuda} has the library), or one for "
-        "a system of another time; on a Jetson NVIDIA's wheel for the JetPack that is there has to "
-        "replace it."
-    )
-
-
-def _about_toolkit(seen: Seen, wanted: str | None) -> list[str]:
-    """What the CUDA that the text names besides torch's says: nothing, mostly."""
-    toolkit = (seen.versions.get("cuda") or "").strip()
-    if not toolkit or not wanted or f"{toolkit}.".startswith(f"{wanted}."):
-        return []
-    return [f"The system's CUDA {toolkit} plays no part: what counts is the CUDA of torch."]
-
-
 def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
     """``libnvrtc.so``: the name that only a toolkit's development files have."""
     stem = soname.removesuffix(".so")
@@ -354,17 +276,6 @@ def _inside(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
     )  # fmt: skip
 
 
-def _nvrtc_late(seen: Seen, soname: str, wheel: str, major: str) -> str:
-    """NVRTC: libtorch_cuda.so of 2.14.1+cu130 lists libnvrtc.so.13, that of 2.4.0+cu121 none."""
-    return (
-        f"torch is a build for CUDA {major} too, and {wheel} brings {soname}, in "
-        "site-packages/nvidia, where the loader does not look by itself. Not every torch has it in "
-        "the process after import torch: 2.14.1 lists it, 2.4.0 opens it when it first compiles a "
-        f"kernel. So {needing(seen)} was imported before torch, or that wheel is not installed in "
-        "this environment, or its directory has to be on the loader's path."
-    )
-
-
 def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
     if seen.torch and order_key(seen.torch) < order_key("1.13.0"):
         return _inside(seen, soname, owner, major)
@@ -380,16 +291,11 @@ def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answe
             f"torch is a build for CUDA {major} too, and it is torch that loads the file which "
             f"needs {soname}: {bringer} is not installed in this environment, or not whole."
         )
+    elif is_late(seen, owner):
+        return not_by_torch(seen, soname, owner, major)
     commands = [import_torch_first(seen)]
     if wheel:
         commands.append(f"{seen.pip} show {wheel}")
-    if owner == "nvrtc" and wheel and not seen.mention.detail.get("torch_loads"):
-        cause = _nvrtc_late(seen, soname, wheel, major)
-        folder = "cu13" if major == "13" else "cuda_nvrtc"
-        commands.append(
-            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder} as a; "
-            "print(list(a.__path__)[0])')/lib:$LD_LIBRARY_PATH"
-        )
     if seen.torch:
         release = seen.torch.partition("+")[0]
         commands.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')

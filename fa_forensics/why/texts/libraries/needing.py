@@ -29,7 +29,12 @@ def needing(seen: Seen) -> str:
     if module:
         return f"the extension that {module} imports"
     package = seen.mention.detail.get("by") or package_of_line(seen) or _named_alone(seen)
-    return f"a compiled part of {package}" if package else "the extension"
+    part = f" ({_PARTS[package]})" if package in _PARTS else ""
+    return f"a compiled part of {package}{part}" if package else "the extension"
+
+
+#: Packages whose compiled code is a distribution of its own.
+_PARTS = {"sglang": "sgl-kernel"}
 
 
 def files_of(seen: Seen) -> tuple[str, ...]:
@@ -55,6 +60,7 @@ def _known(name: str) -> str | None:
     """A package that a text names, where it is one that is known to be compiled."""
     from fa_forensics.rules.remedy import row_of
 
+    name = "sgl-kernel" if name == "sglang" else name
     return name if row_of(name) is not None else package_of(f"/site-packages/{name}/_C.so")
 
 
@@ -107,6 +113,12 @@ def _named_alone(seen: Seen) -> str:
     names = {key.partition(":")[2] for key in keys}
     left = {name for name in names if name not in _OF_TORCH and not name.startswith("nvidia-")}
     return left.pop() if len(left) == 1 else ""
+
+
+def package_of_text(seen: Seen) -> str:
+    """The package that a text names as the one which needs something; "" for none or several."""
+    detail = seen.mention.detail
+    return detail.get("by") or package_of_line(seen) or _named_alone(seen)
 
 
 #: torch, and what people install and list with it.
@@ -268,7 +280,7 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         return _of_project(seen, name, row)
     before = row.get("before")
     if isinstance(before, Mapping):
-        return (_renamed(before["distribution"], name, before["first"]),)
+        return (_renamed(before["distribution"], name, before["first"]), *_by_its_page(seen, row))
     if not row.get("by_cuda"):
         return ()
     if "ngc" in seen.versions:
@@ -288,6 +300,23 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
     )
 
 
+def _by_its_page(seen: Seen, row: Mapping[str, object]) -> tuple[str, ...]:
+    """The page of a project with its wheels by CUDA and torch, which need no compiler."""
+    page = str(row.get("find_links", ""))
+    if not page:
+        return ()
+    label = torch_label(seen)
+    minor = ".".join((seen.torch or "").partition("+")[0].split(".")[:2])
+    known = bool(label and minor)
+    address = page.format(label=label or "cuNNN", minor=minor or "X.Y")
+    filled = "" if known else " with the CUDA and the minor release of torch filled in,"
+    return (
+        f"Its project has wheels for each CUDA and torch at {address},{filled} which pip takes "
+        f"with -f behind {seen.pip} install NAME==VERSION. The version is the one that the program "
+        "asks for: mmdet and the like refuse a newer one, and say at import which they take.",
+    )
+
+
 def _renamed(old: str, new: str, first: str) -> str:
     """That a package has had two names."""
     return (
@@ -302,10 +331,11 @@ def _of_project(seen: Seen, name: str, row: Mapping[str, object]) -> tuple[str, 
     own = row["wheels"]
     wheels: Mapping[str, Any] = own if isinstance(own, Mapping) else {}
     if "index" not in wheels:
+        plain = "one for one CUDA alone" if wheels.get("one_cuda") else "another project"
         return (
             f"WHEEL is the address of the one for torch's release, CUDA and Python, of those at "
             f"{wheels['releases']}: {wheels['name']} is the name of one. The package index has "
-            f"another project that is called {name}.",
+            f"{plain} that is called {name}.",
         )
     major = _cuda_major(seen)
     if major == wheels["default"]:

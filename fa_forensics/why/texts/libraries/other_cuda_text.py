@@ -12,15 +12,15 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.nvidia.without_torch import releases_for, row_without_torch
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.brought_text import there_already
-from fa_forensics.why.texts.libraries.needing import needing, package_needing
+from fa_forensics.why.texts.libraries.brought_text import on_path, there_already
+from fa_forensics.why.texts.libraries.needing import needing, package_needing, package_of_text
 from fa_forensics.why.torch_names.history import order_key
 
 
 def without_torch(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer | None:
     """The answer where a package that does not link torch misses the library; else None."""
     detail = seen.mention.detail
-    told = (detail.get("by") or detail.get("import") or "").partition(".")[0]
+    told = (detail.get("by") or detail.get("import") or package_of_text(seen)).partition(".")[0]
     row = row_without_torch(seen.mention.file or "", told)
     return None if row is None else _of_package(seen, soname, owner, major, row)
 
@@ -67,11 +67,71 @@ def _of_package(
             helps.append(f'{seen.pip} install --upgrade "{newer}"')
             wheels = [f"nvidia-{name}-cu{wanted}" for name in _BESIDE] if wanted == "11" else []
             helps += [f"{seen.pip} install {' '.join(wheels)}"] if wheels else []
+    if row.get("needs") and wanted in ("11", "12"):
+        own_wheels = [f"nvidia-{name}-cu{wanted}" for name in row["needs"]]
+        helps += [f"{seen.pip} install {' '.join(own_wheels)}", on_path(seen, *own_wheels)]
+    if row.get("index") and own.isdigit():
+        helps.append(
+            f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {row['list']} "
+            f"--extra-index-url {row['index'].format(label=_label(there))}"
+        )
     stem = soname.split(".so")[0]
     helps.append(f"ldconfig -p | grep {shlex.quote(stem)}; ls -d /usr/local/cuda*")
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction=direction, confidence="medium",
         help=tuple(helps), notes=(*_lines(row), *there_already(seen)),
+    )  # fmt: skip
+
+
+def _label(cuda: str) -> str:
+    """CUDA 12.4, as indexes are named: cu124; cuNNN where the minor version is not told."""
+    parts = cuda.split(".")
+    return f"cu{parts[0]}{parts[1]}" if len(parts) > 1 else "cuNNN"
+
+
+def of_program(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer | None:
+    """The answer for a program without Python, which torch has no part in; None for others."""
+    wanted = exact_toolkit(soname) or major
+    if not seen.mention.detail.get("alone") or wanted is None:
+        return None
+    there = (seen.versions.get("cuda") or "").strip()
+    products = seen.mention.detail.get("products", "")
+    cause = (
+        f"The program, or a library that it loads{f' ({products})' if products else ''}, is a CUDA "
+        f"{wanted} build: it needs {soname}, which is not found. Neither torch nor Python plays a "
+        "part: what counts is the CUDA that is installed, and the loader's path."
+    )
+    direction = UNKNOWN
+    if there and not f"{there}.".startswith(f"{wanted}."):
+        own = ".".join(there.split(".")[: 2 if "." in wanted else 1])
+        direction = NEWER if float(wanted) > float(own) else OLDER
+        cause += (
+            f" The text has CUDA {there}, whose libraries have other names: whatever asks for "
+            f"{soname} has to be replaced by its build for CUDA {own}, or a CUDA {wanted} toolkit "
+            "has to be installed beside it."
+        )
+    else:
+        cause += (
+            f" Either a CUDA {wanted} toolkit is not installed, or its directory is not where the "
+            "loader looks, or what asks for it has to be replaced by its build for the CUDA that "
+            "is there."
+        )
+    if soname.startswith("libcublasLt") and seen.mention.what == "could-not-load-library":
+        cause += " The line is as cuDNN writes it: most likely cuDNN is the one that asks."
+    stem = soname.split(".so")[0]
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction=direction, confidence="medium",
+        help=(
+            f"ldconfig -p | grep -E '{stem}|libcudnn|libnvinfer'; ls -d /usr/local/cuda*",
+            "dpkg -l | grep -iE 'cudnn|tensorrt|nvinfer|cuda-toolkit'",
+            "ldd ./PROGRAM | grep -E 'not found|cud|nvinfer'",
+        ),
+        notes=(
+            "NVIDIA gives out cuDNN and TensorRT once for each CUDA: the versions of its packages "
+            "(8.9.7.29-1+cuda12.2) and the names of its archives (cuda-11.8, cuda12) say which. A "
+            "library of another CUDA under that name does not count.",
+            *there_already(seen),
+        ),
     )  # fmt: skip
 
 
@@ -100,6 +160,14 @@ def _by_its_release(seen: Seen, row: Mapping[str, Any], wanted: str | None) -> s
 def _lines(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Which releases of the package are for which CUDA."""
     lines = row.get("cuda", ())
+    if row.get("index"):
+        return (
+            f"The libraries of the CUDA that {row['title']} was built for have to be on "
+            "LD_LIBRARY_PATH when Python starts: NVIDIA's wheels beside it, or a toolkit's lib64. "
+            "Where torch is in the same process, its CUDA is best of the same major version.",
+            f"{row['title']} has wheels for each CUDA on an index of its own: "
+            f"{row['index'].format(label='cuNNN')}, where cuNNN is cu121, cu124 and the like.",
+        )
     if row.get("by_cuda"):
         return (
             f"{row['title']} has a distribution of its own name for each CUDA, and one alone is "

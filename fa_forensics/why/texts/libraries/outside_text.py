@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ from fa_forensics.facts.library_names import OutsideLibrary, outside_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.brought_text import there_already
+from fa_forensics.why.texts.libraries.brought_text import on_path, there_already
 from fa_forensics.why.texts.libraries.cuda_missing import other_toolkit
 from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands
 
@@ -48,9 +49,15 @@ def _toolkit(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
         f"toolkit that torch does not bring along: {needing(seen)} needs it from elsewhere."
     )
     wheel = library.row["wheels"].get(library.major)
-    helps = [f"{seen.pip} install {wheel}"] if wheel else []
-    helps += [_conda(library.row["conda"]), _find(library)]
-    notes = [_WHEEL_PLACE] if wheel else []
+    helps = [f"{seen.pip} install {wheel}", on_path(seen, wheel)] if wheel else []
+    helps += [_of_condas_cuda(library), _find(library)]
+    notes = [
+        f"A CUDA {library.major} toolkit has it too: its lib64, for example "
+        f"/usr/local/cuda-{library.major}/lib64, has to be on LD_LIBRARY_PATH when Python starts."
+    ]
+    notes += [_WHEEL_PLACE] if wheel else []
+    if _IMAGE_LINE.search(seen.mention.line):
+        notes.insert(0, _IMAGE)
     if "torchcodec" in _who(seen):
         notes.append("torchcodec's build without CUDA does not need it, and decodes on the CPU.")
     return seen.answer(
@@ -59,20 +66,80 @@ def _toolkit(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
+_IMAGE_LINE = re.compile(r"load image\s[Pp]ython\sextension")
+#: torchvision's warning at import (torchvision/io/image.py; setup.py of 0.13 and newer).
+_IMAGE = (
+    "The line is a warning: torchvision goes on, and only torchvision.io's reading and writing of "
+    "images needs that file. A build of one's own that is to do without nvJPEG is built again with "
+    "TORCHVISION_USE_NVJPEG=0 set; torchvision's wheels have the library inside."
+)
+
+
+def _of_condas_cuda(library: OutsideLibrary) -> str:
+    """conda's package of the CUDA release: conda-forge has those of CUDA 12 and newer alone."""
+    channel = "conda-forge" if library.major.isdigit() and int(library.major) > 11 else "nvidia"
+    return f'conda install -c {channel} "{library.row["conda"]}={library.major}.*"'
+
+
 def _product(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     """A library of NVIDIA with versions of its own."""
+    binding = library.title == "TensorRT" and "tensorrt" in _who(seen)
+    who = "the Python binding of TensorRT" if binding else needing(seen)
     cause = (
         f"{library.soname} belongs to {library.title} {library.major}, which neither torch nor the "
-        f"CUDA toolkit brings along: {needing(seen)} was built with it. The number in the name is "
-        f"that of {library.title}, not of CUDA, and another one does not count."
+        f"CUDA toolkit brings along: {who} "
+        "was built with it. The number in the name is that of "
+        f"{library.title}, not of CUDA, and another one does not count."
     )
     cuda = (seen.torch_cuda or seen.versions.get("cuda") or "12").split(".")[0]
     wheel = library.row["wheel"].format(cuda=cuda, major=library.major)
+    release = _release_in_text(seen, library) if binding else ""
+    if release:
+        wheel = f"{wheel.partition('==')[0]}=={release}"
+    folder = _named_folder(seen, library)
+    helps = [_find(library)]
+    if folder:
+        helps.append(f"export LD_LIBRARY_PATH={shlex.quote(folder)}:$LD_LIBRARY_PATH")
+    helps.append(f'{seen.pip} install "{wheel}"')
+    notes = [_WHEEL_PLACE]
+    if "notebook_export" in seen.mention.detail:
+        notes.insert(0, _NOTEBOOK)
+    if binding:
+        notes.append(
+            "The wheel of an archive of NVIDIA's is the binding alone: the libraries are in the "
+            "archive's directory lib, which has to be on LD_LIBRARY_PATH when Python starts, or in "
+            "a file of /etc/ld.so.conf.d, with ldconfig after that. pip's tensorrt brings them in "
+            "a wheel of its own."
+        )
     return seen.answer(
         KIND, CODE, cause, owner=library.title, direction=NONE, confidence="medium",
-        help=(_find(library), f'{seen.pip} install "{wheel}"'),
-        notes=(_WHEEL_PLACE, *there_already(seen)),
+        help=tuple(helps), notes=(*notes, *there_already(seen)),
     )  # fmt: skip
+
+
+_NOTEBOOK = (
+    "What a notebook's cell exports behind ! is set in a shell of its own, which ends with that "
+    "line: Python does not see it. The variable is set where the kernel is started (env in its "
+    "kernel.json, or the container's environment); in Colab, a file of /etc/ld.so.conf.d and "
+    "ldconfig, both behind !, do the same."
+)
+_RELEASE = r"\b{major}\.\d{{1,2}}\.\d{{1,2}}(?:\.post\d{{1,3}})?(?:\.dev\d{{1,3}})?(?![\w.]*\d)"
+
+
+def _release_in_text(seen: Seen, library: OutsideLibrary) -> str:
+    """The release of the binding that the text names, as pip spells it: 9.1.0.post12.dev4."""
+    told = seen.mention.detail.get("binding", "")
+    return told if re.fullmatch(_RELEASE.format(major=library.major), told) else ""
+
+
+def _named_folder(seen: Seen, library: OutsideLibrary) -> str:
+    """The directory of an archive of that product which LD_LIBRARY_PATH has in the text."""
+    path = seen.versions.get("env:LD_LIBRARY_PATH", "")
+    wanted = re.compile(
+        rf"/[^:\s]{{0,200}}{library.title}-{library.major}\.[\d.]{{1,12}}/lib", re.IGNORECASE
+    )
+    found = wanted.search(path)
+    return found[0] if found is not None else ""
 
 
 def _driver(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:

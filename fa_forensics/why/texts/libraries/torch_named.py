@@ -19,7 +19,7 @@ _FIRST_DGL, _LAST_DGL = (2, 1), (2, 4)
 def torch_named_library(seen: Seen) -> Answer:
     """``Cannot find DGL C++ graphbolt library at .../libgraphbolt_pytorch_2.4.0.so``."""
     detail, path = seen.mention.detail, seen.mention.library or ""
-    torch, stem = detail["torch"], detail["stem"]
+    torch, stem, tail = detail["torch"], detail["stem"], detail.get("tail", "")
     name = path.rsplit("/", 1)[-1]
     dgl = stem in _OF_DGL
     package = "dgl" if dgl else package_needing(seen) or directory_of(path) or "PACKAGE"
@@ -30,6 +30,8 @@ def torch_named_library(seen: Seen) -> Answer:
         f"installed has none for torch {torch}. A {title} that serves torch {torch} has to replace "
         "it, or torch has to be one of those that it has a file for. No library of CUDA is missing."
     )
+    if tail:
+        cause = _of_another_number(title, name, torch, tail)
     folder = path.rpartition("/")[0]
     where = folder if folder.startswith("/") else _folder(seen, package)
     where = where if where.startswith("$(") else shlex.quote(where)
@@ -38,8 +40,13 @@ def torch_named_library(seen: Seen) -> Answer:
         f"The first command lists the torch releases that this {title} serves: each file has one "
         "in its name. One of these, as pip install torch==RELEASE, is the other way out."
     ]
+    if tail:
+        helps += _official(seen, torch)
+        notes.append(_ON_TWO_BUILDS)
     minor = tuple(int(part) for part in torch.split(".")[:2])
-    if dgl and _FIRST_DGL <= minor <= _LAST_DGL:
+    if dgl and tail and _FIRST_DGL <= minor <= _LAST_DGL:
+        pass  # the DGL that is there has a file for that torch of PyTorch's own
+    elif dgl and _FIRST_DGL <= minor <= _LAST_DGL:
         label = torch_label(seen)
         at = f"/{label}" if re.fullmatch(r"cu(?:118|121|124)", label) else ""
         index = f"https://data.dgl.ai/wheels/torch-{minor[0]}.{minor[1]}{at}/repo.html"
@@ -51,7 +58,8 @@ def torch_named_library(seen: Seen) -> Answer:
             "one patch release: where the file is still missing, torch has to be that one."
         )
     elif dgl:
-        helps.append(f'{seen.pip} install "torch==2.4.0"')
+        if f'{seen.pip} install "torch==2.4.0"' not in helps:
+            helps.append(f'{seen.pip} install "torch==2.4.0"')
         helps.append(
             f"{seen.pip} install --force-reinstall --no-deps dgl -f "
             "https://data.dgl.ai/wheels/torch-2.4/repo.html"
@@ -64,6 +72,41 @@ def torch_named_library(seen: Seen) -> Answer:
         "missing-library", "FA202", cause, owner=title, direction=NONE,
         confidence="high", help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _of_another_number(title: str, name: str, torch: str, tail: str) -> str:
+    """What is wrong where torch calls itself by a number that no release of PyTorch's has."""
+    who = (
+        "conda-forge's torch calls itself so" if tail.startswith(".post")
+        else "a nightly or another pre-release of torch calls itself so"
+    )  # fmt: skip
+    return (
+        f"{title} has a compiled part for each torch release that it serves, and makes the file's "
+        f"name of what torch calls itself: it looks for {name} because torch {torch}{tail} is "
+        f"there ({who}), and no file of {title}'s is named by that. It has to be PyTorch's own "
+        f"torch {torch}, if {title} has a file for that, or another of the releases that it has "
+        f"one for, or a {title} that was built on this torch. No library of CUDA is missing."
+    )
+
+
+def _official(seen: Seen, torch: str) -> tuple[str, ...]:
+    """PyTorch's own build of a release, in place of conda-forge's."""
+    told = seen.torch_cuda or seen.versions.get("cuda", "")
+    found = re.match(r"(1[123])\.(\d)", told)
+    install = f'{seen.pip} install "torch=={torch}"'
+    if found is not None:
+        address = f"https://download.pytorch.org/whl/cu{found[1]}{found[2]}"
+        install = " ".join((install, "--index-url", address))
+    return ("conda remove --force pytorch", install)
+
+
+#: What is to be thought of where conda's torch gives way to pip's.
+_ON_TWO_BUILDS = (
+    "conda remove --force takes conda's torch alone away (its package is pytorch), so that pip's "
+    "does not lie over it; what else conda has that was built on its torch, torchvision and the "
+    "like, has to come from pip too then. A new environment with PyTorch's own torch and pip's "
+    "DGL is the other way."
+)
 
 
 def _folder(seen: Seen, package: str) -> str:
