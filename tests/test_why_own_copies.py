@@ -66,3 +66,72 @@ def test_on_windows_a_module_is_linked_without_its_start_function() -> None:
     said = "\n".join((answer.cause, *answer.help, *answer.notes))
     assert "export" in answer.cause and ".pyd" in said and "EXPORT:PyInit__C" in said
     assert "nm -D" not in said and "--upgrade" not in said and ".so" not in answer.help[0]
+
+
+def test_spconv_for_a_cuda_is_not_overwritten_by_the_one_for_the_cpu() -> None:
+    """README of spconv: one package for each CUDA, all with the module spconv."""
+    text = (
+        "    import spconv.core_cc as _ext\nImportError: arg(): could not convert default argument "
+        "'workspace: tv::Tensor' in method 'x' into a Python object (type not registered yet?)\n"
+    )
+    told = first(text, "spconv-cu117, Python 3.8")
+    assert any(t.endswith("uninstall -y spconv spconv-cu117 cumm cumm-cu117") for t in told.help)
+    assert told.help[-1].endswith(" spconv-cu117")
+    assert not any(t.endswith(" spconv") for t in (*told.help, *first(text).help))
+
+
+def test_the_cuda_half_is_left_out_where_no_toolkit_is_found() -> None:
+    """setup.py of torch-scatter 1.3.1 makes scatter_cuda where CUDA_HOME is not None."""
+    answer = first(
+        '  File "/u/lib/python3.6/site-packages/torch_scatter/utils/ext.py", line 5, in <module>\n'
+        "    import torch_scatter.scatter_cuda\n"
+        "ModuleNotFoundError: No module named 'torch_scatter.scatter_cuda'",
+    )
+    assert "CUDA_HOME" in answer.cause and "interrupted" not in "\n".join(answer.notes)
+    assert any("FORCE_CUDA=1" in t and '"torch-scatter<2"' in t for t in answer.help)
+
+
+def test_a_caught_import_that_the_text_makes_again_is_decided() -> None:
+    use = "NameError: name 'selective_scan_cuda' is not defined\n"
+    told = first(use, "import selective_scan_cuda",
+                 "-> ModuleNotFoundError: No module named 'selective_scan_cuda'")  # fmt: skip
+    assert told.code == "FA880" and "not installed" in told.cause and told.owner == "mamba-ssm"
+    assert "--no-deps" not in told.help[0] and "mamba-ssm" in told.help[0]
+    assert first(use).code == "FA886"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\u201cBad CRC-32 for file\u201d error still in the air",
+        "zipfile.BadZipFile: Bad magic number for file header",
+        "zipfile.BadZipFile: File name in directory 'torch/x.py' and header b'y' differ.",
+    ],
+)
+def test_a_damaged_archive_is_named_by_the_line_around(line: str) -> None:
+    wheel = "flash_attn-2.7.3+cu11torch2.2cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
+    answer = first(f"Processing ./{wheel} (from -r requirements.txt (line 3))", line)
+    assert answer.kind == "damaged-file" and answer.owner == "flash-attn"
+    assert any(t == f"rm ./{wheel}" for t in answer.help) and "cache purge" in answer.help[-1]
+
+
+def test_names_of_trapped_floating_point_errors_are_of_pythons_with_fpectl() -> None:
+    """Python/pyfpe.c of CPython 3.7: the names stay for files that were compiled before."""
+    text = "ImportError: pycocotools/_mask.so: undefined symbol: PyFPE_jbuf"
+    answer = first(text)
+    assert "fpectl" in answer.cause and "since 3.7" not in answer.cause
+    assert answer.direction == "file-older" and "Python 2" in answer.cause
+    kept = first(text + "\nPython 3.8.10")
+    assert "exports it" in kept.cause and "fpectl" not in kept.cause
+
+
+def test_bitsandbytes_without_any_library_says_nothing_of_the_driver() -> None:
+    """get_cuda_specs is None unless torch.cuda.is_available(): the name shows that it was asked."""
+    site = "/e/lib/python3.11/site-packages/bitsandbytes"
+    answer = first(
+        f"Could not find the bitsandbytes CUDA binary at PosixPath('{site}/libbitsandbytes_cuda124"
+        f".so')\nCould not load bitsandbytes native library: {site}/libbitsandbytes_cpu.so: cannot "
+        "open shared object file: No such file or directory\nbitsandbytes=0.43.2"
+    )
+    assert "driver" not in answer.cause and "NoneType" in answer.notes[-1]
+    assert answer.help[0].endswith("bitsandbytes==0.43.2")

@@ -121,17 +121,22 @@ def _no_cuda_of_torch(line: Line, match: re.Match[str]) -> Mention | None:
 
 def _of_files() -> tuple[Recogniser, ...]:
     return (
-        plain(
-            "wheel-damaged",
-            ("is invalid.", "is not a zip file", "badzipfile", "bad crc-32",
+        by_pattern(
+            ("is invalid.", "is not a zip file", "badzipfile", "bad crc-32", "bad magic number for",
+             "has an invalid wheel", "file name in directory", "overlapped entries",
              "dist-info directory not found",
              "do not match the hashes", "is not a valid wheel filename", "invalid wheel filename"),
             r"Wheel '(?P<package>[^'\n]{1,80})' located at (?P<file>[^\n]{1,300}?) is invalid"
             r"|Bad CRC-32 for file ['\"](?P<member>[^'\"\n]{1,300})"
-            r"|(?P<reason>BadZipFile(?!: Bad CRC|\()|File is not a zip file|DO NOT MATCH THE HASHES"
+            r"|(?P<crc>Bad CRC-32 for file(?! ['\"])"
+            r"|Bad magic number for (?:file header|central directory)"
+            r"|File name in directory [^\n]{1,200}? and header|Overlapped entries)"
+            r"|(?P<reason>BadZipFile(?!: (?:Bad |File name in|Overlapped)|\()"
+            r"|has an invalid wheel|File is not a zip file|DO NOT MATCH THE HASHES"
             r"|\.dist-info directory not found)"
             r"|^(?:ERROR: )?(?P<file2>[^\n]{1,200}?\.whl) is not a valid wheel (?P<named>filename)"
             r"|Invalid (?P<named2>wheel filename)[^\n]{0,40}: '?(?P<file3>[^'\n]{1,200})",
+            _wheel_damaged,
         ),
         plain(
             "wheel-damaged",
@@ -156,6 +161,21 @@ def _of_files() -> tuple[Recogniser, ...]:
             r"|Guessing wheel URL:\s{0,4}(?P<url>https?://\S{1,300}\.whl)",
         ),
     )  # fmt: skip
+
+
+#: A wheel that pip was given, or fetches: ``Processing ./flash_attn-2.7.3+cu11-...whl``.
+_WHEEL = re.compile(r"[\w.+~/\\:%-]{3,300}\.whl\b")
+
+
+def _wheel_damaged(line: Line, match: re.Match[str]) -> Mention:
+    """With the wheel that a line around names, where the message itself has none."""
+    detail = {key: text for key, text in match.groupdict().items() if text}
+    file = detail.pop("file", None)
+    if file is None and not (detail.get("file2") or detail.get("file3") or detail.get("member")):
+        near = (line, *line.above(8), *line.below(4))
+        found = next((one for other in near if (one := _WHEEL.search(other.body))), None)
+        file = found[0] if found is not None else None
+    return line.mention("wheel-damaged", match.start(), file=file, detail=detail)
 
 
 def _wheel_not_there(line: Line, match: re.Match[str]) -> Mention | None:

@@ -49,6 +49,8 @@ def judge_python(
         commands = (without_path(place), *commands)
     if (width := _WIDTH.match(name)) is not None:
         return _unicode_width(width[1]), _width_commands(python)
+    if special_build(name) == "fpectl" and not (running and exports(name, running)):
+        return _with_fpectl(needed_by), commands
     spans = python_spans(name)
     if not spans:
         return _not_on_record(name, place, needed_by, notes), commands
@@ -142,6 +144,23 @@ def _of_a_build(build: str) -> Judgement:
         "python-dbg package's headers, or -DPy_DEBUG on the command line, are what made it so.",
     )
     return Judgement(KIND, CODE, UNKNOWN, cause, notes, "high")
+
+
+def _with_fpectl(needed_by: Sequence[str]) -> Judgement:
+    """A name that CPython has where it traps floating-point errors, which went with 3.7."""
+    cause = (
+        "A Python before 3.7 has it where it was built --with-fpectl (Debian's and Ubuntu's were), "
+        "and only files that were compiled for such a one ask for it; 3.7 and 3.8 keep the name "
+        "for those files. The interpreter that loads this one is another: built without fpectl "
+        "(conda's, most that are built from source), or 3.9 and later."
+    )
+    bare = [file for file in needed_by if re.search(r"/(?!lib)\w+\.so$", file)]
+    if bare:
+        cause += (
+            f" A name without a tag of Python in it, such as {bare[0].rpartition('/')[2]}, is what "
+            "setup.py makes with Python 2."
+        )
+    return Judgement(KIND, CODE, OLDER, cause, (AGAIN,), "high")
 
 
 def _before_release(running: str, minor: str) -> Judgement:

@@ -1,4 +1,4 @@
-"""A package that the text installs from a directory: its own copy, which no index has."""
+"""A package that the text has from a directory, or by a name with its CUDA: not an index's."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
 
     What an index has under that name may be another program: forks keep the name.
     """
+    answer = _by_its_cuda(answer, paste.versions)
     if not any(key.startswith("local:") for key in paste.versions):
         return answer
     helps, told = [], ""
@@ -67,6 +68,21 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
         "what an index has under the same name may be another program than the project's own copy."
     )
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*answer.notes, note))
+
+
+def _by_its_cuda(answer: Answer, versions: Mapping[str, str]) -> Answer:
+    """The answer with spconv-cu117 where the text has that one: spconv alone is for the CPU."""
+    helps = list(answer.help)
+    for key in versions:
+        if key.startswith("cuda-name:"):
+            plain = key.removeprefix("cuda-name:")
+            own = re.compile(rf"(?<= ){re.escape(plain)}(?=(?:==[\w.]{{1,40}})?$)")
+            fetched = (" -m pip install ", " -m pip download ")
+            helps = [
+                own.sub(versions[key], text) if any(word in text for word in fetched) else text
+                for text in helps
+            ]
+    return answer if tuple(helps) == answer.help else replace(answer, help=tuple(helps))
 
 
 def _name_of(what: str) -> str:

@@ -44,6 +44,8 @@ def wheel_damaged(seen: Seen) -> Answer:
         )
         name = pip_name(seen, package_in(seen)) or ("torch" if seen.torch else "PACKAGE")
         helps = (f"{seen.pip} cache purge", f"{seen.pip} install --no-cache-dir {name}")
+    elif detail.get("crc"):
+        return _damaged_archive(seen, name, file)
     else:
         cause = (
             f"{name} is not a wheel inside: a download that stopped, a web page that was stored "
@@ -97,6 +99,33 @@ def _damaged_member(seen: Seen, member: str) -> Answer:
             "df -h . /tmp ~",
         ),
         notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _damaged_archive(seen: Seen, name: str, file: str) -> Answer:
+    """``Bad CRC-32``, ``Bad magic number for file header``: a wheel that is not whole."""
+    shown = shlex.quote(file) if file and "://" not in file else "FILE.whl"
+    owner = name.split("-")[0].replace("_", "-") if file else package_in(seen)
+    remove = f"rm {shown}" if file and "://" not in file else f"{seen.pip} cache purge"
+    return seen.answer(
+        "damaged-file", "FA102",
+        f"{name} is damaged as a file: a wheel is a zip archive, and what is in it does not fit "
+        "the checksum or the headers that the archive itself holds. A download that stopped or "
+        "was put together again, a bad disk, or bad memory does so. No version of Python, torch "
+        "or CUDA is involved, and the name of the wheel is not at fault.",
+        owner=owner, direction="none", confidence="high",
+        help=(
+            f"ls -l {shown}; sha256sum {shown}; {seen.python} -m zipfile -t {shown}",
+            remove,
+            *((f"{seen.pip} cache purge",) if remove.startswith("rm ") else ()),
+        ),
+        notes=(
+            "Fetch it again from where it was published, and compare its size and hash with those "
+            "that are told there, before pip gets it; zipfile -t names the first file in it that "
+            "is damaged. What pip fetched itself is fetched anew with --no-cache-dir.",
+            "Where a fresh download fails too, each time at another file, it is the machine: its "
+            "memory (RAM), its disk, or a proxy on the way.",
+        ),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.two_distributions import cuda_twins, two_distributions
 from fa_forensics.why.texts.clues import package_in, pip_name
 from fa_forensics.why.texts.python.registry_text import by_two_packages, two_sources
-from fa_forensics.why.ways.commands import list_wheels
+from fa_forensics.why.texts.python.siblings import of_a_sibling
 
 KIND, NUMPY, START, TYPES = "python-abi", "FA891", "FA892", "FA893"
 
@@ -309,7 +309,7 @@ def type_not_registered(seen: Seen) -> Answer:
     torchs = wanted.startswith(("torch::", "at::", "c10::")) or "torch::" in detail.get("said", "")
     what = f"the C++ type {wanted}" if wanted else "a C++ type"
     if "::" in wanted and not torchs and not wanted.startswith("std::"):
-        return _of_a_sibling(seen, wanted)
+        return of_a_sibling(seen, wanted)
     who = "torch" if torchs else "most often torch"
     cause = (
         f"A compiled module uses {what} that no module in this process has registered with "
@@ -328,34 +328,6 @@ def type_not_registered(seen: Seen) -> Answer:
             "Else the module has to be compiled again with the pybind11 that torch brings, by the "
             "same compiler and against the torch that is installed: torch.utils.cpp_extension does "
             "so, and no pybind11 of pip's or of the project's own may come before it.",
-        ),
-    )  # fmt: skip
-
-
-#: Whose types other packages use, by their scope (Requires-Dist of spconv's wheels: cumm).
-_SIBLINGS = {"tv": "cumm"}
-
-
-def _of_a_sibling(seen: Seen, wanted: str) -> Answer:
-    """A type that has a scope of its own: a package that this one belongs with registers it."""
-    package = package_in(seen) or seen.mention.detail.get("import", "").split(".")[0]
-    sibling = _SIBLINGS.get(wanted.split("::")[0])
-    whose = f"{sibling}, which registers it," if sibling else "the package that registers it"
-    cause = (
-        f"A compiled module uses the C++ type {wanted}, which is not torch's, and no module in "
-        f"this process has registered it under the same key: {whose} is of another release, or "
-        "was built by another compiler or with another pybind11, so that the two do not see one "
-        "another's types. Neither torch nor CUDA is at fault."
-    )
-    names = "|".join(name for name in (package, sibling) if name)
-    helps = [list_wheels(seen.place, names) if names else f"{seen.pip} list"]
-    if package:
-        helps.append(f"{seen.pip} install --upgrade --force-reinstall --no-cache-dir {package}")
-    return seen.answer(
-        KIND, TYPES, cause, owner=sibling or package or None, direction="none", confidence="medium",
-        help=tuple(helps), notes=(
-            "Packages of this sort belong together: both from wheels of one time, the one as the "
-            "other's metadata asks for it, or both built by one compiler.",
         ),
     )  # fmt: skip
 

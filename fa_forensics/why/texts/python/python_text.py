@@ -110,7 +110,12 @@ def missing_module(seen: Seen, module: str) -> Answer:
     if package is None:
         package = top.replace("_", "-") if "." in module else package_in(seen)
         package = package or directory_of(seen.mention.detail.get("frame", ""))
-    files = files_here(seen, module)
+    if not (files := files_here(seen, module)):
+        from fa_forensics.why.texts.python.cuda_half import cuda_half
+
+        half = cuda_half(seen, package, module)
+        if half is not None:
+            return half
     if files or seen.mention.detail.get("shown"):
         tagged = other_tag(seen, package, rebuilds(seen, package, row), files)
         if tagged is not None:
@@ -292,6 +297,10 @@ def _caught(seen: Seen, module: str) -> Answer:
         from fa_forensics.rules.remedy import row_of
 
         row = row_of(package)
+    if seen.mention.detail.get("told"):
+        from fa_forensics.why.texts.python.cuda_half import import_told
+
+        return import_told(seen, module, package, rebuilds(seen, package, row))
     load = f"import {module}"
     if module == "_C":
         top = str(row["import"]).removesuffix("._C") if row else "PACKAGE"
@@ -302,6 +311,13 @@ def _caught(seen: Seen, module: str) -> Answer:
         "on without it: what stopped that import stands further above, or nowhere. Two causes fit: "
         "the module was not built, or it does not load."
     )
+    top = str(row["import"]).split(".")[0] if row else ""
+    if not top or f"/{top}/" not in seen.mention.detail.get("frame", ""):
+        cause = (
+            f"The code that uses the compiled module {module} caught the error of its import and "
+            "went on without it: what stopped that import stands further above, or nowhere. Two "
+            "causes fit: the module was not built or installed, or it does not load."
+        )
     return seen.answer(
         "damaged-file", "FA886", cause, owner=package, direction="none", confidence="medium",
         help=(
