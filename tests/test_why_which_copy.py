@@ -189,3 +189,20 @@ def test_torch_names_no_version_of_nvjitlink_before_2_5(bare: str) -> None:
         "__nvJitLinkAddData_12_1, version libnvJitLink.so.12", bare,
     )  # fmt: skip
     assert "since 2.5.0" in said(answer)
+
+
+@pytest.mark.parametrize("soname", ["libcusparse.so.10", "libcublas.so.10", "libcufft.so.10"])
+@pytest.mark.parametrize("torch", ["torch==1.7.1+cu101", "torch 1.4.0, CUDA 10.1"])
+def test_a_library_of_cuda_10_does_not_come_with_pips_torch(
+    soname: str, torch: str, bare: str
+) -> None:
+    # TensorFlow 2.3, built with CUDA 10.1, reports to open all three by these names.
+    answer = first(f"ImportError: {soname}: {GONE}\n{torch}", bare)
+    assert answer.code == "FA202" and "CUDA 11 build" not in answer.cause
+    assert "importing torch first does not bring it" in answer.cause
+    assert any(command.startswith("export LD_LIBRARY_PATH=") for command in answer.help)
+
+
+def test_the_builds_of_a_package_for_each_cuda_are_named(bare: str) -> None:
+    answer = first(f"OSError: libcusparse.so.10: {GONE}\n\ndgl (CUDA build)", bare)
+    assert "dgl-cu102" in said(answer) and "dgl is a build for CUDA 10" in answer.cause

@@ -99,6 +99,11 @@ def is_of_cuda_10(soname: str) -> bool:
     return soname in read_table("outside_libraries.json")["cuda10"]
 
 
+def is_of_cuda_10_too(soname: str) -> bool:
+    """Whether CUDA 10.1 and 10.2 have a library under the number of CUDA 11: libcufft.so.10."""
+    return soname in read_table("outside_libraries.json")["cuda10too"]
+
+
 @lru_cache(maxsize=1)
 def _torch() -> Mapping[str, Any]:
     table: Mapping[str, Any] = read_table("torch_libraries.json")

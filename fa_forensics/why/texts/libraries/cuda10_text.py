@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from fa_forensics.facts.library_names import is_of_cuda_10
+from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -28,7 +28,7 @@ def of_cuda_10(seen: Seen, soname: str, owner: str | None, own: str | None) -> A
     pip's torch for CUDA 10 has cuBLAS, cuSPARSE and the others linked in, or inside under a
     name with a hash: importing it first brings none of them by this name.
     """
-    if not is_of_cuda_10(soname) or own not in (None, "10"):
+    if exact_toolkit(soname) is not None or own not in (None, "10"):
         return None
     who = needing(seen)
     there = (seen.versions.get("cuda") or "").strip()

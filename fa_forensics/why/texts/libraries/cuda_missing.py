@@ -6,7 +6,7 @@ import shlex
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
-from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10
+from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10, is_of_cuda_10_too
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -20,8 +20,8 @@ from fa_forensics.why.texts.libraries.brought_text import (
     torches_bringing,
     wheel_of,
 )
-from fa_forensics.why.texts.libraries.in_wheels import in_a_wheel, is_late, not_by_torch
 from fa_forensics.why.texts.libraries.cuda10_text import of_cuda_10
+from fa_forensics.why.texts.libraries.in_wheels import in_a_wheel, is_late, not_by_torch
 from fa_forensics.why.texts.libraries.major_alone import EXACT, ONE_RUNTIME, major_alone
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
@@ -49,7 +49,8 @@ def cuda_major_of_soname(seen: Seen, soname: str) -> str | None:
     own = cuda_major_of(soname)
     if own is not None:
         return own
-    if is_of_cuda_10(soname):
+    there = seen.torch_cuda or seen.versions.get("cuda") or ""
+    if is_of_cuda_10(soname) or (is_of_cuda_10_too(soname) and there.startswith("10.")):
         return "10"
     table = seen.tables.libraries
     if table is None:
