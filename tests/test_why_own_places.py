@@ -89,6 +89,7 @@ def test_a_build_of_mmcv_keeps_its_operations() -> None:
         ("after updating vllm from 0.8.5 to 0.9.0", {"before:vllm": "0.8.5"}),
         ("torch nightly (cu128)", {"nightly": "cu128"}),
         ("a nightly build of PyTorch", {"nightly": "yes"}),
+        ("2.7 nightlies, 2025-01-22", {"nightly": "yes"}),
         ("I wrote my own CUDA kernel", {"flag:own-code": "own"}),
     ],
 )

@@ -64,8 +64,9 @@ def first_for_package(paste: Paste) -> tuple[str, str]:
     ("", "") where none is named with a release whose wheels are on record.
     """
     version = paste.versions.get("pkg:flash-attn", "").partition("+")[0]
+    least = paste.versions.get("least:torch", "")
     if not version:
-        return "", ""
+        return least, f"torch>={least}" if least else ""
     from fa_forensics.facts.wheel_matrix import builds
 
     minors = {build.torch for build in builds() if build.release.lstrip("v") == version}
@@ -87,7 +88,9 @@ def report_day(paste: Paste, tables: Tables, version: str | None) -> tuple[str, 
     if not date or tables.ages is None:
         return "", ""
     builds = tables.ages.builds("x86_64")
-    out = [b.release for b in builds if b.date and b.date < f"{date}-{_MIDDLE:02d}"]
+    # Whoever has nightlies is ahead of the releases.
+    until = f"{date}-32" if "nightly" in paste.versions else f"{date}-{_MIDDLE}"
+    out = [b.release for b in builds if b.date and b.date < until]
     if not out or len(out) == len(builds):
         return "", ""
     last = max(out, key=order_key)

@@ -24,7 +24,8 @@ _STEP = re.compile(
 _NIGHTLY = re.compile(
     r"\b(?:py)?torch[ -]{1,2}nightly\b(?:[^\n]{0,24}?\b(?P<label>cu\d{2,3}))?"
     r"|\bnightly (?:build |version |wheel )?(?:of )?(?:py)?torch\b"
-    r"(?:[^\n]{0,24}?\b(?P<other>cu\d{2,3}))?",
+    r"(?:[^\n]{0,24}?\b(?P<other>cu\d{2,3}))?"
+    r"|\b[12]\.\d{1,2} nightl(?:y|ies)\b",
     re.IGNORECASE,
 )
 #: "with an own new op", "added a custom operator of mine", "my own CUDA kernel".
@@ -53,7 +54,7 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
             if found and name in PACKAGES and name not in ("torch", "pytorch"):
                 offer(f"pkg:{name}", PROSE, line.number, found["new"])
                 offer(f"before:{name}", PROSE, line.number, found["old"])
-    for place in places("nightly")[:_MOST]:
+    for place in (*places("nightly")[:_MOST], *places("nightlies")[:_MOST]):
         line = source.line_at(place)
         found = _NIGHTLY.search(line.body)
         if found is not None:

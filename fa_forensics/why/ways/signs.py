@@ -6,6 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 
+from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT, FLAVOUR
@@ -221,7 +222,7 @@ def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
     if not any("--no-build-isolation" in text for text in helps):
         helps.insert(0, built)
     notes = [n for n in answer.notes if not _OF_INDEX.match(n)]
-    if answer.direction == FLAVOUR:
+    if answer.direction == FLAVOUR and mentions_cxx11(answer.symbol or "", answer.demangled or ""):
         notes.insert(0, _WITHOUT_BUILD_EXTENSION)
     return replace(answer, help=(command, clean, *helps), notes=(note, again, *notes))
 
