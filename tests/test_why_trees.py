@@ -98,3 +98,56 @@ def test_flash_attns_first_module_is_of_its_first_releases() -> None:
         assert "fa-forensics wheels" not in answer.help and ".whl" not in said(answer)
     pinned = first(missing(file, allocator), "torch 1.13.1+cu117", "flash-attn==1.0.4")
     assert any(text.endswith("--no-binary flash-attn flash-attn==1.0.4") for text in pinned.help)
+
+
+THP = "THPVariableClass"
+
+
+@pytest.mark.parametrize(
+    "versions", ["", "DCNv2 compiled with torch 1.4 (cu101); it runs with a newer torch"]
+)
+def test_what_something_was_compiled_with_is_not_the_torch_that_runs(versions: str) -> None:
+    """Builds of torch 1.4 list no library of torch (release notes of 1.5.0)."""
+    answer = first(missing("/home/b/DCNv2/_ext.cpython-38-x86_64-linux-gnu.so", THP), versions)
+    assert (answer.code, answer.direction) == ("FA607", "file-older")
+    assert "torch 1.4 or before" in answer.cause and "1.4.0 exports" not in answer.cause
+    assert ("the text says" in answer.cause) == bool(versions)
+    assert " -delete " in answer.help[0]
+
+
+def test_a_python_that_torch_14_has_no_wheel_for_is_no_old_build() -> None:
+    answer = first(missing("/home/b/DCNv2/_ext.cpython-311-x86_64-linux-gnu.so", THP))
+    assert answer.direction != "file-older"
+
+
+@pytest.mark.parametrize(
+    ("torch", "has"), [("2.2.2", True), ("2.4.0", False)]
+)  # fmt: skip
+def test_the_torch_of_a_build_is_compared_with_the_names_life(torch: str, has: bool) -> None:
+    """SetDevice(int) is in 2.1 and 2.2."""
+    file = "/x/lib/python3.10/site-packages/q/_C.cpython-310-x86_64-linux-gnu.so"
+    answer = first(missing(file), f"q was compiled with torch {torch}")
+    assert ("which has the name" in said(answer)) == has
+    assert ("no such name" in said(answer)) != has
+
+
+def test_a_lowest_release_that_is_asked_for_leaves_out_the_older_side() -> None:
+    file = "/x/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so"
+    answer = first(missing(file, "_ZN3c104cuda9SetDeviceEa"), "requirements (torch>=2.4.0)")
+    assert answer.direction == "file-older"
+
+
+def test_the_release_of_a_package_with_wheels_for_an_old_torch() -> None:
+    """AutoGPTQ's issue 454: 0.4.2 is the one for torch 2.0."""
+    file = "/x/dist-packages/exllama_kernels.cpython-310-x86_64-linux-gnu.so"
+    answer = first(missing(file), "torch 2.0.1+cu118")
+    assert any("auto-gptq==0.4.2 --extra-index-url" in text for text in answer.help)
+    assert answer.direction == "file-newer" and "Where pip compiled" not in said(answer)
+
+
+def test_a_projects_wheels_are_told_for_torches_that_have_some() -> None:
+    """detectron2's page has torch 1.8 to 1.10; k2's has one page for each release since 1.6."""
+    old = "/x/site-packages/detectron2/_C.cpython-39-x86_64-linux-gnu.so"
+    assert "dl.fbaipublicfiles" not in said(first(missing(old), "torch 2.0.1+cu118"))
+    page = "pre-compiled-cuda-wheels-linux/2.0.1.html"
+    assert page in said(first(missing("/x/site-packages/_k2.cpython-39.so"), "torch 2.0.1+cu118"))

@@ -48,6 +48,25 @@ _BEHIND = re.compile(
 )
 
 
+def put_it_right(words: str, start: int, end: int) -> bool:
+    """Whether the version at ``start`` to ``end`` of a line is told as what put it right."""
+    before = words[max(0, start - _AROUND) : start]
+    return is_cure(words, start, end) and _MADE_FOR.search(before) is None
+
+
+#: "compiled with torch 1.4", "built against PyTorch 2.1": the torch of a file, not the loaded one.
+_OF_A_FILE = re.compile(
+    r"\b(?:built|compiled|made) (?:for|with|against|under|on|using)(?: an?| the)?(?: (?:py)?torch)?"
+    r"[ =]{0,4}\Z",
+    re.IGNORECASE,
+)
+
+
+def of_a_file(words: str, start: int) -> bool:
+    """Whether the version at ``start`` of a line is told as what something was compiled with."""
+    return _OF_A_FILE.search(words[max(0, start - _AROUND) : start]) is not None
+
+
 def is_cure(words: str, start: int, end: int) -> bool:
     """Whether the version at ``start`` to ``end`` of a line is another than the one that failed.
 

@@ -25,6 +25,12 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("-cu1", r"^([a-z][a-z0-9_]{1,30}-cu1\d{1,2})(?:\s{1,40}|==)\d", "flag:cuda-twin", None),
+    (
+        ".egg",
+        r"([A-Za-z][\w.+-]{1,80}?-py\d(?:\.\d{1,2})?(?:-[\w.]{2,40})?\.egg)\b",
+        "flag:egg",
+        None,
+    ),
     ("spconv-cu", r"(?<![\w-])(spconv-cu\d{2,3})(?!\d)", "cuda-name:spconv", None),
     ("cumm-cu", r"(?<![\w-])(cumm-cu\d{2,3})(?!\d)", "cuda-name:cumm", None),
     ("cpp_extension", r"\b(cpp_extension)s?\b", "flag:cpp-extension", None),

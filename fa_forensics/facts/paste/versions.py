@@ -6,7 +6,8 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from fa_forensics.facts.paste.cures import is_cure
+from fa_forensics.facts.paste.checkouts import read_checkouts
+from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
 from fa_forensics.facts.paste.named_packages import PACKAGES
@@ -46,7 +47,9 @@ def read_versions(
     def offer(key: str, sort: int, number: int, text: str) -> None:
         if key == "torch":
             text = text.removesuffix(".zip").removesuffix(".whl")  # a file's name, not a version
-        if key == "torch" and (not _TORCH.match(text) or (text == built_with and sort == FETCHED)):
+        if key in ("torch", "file_torch") and (
+            not _TORCH.match(text) or (text == built_with and sort == FETCHED)
+        ):
             return
         if key == "torch":
             public = text.partition("+")[0]
@@ -63,6 +66,7 @@ def read_versions(
     _packages(source, places, offer)
     read_variables(source, places, offer)
     read_local_sources(source, places, offer)
+    read_checkouts(source, places, offer)
     read_report(source, places, offer)
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
@@ -130,6 +134,9 @@ def _in_prose(
         if "(" not in text:
             text = text.rstrip(")")
         asked = _ASKED.search(words, max(0, match.start() - 40), match.start())
+        if rule.key == "torch" and of_a_file(words, match.start()):
+            offer("file_torch", PROSE, line.number, text)
+            continue
         if rule.key == "torch" and (asked or is_cure(words, match.start(), match.end(1))):
             continue
         if rule.key == "cuda" and _of_driver(words, match):
@@ -290,8 +297,13 @@ def _packages(
                         continue
                     if key == "torch" and _OF_TPU.search(match.string[: match.start()][-90:]):
                         continue
+                    if key == "torch" and of_a_file(match.string, match.start()):
+                        offer("file_torch", PROSE, line.number, match["version"].rstrip("."))
+                        continue
                     if is_cure(match.string, match.start(), match.end()):
-                        offer(f"cure:{package}", sort, line.number, match["version"].rstrip("."))
+                        if put_it_right(match.string, match.start(), match.end()):
+                            told = match["version"].rstrip(".")
+                            offer(f"cure:{package}", sort, line.number, told)
                         continue
                     text = match["version"].rstrip(".")
                     if sort == PROSE and key == "torch":

@@ -32,7 +32,9 @@ def limits(place: Place) -> str:
         words += f"{' ' if words else ''}up to {month_words(told.date)}"
     if told and told.gpu_since:
         words += f"{' ' if words else ''}with code for the GPU in the text"
-    if told and told.since:
+    if told and told.since_of.startswith("torch>="):
+        words += f"{' ' if words else ''}since {told.since}, which the text asks for"
+    elif told and told.since:
         words += f"{' ' if words else ''}since {told.since}, as {told.since_of} has wheels for"
     return words
 
@@ -45,7 +47,9 @@ def had_words(place: Place) -> str:
         parts.append(f"was out by {month_words(told.date)}")
     if told and told.gpu_since:
         parts.append(f"has code for the GPU in the text ({told.gpu_since} or later)")
-    if told and told.since:
+    if told and told.since_of.startswith("torch>="):
+        parts.append(f"meets the {told.since_of} of the text")
+    elif told and told.since:
         parts.append(f"is one that {told.since_of} has wheels for ({told.since} or later)")
     return " and ".join((", ".join(parts[:-1]), parts[-1])) if parts[1:] else "".join(parts)
 

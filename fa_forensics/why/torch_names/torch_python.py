@@ -12,7 +12,10 @@ from dataclasses import replace
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.ways.builds import is_module
+from fa_forensics.why.ways.builds import clean_build, in_source_tree, is_module
+from fa_forensics.why.ways.commands import which_torch
+from fa_forensics.why.ways.trees import where_to_type
+from fa_forensics.why.ways.unlisted import left_from_then
 
 _CURE = (
     "In CMakeLists.txt: find_library(TORCH_PYTHON_LIBRARY torch_python) in the lib directory of "
@@ -123,6 +126,7 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
         "likely the file was linked without it, and no release is wrong. torch.utils.cpp_extension "
         "(setup.py) links it by itself, since torch 1.5."
     )
+    readelf = f"readelf -d {shlex.quote(_whole_path(seen) or 'THE_FILE.so')} | grep NEEDED"
     by_path = "flag:by-path" in seen.versions or (
         module.startswith("lib") and not is_module(seen.mention.file or "")
     )
@@ -133,6 +137,16 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
             "libraries for its own files alone."
         )
         notes = [_OPERATORS, _CURE.partition(" Importing ")[0]]
+    helps = [_loaded(seen) if by_path else f"{seen.python} -c 'import torch; import {module}'"]
+    if _by_old_setup(answer, seen):
+        cause = _BY_OLD_SETUP + (_SURE if _compiled_before(seen) else _OR_CMAKE)
+        helps = [clean_build(seen.place.python or "python", seen.mention.file or "")]
+        notes = [*where_to_type(helps[0], (seen.mention.file or "",)), _BY_CMAKE]
+        helps += [readelf, which_torch(seen.place)]
+        return replace(
+            answer, kind="wrong-torch", code="FA607", direction="file-older", cause=cause,
+            confidence="medium", notes=tuple(notes), help=tuple(helps),
+        )  # fmt: skip
     if answer.exported_by:
         notes.append(
             f"Where the file does list that library: torch {answer.interval} have the name."
@@ -142,11 +156,35 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
     return replace(
         answer, kind="import-order" if by_path else "missing-library",
         code="FA210" if by_path else "FA202", cause=cause, direction="none",
-        confidence="medium", notes=tuple(notes), help=(
-            f"readelf -d {shlex.quote(_whole_path(seen) or 'THE_FILE.so')} | grep NEEDED",
-            _loaded(seen) if by_path else f"{seen.python} -c 'import torch; import {module}'",
-        ),
+        confidence="medium", notes=tuple(notes), help=(readelf, *helps),
     )  # fmt: skip
+
+
+#: Said of a module in a source tree, for a Python that torch 1.4 has wheels for.
+_BY_OLD_SETUP = (
+    "It is a name of libtorch_python.so, which every torch has: most likely the module was built "
+    "by setup.py with torch 1.4 or before, whose builds do not list that library, and torch 1.5 "
+    "and later no longer opens it for all files. It has to be built again, from nothing that is "
+    "left, for the torch that is installed"
+)
+_SURE = ", and the text says that it was compiled with such a torch."
+_OR_CMAKE = "; where CMake built it, it was linked without that library."
+
+
+def _compiled_before(seen: Seen) -> bool:
+    """Whether the text says that the file was compiled with torch 1.4 or before."""
+    found = re.match(r"(\d)\.(\d{1,2})", seen.versions.get("file_torch", ""))
+    return found is not None and (int(found[1]), int(found[2])) < (1, 5)
+
+
+def _by_old_setup(answer: Answer, seen: Seen) -> bool:
+    """Whether setup.py made a file of a source tree, as likely with a torch before 1.5 as not."""
+    file = seen.mention.file or ""
+    if seen.mention.detail.get("build") == "cmake" or not in_source_tree(file):
+        return False
+    if not answer.interval.startswith("1.0") or "/build" in file:
+        return False
+    return _compiled_before(seen) or (seen.torch is None and left_from_then(seen.place))
 
 
 def _loaded(seen: Seen) -> str:

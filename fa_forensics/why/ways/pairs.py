@@ -18,6 +18,7 @@ from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.ways.builds import NOT_EXCHANGED
+from fa_forensics.why.ways.by_torch import of_its_torch, project_wheels, release_for
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
 
@@ -42,6 +43,10 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         return answer
     if "flag:wheel" in paste.versions:
         answer = _without_sources(answer)
+    answer = of_its_torch(answer, paste)
+    if "flag:wheel-index" in paste.versions:
+        kept = tuple(note for note in answer.notes if not note.startswith("Where pip compiled"))
+        answer = replace(answer, notes=kept)
     if name is None:
         return answer
     answer = _without_what_fails(answer, paste, name)
@@ -54,14 +59,41 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     row = row_of(name)
     if row is not None:
         mac = any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
-        notes += [] if mac else _wheels(row, name)
+        notes += [] if mac else project_wheels(row, name, place)
         notes += _older_release(answer, helps, row, name)
     if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
+        helps = _first_pair(helps, answer, place, name)
         helps, notes = _of_one_release(helps, notes, name)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
     answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
+    answer = release_for(answer, paste, place, name)
     return of_its_project(answer, paste, place, name)
+
+
+def _first_pair(helps: Sequence[str], answer: Answer, place: Place, name: str) -> list[str]:
+    """The first torch with a name that a newer file wants, and its partner, before the newest.
+
+    The program has an older torch; in a report of long ago the newest of both came years later.
+    """
+    told = place.told
+    wanted = next((found for text in helps if (found := _SINCE.search(text))), None)
+    if answer.direction != NEWER or wanted is None or place.present is not None:
+        return [*helps]
+    release = wanted["release"]
+    partner = partner_of(name, release)
+    if partner is None:
+        return [*helps]
+    both = shlex.quote(f"{name}=={partner}")
+    torch = f'"torch=={release}"'
+    pair = " ".join((wanted.string[: wanted.start()] + torch, both))
+    dated = told is not None and bool(told.last)
+    kept = (t for t in helps if not (dated and _UPGRADE.search(t)))
+    return [pair if text == wanted.string else text for text in kept]
+
+
+#: torch from some release on, in a command.
+_SINCE = re.compile(r'"torch>=(?P<release>\d{1,2}(?:\.\d{1,3}){2})(?:,<[\d.]{3,12})?"')
 
 
 def put_right(answer: Answer, paste: Paste, name: str | None) -> Answer:
@@ -255,18 +287,6 @@ def _with_partner(command: str, name: str) -> str:
         return command
     partner = partner_of(name, found["release"]) if found and name not in NOT_EXCHANGED else None
     return command if partner is None else f"{command} {shlex.quote(f'{name}=={partner}')}"
-
-
-def _wheels(row: Mapping[str, object], name: str) -> list[str]:
-    """Where the project has wheels for each torch, which the package index has not."""
-    own = row.get("wheels_for")
-    if not isinstance(own, Mapping):
-        return []
-    return [
-        f"{name}'s own project has wheels by torch and CUDA: {own['address']} is the address of "
-        f"those for {own['of']}, and of that form are the others. One for the torch that runs is "
-        "seconds in place of a build."
-    ]
 
 
 def _older_release(

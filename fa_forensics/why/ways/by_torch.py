@@ -1,0 +1,95 @@
+"""The wheels that a package's project has for one torch: by release, or on a page for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.atlas.builds import minor_of
+from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.place import Place
+from fa_forensics.why.torch_names.history import order_key
+from fa_forensics.why.ways.same_release import cuda_label, label_of
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+_FIRST = ("One of the two commands", "Another build of")
+
+
+def project_wheels(row: Mapping[str, object], name: str, place: Place) -> list[str]:
+    """Where the project has wheels for each torch, which the package index has not.
+
+    None where it has none for the torch that the text names.
+    """
+    own = row.get("wheels_for")
+    if not isinstance(own, Mapping):
+        return []
+    present, span = place.present, own.get("torch")
+    if present is not None and span:
+        minor = order_key(f"{minor_of(present.release)}.0")
+        if not order_key(f"{span[0]}.0") <= minor <= order_key(f"{span[1]}.0"):
+            return []
+    if present is not None and not present.published:
+        return []  # they are for releases
+    if present is not None and own.get("each"):
+        page = str(own["each"]).format(release=present.release)
+        return [
+            f"{name}'s own project has wheels for torch {present.release}, by CUDA and Python: "
+            f"{page}. One of them is seconds in place of a build."
+        ]
+    return [
+        f"{name}'s own project has wheels by torch and CUDA: {own['address']} is the address of "
+        f"those for {own['of']}, and of that form are the others. One for the torch that runs is "
+        "seconds in place of a build."
+    ]
+
+
+def of_its_torch(answer: Answer, paste: Paste) -> Answer:
+    """The answer with what follows from the torch that the text says the file was compiled with."""
+    told = re.match(r"\d\.\d{1,2}(?:\.\d)?(?!\d)", paste.versions.get("file_torch", ""))
+    if told is None or answer.kind != "symbol-drift" or not answer.exported_by:
+        return answer
+    minors = {minor_of(release) for release in answer.exported_by}
+    note = (
+        f"The text tells of torch {told[0]} as what it was compiled with, which has the name: "
+        "another torch is loaded."
+    )
+    if minor_of(f"{told[0]}.0") not in minors:
+        note = (
+            f"The text tells of torch {told[0]} as what it was compiled with, which has no such "
+            "name: the file that is loaded is of another build than that."
+        )
+    return replace(answer, notes=(note, *answer.notes))
+
+
+def release_for(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
+    """The answer with the release whose wheels were built for the torch of the text."""
+    own = (row_of(name) or {}).get("wheels_of")
+    present = place.present
+    if not isinstance(own, Mapping) or present is None or not present.published:
+        return answer
+    release = own["torch"].get(minor_of(present.release))
+    label = label_of(paste, place) or cuda_label(paste.versions.get("cuda", ""))
+    if release is None or not label.startswith("cu"):
+        return answer
+    built = next((text for text in answer.help if "--no-build-isolation" in text), None)
+    if built is None or paste.versions.get(f"pkg:{name}", "").partition("+")[0] == release:
+        return answer
+    command = (
+        "python -m pip install --force-reinstall --no-deps --no-cache-dir "
+        f"{name}=={release} --extra-index-url {str(own['index']).format(label=label)}"
+    )
+    note = (
+        f"One way is enough: {name} {release} is a release with wheels for torch "
+        f"{minor_of(present.release)}, on the project's own index; the next command compiles "
+        "today's source for the torch that is there."
+    )
+    helps = tuple(
+        t for text in answer.help for t in ((command, text) if text == built else (text,))
+    )
+    kept = (n for n in answer.notes if not n.startswith(_FIRST) and not n.startswith("Where pip"))
+    return replace(answer, help=helps, notes=(note, *kept))
