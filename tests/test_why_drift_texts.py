@@ -168,3 +168,90 @@ def test_an_image_of_nvidia_is_started_again_where_another_torch_lies_over_it() 
     assert answer.direction == "file-older"
     assert "start again from the image" in said(answer)
     assert '"torch==' not in said(answer)
+
+
+NATTEN = "_ZN2at4cuda19getDevicePropertiesEl"
+FAILED_IMAGE = "UserWarning: Failed to load image Python extension: "
+
+
+def test_what_ended_the_program_goes_before_a_warning_and_files_are_counted_apart() -> None:
+    """torchvision's warning names another file; natten's name is in torch up to 2.2."""
+    site = "/x/lib/python3.10/site-packages"
+    answer = first(
+        f"{FAILED_IMAGE}'{site}/torchvision/image.so: undefined symbol: "
+        "_ZN3c1017RegisterOperatorsD1Ev'If you don't plan on using image functionality, ignore",
+        f"ImportError: {site}/natten/libnatten.cpython-310-x86_64-linux-gnu.so: "
+        f"undefined symbol: {NATTEN}",
+    )
+    assert answer.symbol == NATTEN and any("natten" in text for text in answer.help)
+    assert not any("names in the text together" in note for note in answer.notes)
+
+
+def test_a_directory_for_one_gpu_is_of_its_package() -> None:
+    file = "/x/lib/python3.8/site-packages/tinycudann_bindings_61/_C.cpython-38-x86_64-linux-gnu.so"
+    answer = first(f"ImportError: {file}: undefined symbol: _ZNK2at6Tensor6deviceEv")
+    assert any("tiny-cuda-nn/#subdirectory=bindings/torch" in text for text in answer.help)
+    assert not any(text.startswith("rm -rf build") for text in answer.help)
+
+
+def test_a_dialog_of_windows_is_read_over_its_line_ends() -> None:
+    """Microsoft's spelling of c10::warn(c10::Warning const&), which c10.dll exports."""
+    answer = first(
+        "The procedure entry point",
+        "?warn@c10@@YAXAEBVWarning@1@@Z could not be",
+        "located in the dynamic link library",
+        r"D:\sd\venv\Lib\site-packages\xformers\_C.pyd.",
+    )
+    assert answer.owner == "torch/c10" and "c10::warn" in answer.cause
+    assert "xformers" in answer.cause and "c10.dll" in answer.cause
+
+
+def test_a_symbol_in_words_is_one_of_torch() -> None:
+    answer = first(
+        "ImportError: [sgl_kernel] CRITICAL: Could not load any common_ops library!",
+        "1. sm100/common_ops.abi3.so - undefined symbol (PyTorch C10 ABI mismatch)",
+        "2. No sm121/ directory present",
+        "PyTorch 2.12.1+cu130, sglang-kernel 0.4.4+cu130",
+    )
+    assert answer.owner == "torch" and "2.12.1" in answer.cause
+    assert "sglang-kernel 0.4.4" in answer.cause and "not the cause" in answer.cause
+
+
+def test_files_out_of_a_wheel_of_vllm_are_taken_from_that_of_the_tree() -> None:
+    answer = first(
+        "VLLM_USE_PRECOMPILED=1 pip install --editable .",
+        "undefined symbol: _ZN3c104cuda9SetDeviceEab",
+    )
+    text = "\n".join(answer.help)
+    assert "VLLM_PRECOMPILED_WHEEL_LOCATION=" in text and "env -u VLLM_USE_PRECOMPILED" in text
+    assert "--upgrade" not in text and "torch>=" not in text
+
+
+def test_a_package_that_is_imported_from_its_source_is_built_there() -> None:
+    answer = first(
+        "~/repo/audio/torchaudio/__init__.py in <module>()",
+        "ImportError: /usr/local/lib/python3.5/dist-packages/_torch_sox.cpython-35m-x86_64-linux-"
+        "gnu.so: undefined symbol: _ZN2at19UndefinedTensorImpl10_singletonE",
+    )
+    assert any(text.endswith(" -e ~/repo/audio") for text in answer.help)
+
+
+def test_a_report_of_a_day_is_most_likely_of_a_torch_of_that_day() -> None:
+    """torch 1.7 was out in December 2020, and the name ends with 1.6."""
+    file = "/x/lib/python3.6/site-packages/pytorch3d/_C.cpython-36m-x86_64-linux-gnu.so"
+    symbol = "_ZN3c104impl23ExcludeDispatchKeyGuardC1ENS_11DispatchKeyE"
+    line = f"{file}: undefined symbol: {symbol}"
+    assert first(line, "(December 2020)").direction == "file-older"
+    assert first(line).direction == "unknown"
+
+
+def test_an_old_report_gets_the_pair_of_its_time() -> None:
+    """README of pytorch/vision: torchvision 0.3.0 is for torch 1.1.0."""
+    file = "/x/lib/python3.6/site-packages/torchvision/_C.cpython-36m-x86_64-linux-gnu.so"
+    symbol = "_ZN3c1019UndefinedTensorImpl10_singletonE"
+    answer = first(
+        f"ImportError: {file}: undefined symbol: {symbol}",
+        "Python 3.6 (July 2019), repository written for pytorch 1.0",
+    )
+    text = "\n".join(answer.help)
+    assert '"torch==1.1.0" torchvision==0.3.0' in text and "--upgrade" not in text

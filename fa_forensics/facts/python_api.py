@@ -137,6 +137,12 @@ def brings_torch(package: str | None) -> bool:
     return package in _pairs()
 
 
+def is_before_pairs(package: str, torch: str) -> bool:
+    """Whether a torch is older than all that releases of a package are on record for."""
+    torches = _pairs().get(package, {}).values()
+    return bool(torches) and all(is_older(torch.partition("+")[0], of) for of in torches)
+
+
 def _by_count(spans: Mapping[str, int]) -> dict[int, Span]:
     return {count: spans_of(text)[0] for text, count in spans.items()}
 

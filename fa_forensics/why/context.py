@@ -22,6 +22,7 @@ from fa_forensics.why.ways.gems import gem_of, in_ruby
 from fa_forensics.why.ways.local_source import from_its_directory
 from fa_forensics.why.ways.other_ways import other_ways
 from fa_forensics.why.ways.pairs import of_its_index, put_right, with_pairs
+from fa_forensics.why.ways.precompiled import of_another_commit
 from fa_forensics.why.ways.same_release import package_in_text, same_release
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def with_context(
     first = put_right(of_its_index(first, paste, place, tables), paste, named)
     if gem := gem_of(paste):
         first = in_ruby(first, place, gem)
-    first = from_its_directory(first, paste)
+    first = of_another_commit(from_its_directory(first, paste), paste)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")

@@ -149,6 +149,10 @@ def file_of(paste: Paste) -> str:
     return next((m.file for m in paste.mentions if m.file), None) or ""
 
 
+#: tinycudann_bindings_61: a package's directory for one compute capability.
+_FOR_GPU = re.compile(r"(?<=_bindings)_\d{2,3}$")
+
+
 def package_of(path: str) -> str | None:
     """The distribution of a file, by what is known of packages; None where that is not known.
 
@@ -165,8 +169,8 @@ def package_of(path: str) -> str | None:
         if module in row["modules"]:  # type: ignore[operator]
             return str(row["distribution"])
     parts = _SITES.split(path)
-    top = parts[-1].split("/")[0] if len(parts) > 1 else ""
-    folders = path.split("/")[:-1]
+    top = _FOR_GPU.sub("", parts[-1].split("/")[0]) if len(parts) > 1 else ""
+    folders = [_FOR_GPU.sub("", folder) for folder in path.split("/")[:-1]]
     for row in rows:
         names = (str(row["import"]).split(".")[0], *row.get("also", ()))  # type: ignore[misc]
         if top in names or (not top and any(name in folders for name in names)):

@@ -13,7 +13,8 @@ _PER_SIGN = 300
 _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "pythonpath",
         "torch_extensions_dir", "max_jobs", "flash_attention_force_build",
         "flash_attention_skip_cuda_build", "hsa_override_gfx_version", "conda_prefix",
-        "nvidia_driver_capabilities", "torch_cuda_arch_list")  # fmt: skip
+        "nvidia_driver_capabilities", "torch_cuda_arch_list", "vllm_use_precompiled",
+        "vllm_precompiled_wheel_location")  # fmt: skip
 
 
 def read_variables(

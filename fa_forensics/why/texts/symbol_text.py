@@ -30,6 +30,10 @@ from fa_forensics.why.ways.signs import with_signs
 _MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
 #: Longer names (characters) that cannot be read are none; so much of them is shown.
 _LONGEST, _SHOWN = 3_000, 200
+#: What stands for a name that a program leaves out: "(PyTorch C10 ABI mismatch)".
+_IN_WORDS = re.compile(
+    r"\((?=[^()]{0,60}(?:torch|c10|\bABI\b))[A-Za-z][\w /.,'-]{2,80}\)\s*$", re.I
+)
 #: Libraries that packages load where they find no GPU: ``libbitsandbytes_cpu.so``.
 _CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
 
@@ -114,6 +118,10 @@ def symbol_of_text(seen: Seen) -> Answer:
     if begun is not None:
         return with_signs(cut_answer(begun), seen)
     if symbol is None or _ends_early(seen, symbol):
+        if _IN_WORDS.match(seen.mention.symbol or ""):
+            from fa_forensics.why.texts.python.tries_text import symbol_in_words
+
+            return symbol_in_words(seen)
         if not seen.mention.symbol:
             return _unnamed(seen)
         return _shortened(with_signs(cut_answer(seen), seen), seen)

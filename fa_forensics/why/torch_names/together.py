@@ -17,7 +17,7 @@ from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
 
 if TYPE_CHECKING:
-    from fa_forensics.facts.paste import Paste
+    from fa_forensics.facts.paste import Mention, Paste
 
 #: Notes on the torch that one of the names alone would be had from.
 _OF_ONE_NAME = re.compile(r"torch [\d.]+ has the file's flavour|One of the two commands")
@@ -37,7 +37,7 @@ def together(
     if place.present is None:
         answers = _flavour_first(answers)
         first = answers[0]
-    names = _torch_names(paste)
+    names = _torch_names(paste, first)
     if len(names) < 2:
         return answers
     known = atlas.releases(place.machine)
@@ -135,14 +135,24 @@ def _says_the_same(first: Answer, other: Answer, found: dict[SymbolText, set[str
     return counted and (first.kind, first.direction) == (other.kind, other.direction)
 
 
-def _torch_names(paste: Paste) -> list[SymbolText]:
+def _torch_names(paste: Paste, first: Answer) -> list[SymbolText]:
+    """The names of torch that one file misses: those that the text tells of no other file."""
     found: dict[str, SymbolText] = {}
-    for mention in paste.mentions[:_MOST_NAMES]:
+    mentions = paste.mentions[:_MOST_NAMES]
+    files = (_base(mention) for mention in mentions if mention.symbol == first.symbol)
+    own = next((file for file in files if file), "")
+    for mention in mentions:
         undefined = mention.detail.get("sort", "undefined") == "undefined"
         symbol = parse_symbol(mention.symbol) if mention.symbol and undefined else None
         name = symbol.name or "" if symbol is not None else ""
         if symbol is None or not name.startswith("_Z"):
             continue
+        if own and _base(mention) not in ("", own):
+            continue
         if is_torch(owner_of(name, symbol.version, symbol.demangled)):
             found.setdefault(name, symbol)
     return list(found.values())
+
+
+def _base(mention: Mention) -> str:
+    return (mention.file or "").rsplit("/", 1)[-1]

@@ -202,6 +202,12 @@ _NOT_FOUND = re.compile(r"module could not be found|WinError 126|找不到指定
 def windows(seen: Seen) -> Answer:
     """``DLL load failed``: a Windows library, which this tool does not read."""
     line = seen.mention.line
+    if seen.mention.detail.get("entry"):
+        from fa_forensics.why.texts.python.entry_point import torch_entry_point
+
+        of_torch = torch_entry_point(seen)
+        if of_torch is not None:
+            return of_torch
     if (seen.mention.library or "").endswith(".so"):
         return _linux_library(seen)
     if seen.mention.detail.get("jit") and _NOT_FOUND.search(line):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.seen import Answerer, Seen, package_of
+from fa_forensics.why.texts.clues import package_in
 
 
 def tries_without_errors(seen: Seen) -> Answer:
@@ -58,6 +60,50 @@ def tries_without_errors(seen: Seen) -> Answer:
             f"{seen.pip} check", seen.inspect_command(),
         ),
     )  # fmt: skip
+
+
+#: The file at the head of an entry: "1. sm100/common_ops.abi3.so - undefined symbol".
+_HEAD = re.compile(r"(?P<file>[\w./+-]{1,200}\.so)\b")
+
+
+def symbol_in_words(seen: Seen) -> Answer:
+    """``undefined symbol (PyTorch C10 ABI mismatch)``: of torch, and which one is left out."""
+    found = _HEAD.search(seen.mention.line)
+    file = seen.mention.file or (found["file"] if found else "")
+    package = package_of(file) or package_in(seen)
+    told = next((one for one in _SGL if f"pkg:{one}" in seen.versions), None)
+    package = told if told and package in _SGL else package
+    name = file.rsplit("/", 1)[-1] or "the file"
+    version = seen.versions.get(f"pkg:{package}", "") if package else ""
+    whose = f"{name} of {package} {version}".rstrip() if package else name
+    present = seen.place.present
+    there = present.text if present is not None else "the one that is loaded"
+    cause = (
+        f"{whose} lacks a name of torch, which the text puts into words: it was built for another "
+        f"torch than {there}. Lines about directories or architectures that are not there list "
+        "what was tried besides, and are not the cause: no GPU and no driver plays a part."
+    )
+    notes = [
+        "With the name that the loader prints behind undefined symbol: the answer says which torch "
+        "the file was built for, and whether that is older or newer."
+    ]
+    helps = [f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'"]
+    if package is not None:
+        notes.insert(0, (
+            f"Each release of {package} is built for one torch: the release of the program that "
+            "uses it pins the two, and pip check shows where another torch is installed. That "
+            f"torch, or another release of {package} or a build of it for the torch that is there, "
+            "puts it right."
+        ))  # fmt: skip
+        helps += [f"{seen.pip} check", f"{seen.pip} show {package}"]
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner="torch", direction=UNKNOWN, confidence="medium",
+        notes=tuple(notes), help=(*helps, seen.inspect_command()),
+    )  # fmt: skip
+
+
+#: One package under its two names.
+_SGL = ("sglang-kernel", "sgl-kernel")
 
 
 def _in_code(path: str) -> str:
