@@ -136,3 +136,61 @@ def test_a_file_without_torchs_libraries_is_built_again(more: str, left: bool, o
     again = any("torch-points-kernels" in text for text in answer.help)
     assert again is ("1.4.0" not in more)
 
+
+def test_a_gpu_that_torchs_cuda_has_no_code_for_turns_the_order_round() -> None:
+    line = (
+        "The detected CUDA version (12.8) mismatches the version that was used to compile PyTorch "
+        "(11.8)."
+    )
+    answer = first(line, "RTX 5070 (sm_120), PyTorch 2.1.2+cu118, building tiny-cuda-nn")
+    typed = "\n".join(answer.help)
+    assert "whl/cu128" in typed and "cuda-11.8" not in typed
+    assert typed.index("torch==") < typed.index("tiny-cuda-nn")
+    older = first(line, "RTX 3090, PyTorch 2.1.2+cu118, building tiny-cuda-nn")
+    assert "cuda-11.8" in "\n".join(older.help)
+
+
+def test_the_package_of_the_versions_line_is_what_is_built() -> None:
+    line = (
+        "The detected CUDA version (12.2) mismatches the version that was used to compile\n"
+        "      PyTorch (11.7). Please make sure to use the same CUDA versions."
+    )
+    answer = first(line, "flash-attn source build, nvcc 12.2, torch +cu117")
+    assert "PACKAGE" not in said(answer) and "fa-forensics wheels" in said(answer)
+
+
+def test_mamba_ssm_is_no_conda() -> None:
+    line = (
+        "pip install mamba-ssm --no-build-isolation\n"
+        "      <string>:118: UserWarning: mamba_ssm was requested, but nvcc was not found.  Are "
+        "you sure your environment has nvcc available?"
+    )
+    answer = first(line, "mamba_ssm-2.2.4, torch 2.5.1+cu124")
+    typed = "\n".join(answer.help)
+    assert "CONDA_PREFIX" not in typed and "mamba-ssm==2.2.4" in typed
+    assert "cuda-toolkit-12-4" in said(answer) and "devel" in said(answer)
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("/home/me/detectron2/detectron2/layers/csrc/ROIAlign/ROIAlign.h", True),
+        ("/tmp/pip-req-build-x/detectron2/layers/csrc/ROIAlign/ROIAlign.h", False),
+    ],
+)
+def test_a_checkout_is_compiled_again_where_it_lies(path: str, there: bool) -> None:
+    answer = first(f"RuntimeError: Not compiled with GPU support (ROIAlign_forward at {path}:71)")
+    typed = "\n".join(answer.help)
+    assert ("cd /home/me/detectron2 " in typed) is there and "FORCE_CUDA=1" in typed
+    assert ("git+https" in typed) is not there
+
+
+def test_a_build_directory_of_a_project_is_removed_by_the_path_of_the_text() -> None:
+    file = ".../megatron/fused_kernels/build/scaled_masked_softmax_cuda.so"
+    answer = first(
+        f"ImportError: {file}: undefined symbol: _ZN3c106detail19maybe_wrap_dim_slowEllb",
+        "apex 0.1, torch 1.11.0+cu113, torchvision 0.12.0+cu113",
+    )
+    typed = "\n".join(answer.help)
+    assert "rm -rf megatron/fused_kernels/build" in typed and "NVIDIA/apex" not in typed
+    assert "torchvision==0.13.0" in typed

@@ -16,7 +16,7 @@ PACKAGES = (
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
     "nvidia-cuda-runtime", "nvidia-cublas-cu11", "nvidia-cuda-nvrtc-cu12", "pytorch", "torch",
     "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda",
-    "cudatoolkit", "ninja", "gsplat", "torch-tensorrt", "pyg-lib",
+    "cudatoolkit", "ninja", "gsplat", "tiny-cuda-nn", "tinycudann", "torch-tensorrt", "pyg-lib",
     "tensorrt-llm", "tensorrtllm-backend", "lmdeploy", "k2", "onnxruntime-gpu",
     "fairseq2n", "fairseq2", "ctranslate2", "dgl",
 )  # fmt: skip

@@ -12,6 +12,8 @@ _CACHE = re.compile(r"/torch_extensions/(?:py\d{2,3}_\w{2,20}/)?[\w.+-]{1,80}(?=
 _BUILD = re.compile(r"/build(?=/[\w.+-]{1,120}\.so$)")
 #: An environment of conda's, whose lib directory is none of a build.
 _CONDA = re.compile(r"conda|mamba|miniforge|/envs?/|-packages/|/usr/", re.IGNORECASE)
+#: A path whose beginning was left out, with directories of the project before the build's.
+_BELOW = re.compile(r"\.\.\./[A-Za-z][\w-]{1,60}/(?:[\w-]{1,60}/){1,6}build/\w{1,120}\.so$")
 _CUT = re.compile(r"\.\.\.|\u2026|/path/to/")
 
 
@@ -21,7 +23,11 @@ def jit_directory(file: str) -> str:
     Such a file has no tag of Python's in its name, and is not called lib*.so.
     """
     name = file.rsplit("/", 1)[-1]
-    if not file.startswith(("/", "~/")) or _CUT.search(file) or not name.endswith(".so"):
+    if _BELOW.match(file) is not None:
+        file = file[4:]  # its end, below the project's directory
+    elif not file.startswith(("/", "~/")):
+        return ""
+    if _CUT.search(file) or not name.endswith(".so"):
         return ""
     found = _CACHE.search(file)
     if found is None:

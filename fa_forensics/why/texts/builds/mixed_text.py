@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.gpu_first import torch_too_old
 from fa_forensics.why.texts.builds.isolated_text import another_torch_built, torch_not_reached
 from fa_forensics.why.texts.builds.toolkit_commands import (
     build_command,
@@ -49,6 +50,9 @@ def cuda_mismatch(seen: Seen) -> Answer:
         return _deepspeed(seen, toolkit, torch)
     if by == "setup.py":
         return _own_check(seen, toolkit, torch)
+    older = torch_too_old(seen, toolkit, torch)
+    if older is not None:
+        return older
     isolated = another_torch_built(seen, toolkit, torch)
     if isolated is not None:
         return isolated

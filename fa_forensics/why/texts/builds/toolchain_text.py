@@ -10,6 +10,7 @@ from fa_forensics.why.texts.builds.mixed_text import home_is_a_list, on_amd
 from fa_forensics.why.texts.builds.toolkit_commands import (
     build_command,
     build_variables,
+    on_windows,
     package_built,
     prebuilt,
     unnamed,
@@ -58,12 +59,28 @@ def no_toolkit(seen: Seen) -> Answer:
             *conda,
             f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
             "prebuilt wheel for this torch needs none.",
+            *_where_from(seen, cuda, bool(conda)),
             "torch.version.cuda None in the second line means that torch itself has no CUDA: a "
             "build for the CPU, or one for ROCm.",
             *(unnamed(again) if cuda or conda else ()),
             *prebuilt(seen, package),
         ),
     )  # fmt: skip
+
+
+def _where_from(seen: Seen, cuda: str | None, conda: bool) -> tuple[str, ...]:
+    """What brings a toolkit with nvcc."""
+    if on_windows(seen):
+        return ()
+    wanted = ".".join(cuda.split(".")[:2]) if cuda else "X.Y"
+    if conda:
+        return (f"conda install -c nvidia cuda-nvcc={wanted} cuda-cudart-dev={wanted} brings it.",)
+    return (
+        f"Where there is none: the package cuda-toolkit-{wanted.replace('.', '-')} of NVIDIA's "
+        f"repository for the system brings it without a driver, conda install -c nvidia "
+        f"cuda-toolkit={wanted} does in conda (CUDA_HOME=$CONDA_PREFIX then), and in a container "
+        "an image whose name has devel; those with runtime or base have no nvcc.",
+    )
 
 
 def _on_a_mac(seen: Seen) -> bool:
@@ -93,7 +110,7 @@ def _of_conda(seen: Seen) -> tuple[str, ...]:
             f"torch {torch} has a version of conda-forge, and prebuilt wheels of extensions are "
             "for torch's own builds."
         )
-    if notes or re.search(r"conda|mamba|miniforge", seen.mention.line):
+    if notes or re.search(r"conda|(?<![\w-])mamba(?![-_]?ssm)|miniforge", seen.mention.line):
         notes.append(
             "conda's nvcc (package cuda-nvcc, with cuda-cudart-dev for the headers) is in "
             "$CONDA_PREFIX/bin: CUDA_HOME has to name that prefix where it is built."

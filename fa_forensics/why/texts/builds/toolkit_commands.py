@@ -39,7 +39,22 @@ def with_toolkit(seen: Seen, cuda: str, command: str) -> tuple[str, ...]:
 
 def package_built(seen: Seen) -> str | None:
     """The distribution that the text builds, as far as it says; None for an unknown one."""
-    return package_in(seen) or seen.mention.detail.get("package") or None
+    return package_in(seen) or seen.mention.detail.get("package") or _named_alone(seen)
+
+
+#: Other names of packages, as their projects are called.
+_CALLED = {"tiny-cuda-nn": "tinycudann"}
+
+
+def _named_alone(seen: Seen) -> str | None:
+    """The one package which is compiled from its source that the text names beside torch."""
+    from fa_forensics.rules.remedy import row_of
+
+    keys = [key for key in seen.versions if key.startswith(("named:", "pkg:"))]
+    names = {_CALLED.get(key.partition(":")[2], key.partition(":")[2]) for key in keys}
+    rows = [row for name in sorted(names) if (row := row_of(name)) is not None]
+    built = {str(r["distribution"]) for r in rows if r["source_build"] and not r.get("by_cuda")}
+    return built.pop() if len(built) == 1 else None
 
 
 def what_to_build(seen: Seen) -> str:
@@ -56,6 +71,9 @@ def what_to_build(seen: Seen) -> str:
     row = row_of(name) if name else None
     if row is not None and row.get("requirement"):
         return str(row["requirement"])
+    version = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
+    if name and re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){1,3}(?:\.?post\d{1,2})?", version):
+        return f'"{name}=={version}"'
     return name or "PACKAGE"
 
 
@@ -115,7 +133,9 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
             "the one for the torch, CUDA, Python and C++ flavour of an environment, if there is "
             "one.",
         )
-    return ()
+    from fa_forensics.why.ways.by_torch import project_wheels
+
+    return tuple(project_wheels(row, str(package), seen.place))
 
 
 def _label_of(seen: Seen) -> tuple[str, str]:

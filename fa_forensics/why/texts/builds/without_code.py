@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Answerer, Seen
@@ -39,8 +42,15 @@ def built_without(seen: Seen) -> Answer:
         "Where no GPU is seen while it builds, TORCH_CUDA_ARCH_LIST with the compute capability of "
         "the GPU that it is for goes before the command too; CUDA_HOME names a toolkit of torch's "
         "CUDA major version.",
-        *prebuilt(seen, package),
     ]
+    if not package or not _checkout(seen, package):
+        notes += prebuilt(seen, package)
+    else:
+        notes.append(
+            "The source file in the message lies in a directory of the text's machine: it is "
+            "compiled again there, in the release that is checked out; a newer one may ask for a "
+            "newer torch."
+        )
     return seen.answer(
         KIND, MIXED, cause, owner=package, direction="none",
         confidence="high" if package in ("mmcv", "mmcv-full") else "medium",
@@ -60,9 +70,30 @@ def _look(seen: Seen, package: str | None) -> tuple[str, ...]:
     )
 
 
+def _checkout(seen: Seen, package: str) -> str:
+    """The source directory on the text's machine, by a source file that the message names."""
+    row = row_of(package)
+    top = re.escape(str(row["import"]).split(".")[0]) if row is not None else ""
+    words = "\n".join((seen.mention.line, *seen.mention.detail.values()))
+    found = re.search(
+        rf"(?<![\w./])(?P<tree>/(?!tmp/|io/|project/|build/)[\w./+-]{{1,200}})/{top}/[\w./+-]{{1,200}}"
+        r"\.(?:h|hpp|cpp|cc|cu|cuh)\b",
+        words,
+    ) if top else None  # fmt: skip
+    if found is None or re.search(r"/pip-|-packages|\.cache|/_work/", found["tree"]):
+        return ""
+    return found["tree"]
+
+
 def _again(seen: Seen, package: str | None) -> tuple[str, ...]:
     """Compile it with CUDA, whatever the build sees."""
     row = row_of(package) if package else None
+    tree = _checkout(seen, package) if package else ""
+    if tree:
+        return (
+            f"cd {shlex.quote(tree)} && rm -rf build && FORCE_CUDA=1 MAX_JOBS=4 {seen.pip} install "
+            "-v --no-build-isolation --no-deps --no-cache-dir -e .",
+        )
     if package is None or row is None:
         return (f"FORCE_CUDA=1 {seen.pip} install --no-build-isolation --no-cache-dir "
                 f"--force-reinstall --no-deps {package or 'PACKAGE'}",)  # fmt: skip

@@ -64,6 +64,11 @@ def _tag(cuda: str) -> str:
     return f"cu{cuda.replace('.', '')}"
 
 
+def torch_index(seen: Seen, wanted: str, cuda: str) -> str:
+    """Torch from its own index for one CUDA."""
+    return f'{seen.pip} install "{wanted}" --index-url {_INDEX}{_tag(cuda)}'
+
+
 def _from_index(seen: Seen) -> bool:
     """Whether torch's own index can have what the text's torch is replaced by.
 
