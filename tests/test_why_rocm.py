@@ -7,7 +7,7 @@ What each answer must say follows from the sources of ``data/amd_gpus.json`` and
 from __future__ import annotations
 
 import pytest
-from support.asking import first, said
+from support.asking import answers, first, said
 
 from fa_forensics.facts.amd_gpus import amd_families, amd_target, torch_wheels
 from fa_forensics.facts.paste import read_paste
@@ -165,3 +165,48 @@ def test_a_release_beside_a_rocm_is_no_build_for_cuda() -> None:
         f"ImportError: libc10_cuda.so: {lost}", "torch 2.4.1+cu121, RTX 4090, no ROCm 6.1"
     )
     assert nvidia.kind != "rocm"
+
+
+def test_code_for_another_target_is_named_with_both() -> None:
+    found = answers(
+        "[hiperror](209) fail to call hipModuleLoadData(&module, buffer) no kernel image is "
+        "available for execution on the device hipErrorNoBinaryForGpu\n"
+        ":1:devprogram.cpp :1838: Error: The program ISA amdgcn-amd-amdhsa--gfx942 is not "
+        "compatible with the device ISA amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-\n"
+        'ROCm 6.3.1 on MI250X, flash-attention built with GPU_ARCHS="gfx90a"'
+    )
+    text = "\n".join((found[0].cause, *found[0].help, *found[0].notes))
+    assert len(found) == 1 and found[0].owner == "flash-attn"
+    assert "gfx942" in text and "gfx90a" in text and "FLASH_ATTENTION_TRITON_AMD_ENABLE" in text
+    assert "TORCH_CUDA_ARCH_LIST" not in text and "sm_" not in text
+
+
+def test_the_runtime_of_the_rocm_that_is_there_is_a_matter_of_the_path() -> None:
+    answer = answers(
+        "ImportError: libamdhip64.so.5: cannot open shared object file: No such file or "
+        "directory\n\nROCm 5.0, Radeon VII"
+    )[0]
+    assert any("/opt/rocm/lib:/opt/rocm/hip/lib" in text for text in answer.help)
+    assert any("ldconfig" in text for text in answer.notes)
+
+
+def test_bitsandbytes_for_rocm_is_not_told_to_be_built_for_cuda() -> None:
+    site = "/opt/conda/envs/x/lib/python3.10/site-packages/bitsandbytes"
+    answer = answers(
+        f"Could not find the bitsandbytes CUDA binary at PosixPath('{site}/"
+        "libbitsandbytes_hip_nohipblaslt.so')\nCould not load bitsandbytes native library: "
+        f"{site}/libbitsandbytes_cpu.so: cannot open shared object file: No such file or directory"
+    )[0]
+    text = "\n".join((answer.cause, *answer.help, *answer.notes))
+    assert "COMPUTE_BACKEND=hip" in text and "COMPUTE_BACKEND=cuda" not in text
+    assert "libbitsandbytes_hip.so" in text and "--force-reinstall" not in text
+    assert answer.confidence == "medium"
+
+
+def test_a_library_of_torchs_own_is_not_built_again() -> None:
+    answer = answers(
+        "ImportError: /opt/venv/lib64/python3.13/site-packages/torch/lib/libtorch_hip.so: "
+        "undefined symbol: rsmi_is_P2P_accessible"
+    )[0]
+    text = "\n".join((answer.cause, *answer.help, *answer.notes))
+    assert answer.owner == "rocm-smi" and "librocm_smi64.so" in text and "setup.py" not in text

@@ -22,6 +22,12 @@ def _library_of(owner: str, name: str) -> str:
     return ""
 
 
+_OWN_TORCH = (
+    "The path is that of a torch of one's own build: in an empty build directory and with one ROCm "
+    "on the machine, it is linked with the library of that ROCm."
+)
+
+
 def needed_by_torch(
     owner: str, name: str, needed_by: Sequence[str]
 ) -> tuple[Judgement, tuple[str, ...]] | None:
@@ -57,4 +63,6 @@ def needed_by_torch(
         "Where the third prints nothing: the ROCm release that torch was built with (the number "
         "behind +rocm in pip list) has to be installed, or a torch for the ROCm that is there.",
     )
+    if "-packages/" not in file:
+        notes = (*notes, _OWN_TORCH)
     return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands

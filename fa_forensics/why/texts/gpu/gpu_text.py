@@ -106,6 +106,8 @@ def _words(seen: Seen) -> str:
 def _whose(seen: Seen) -> str | None:
     """The package that a message is about, by all that the text shows of it."""
     package = of_bitsandbytes(seen) or package_in(seen) or called_module(seen)
+    if package == "autoawq" and not {"pkg:autoawq", "named:autoawq"} & seen.versions.keys():
+        package = called_module(seen) or package  # llm-awq has a module of that name too
     package = package or told_package(seen) or seen.mention.detail.get("part")
     package = package or with_own_list(seen) or ("detectron2" if file_archs(seen) else None)
     package = package or of_server(seen)

@@ -50,7 +50,10 @@ def of_server(seen: Seen) -> str | None:
 
 def told_by_name(seen: Seen, package: str | None) -> bool:
     """Whether such a program is only named: nothing shows that its own part failed."""
-    return package is not None and package_in(seen) is None and of_server(seen) == package
+    detail = seen.mention.detail
+    if package is None or any(detail.get(key) for key in ("asked", "part", "call", "project")):
+        return False
+    return package_in(seen) is None and of_server(seen) == package
 
 
 def server_cause(seen: Seen, package: str, gpu: Gpu, torch_has: bool) -> str:
@@ -60,6 +63,11 @@ def server_cause(seen: Seen, package: str, gpu: Gpu, torch_has: bool) -> str:
         return (
             f"The compiled part of {package}, or of an extension that it calls, holds no code for "
             f"{runs}; torch itself has code for it."
+        )
+    if package == "lmdeploy":
+        return (
+            f"TurboMind, the compiled part of lmdeploy, holds no code for {runs}; or torch has "
+            "none, where lmdeploy runs with its PyTorch backend."
         )
     where = "in that image" if "server_image" in seen.versions else "that it came with"
     return f"The compiled part of {package}, or the torch {where}, holds no code for {runs}."
