@@ -194,3 +194,20 @@ def test_a_build_directory_of_a_project_is_removed_by_the_path_of_the_text() -> 
     typed = "\n".join(answer.help)
     assert "rm -rf megatron/fused_kernels/build" in typed and "NVIDIA/apex" not in typed
     assert "torchvision==0.13.0" in typed
+
+
+def test_a_gpu_that_torchs_cuda_leaves_out_is_told_too() -> None:
+    line = (
+        "The detected CUDA version (12.4) mismatches the version that was used to compile PyTorch "
+        "(13.0)."
+    )
+    typed = "\n".join(first(line, "GPU: Tesla V100, torch 2.9.0+cu130, building apex").help)
+    assert "cuda-13" not in typed and "whl/cu12" in typed and "cuda-12.4" in typed
+
+
+def test_an_operator_of_torchs_own_is_no_packages() -> None:
+    line = "Could not run 'aten::empty.memory_format' with arguments from the '{}' backend."
+    on_cuda = first(line.format("CUDA"))
+    assert on_cuda.owner == "torch" and "for the CPU" in on_cuda.cause
+    other = first(line.format("QuantizedCPU"))
+    assert other.owner == "torch" and other.kind == "api-change"

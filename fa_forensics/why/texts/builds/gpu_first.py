@@ -23,11 +23,16 @@ KIND, CODE = "wrong-torch", "FA884"
 
 def torch_too_old(seen: Seen, toolkit: str | None, torch: str | None) -> Answer | None:
     """No nvcc of torch's CUDA compiles for the text's GPU; None where one does, or none is told."""
-    gpus = gpus_of(seen) if seen.elsewhere and torch else ()
+    told = seen.elsewhere or any(key in seen.versions for key in ("gpu", "capability", "sm"))
+    gpus = gpus_of(seen) if told and torch else ()
     family = gpu_table().family(gpus[0].capability) if gpus else None
-    if torch is None or family is None or parse_cuda(family.since_cuda) <= parse_cuda(torch):
+    if torch is None or family is None:
         return None
     gpu = gpus[0]
+    if family.last_cuda is not None and parse_cuda(torch) > parse_cuda(family.last_cuda):
+        return _too_new(seen, gpu, toolkit, torch, family.last_cuda)
+    if parse_cuda(family.since_cuda) <= parse_cuda(torch):
+        return None
     fits = toolkit is not None and parse_cuda(toolkit) >= parse_cuda(family.since_cuda)
     cause = (
         f"torch was built with CUDA {torch}, and nvcc is of another CUDA, which torch's build "
@@ -61,6 +66,35 @@ def torch_too_old(seen: Seen, toolkit: str | None, torch: str | None) -> Answer 
     return seen.answer(
         KIND, CODE, cause, owner="torch", direction="none", confidence="high",
         help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _too_new(seen: Seen, gpu: Gpu, toolkit: str | None, torch: str, last: str) -> Answer:
+    """An old GPU, which the CUDA of torch leaves out."""
+    fits = toolkit is not None and parse_cuda(toolkit) <= parse_cuda(last)
+    cause = (
+        f"torch was built with CUDA {torch}, and nvcc is of another CUDA, which torch's build "
+        f"helper refuses across major versions. But CUDA {last} is the last that compiles for "
+        f"{called(gpu)}: a toolkit of torch's own CUDA gives no code for it. A torch that is "
+        "built for an older CUDA has to take its place first."
+    )
+    wanted = _torch_for(gpu, toolkit if fits else last)
+    build = f"{build_variables(seen, package_built(seen))}{build_command(seen)}"
+    helps = [which_toolkit(seen)]
+    cuda = toolkit if fits and toolkit else last
+    if wanted is not None:
+        first, minors = wanted
+        helps.append(torch_index(seen, f"torch=={minors[-1]}.*", first))
+        cuda = toolkit if fits and toolkit else first
+    helps += with_toolkit(seen, cuda, build)
+    return seen.answer(
+        KIND, CODE, cause, owner="torch", direction="none", confidence="high",
+        help=tuple(helps),
+        notes=(
+            *unnamed(build),
+            "torchvision and torchaudio have to come from the same address as torch; CUDA_HOME "
+            "names a toolkit of the new torch's CUDA major version.",
+        ),
     )  # fmt: skip
 
 

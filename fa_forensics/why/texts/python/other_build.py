@@ -96,6 +96,8 @@ _WANTS = (
 
 def not_for_backend(seen: Seen, operator: str, package: str | None, backend: str) -> Answer:
     """``Could not run 'torchvision::nms' with arguments from the 'CUDA' backend``."""
+    if operator.startswith(("aten::", "prim::", "prims::")):
+        return _of_torch(seen, operator, backend)
     name = package or "the package"
     what = operator or "The operator"
     if backend != "CUDA":
@@ -126,6 +128,38 @@ def not_for_backend(seen: Seen, operator: str, package: str | None, backend: str
         notes=(f"A build of {name} with CUDA takes its place: its wheel for torch's CUDA, or one "
                "from its source where nvcc and CUDA_HOME are there (FORCE_CUDA=1 where no GPU is "
                "seen).",),
+    )  # fmt: skip
+
+
+def _of_torch(seen: Seen, operator: str, backend: str) -> Answer:
+    """An operator of torch's own."""
+    cpu = "+cpu" in (seen.torch or "")
+    cause = f"{operator} is torch's own operator, and this torch has no code of it for {backend}."
+    if backend == "CUDA":
+        cause += (
+            " A build of torch for the CPU has none for CUDA at all: the tensors, or what was "
+            "loaded, are meant for a GPU."
+        )
+    else:
+        cause += (
+            " No extension and no release that is missing plays a part: the operator does not "
+            f"exist for tensors of that kind ({backend}) in this release."
+        )
+    ask = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
+        "torch.cuda.is_available())'"
+    )
+    return seen.answer(
+        "wrong-torch" if backend == "CUDA" else "api-change",
+        "FA601" if backend == "CUDA" else "FA881", cause, owner="torch", direction="none",
+        confidence="high" if cpu and backend == "CUDA" else "medium", help=(ask,),
+        notes=(
+            ("None in the first line is a build without CUDA: the same release from torch's own "
+             "index for CUDA takes its place."
+             if backend == "CUDA"
+             else "Tensors of another kind (dense, on the CPU, not quantized) or a newer torch are "
+             "the ways out."),
+        ),
     )  # fmt: skip
 
 
