@@ -35,9 +35,9 @@ def brought_by_torch(seen: Seen, soname: str) -> str | None:
     from fa_forensics.atlas.brought import BroughtLibraries
 
     requested, libraries = seen.place.requested, seen.tables.libraries
-    if requested is None or libraries is None or not requested.cuda:
-        return None
-    brought = BroughtLibraries(requested.build, requested.cuda, libraries, requested.folder)
+    if requested is None or libraries is None or requested.cuda != requested.build.cuda:
+        return None  # what a build for another CUDA pins is not on record
+    brought = BroughtLibraries(requested.build, requested.cuda or "", libraries, requested.folder)
     row = brought.release_of(soname)
     if row is None or row.distribution not in requested.build.requires:
         return None
@@ -79,6 +79,25 @@ def on_path(seen: Seen, *distributions: str) -> str:
     """The command that puts the directories of wheels on the loader's path."""
     folders = dict.fromkeys(folder_of_wheel(one) for one in distributions)
     return wheels_on_path(seen.python, *folders)
+
+
+def torch_again(seen: Seen, release: str) -> str:
+    """The command that installs the very torch of a text again, from the index of its CUDA.
+
+    The package index has one build of each release, and pip takes that one where no other index
+    is named: another CUDA, or another CPU, than the torch that is there.
+    """
+    command = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+    label = seen.versions.get("torch", "").partition("+")[2]
+    if not re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", label):
+        cuda = seen.versions.get("torch_cuda") or seen.versions.get("index_cuda") or ""
+        label = f"cu{cuda.replace('.', '')}" if re.fullmatch(r"\d{1,2}\.\d", cuda) else ""
+    atlas = seen.tables.atlas
+    build = atlas.build(release, seen.place.machine) if atlas is not None else None
+    own = f"cu{build.cuda.replace('.', '')}" if build is not None and build.cuda else ""
+    if not label or label == own:
+        return command
+    return " ".join((command, "--index-url", f"https://download.pytorch.org/whl/{label}"))
 
 
 def major_of(distribution: str) -> str:

@@ -17,6 +17,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     of_old_driver,
     there_already,
     told_cuda,
+    torch_again,
     torches_bringing,
     wheel_of,
 )
@@ -287,19 +288,20 @@ def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answe
         f"{needing(seen)} was imported before torch, or {bringer} is not installed in this "
         "environment."
     )
+    if major == "11":  # 2.0 and 2.1 of PyTorch's own index for CUDA 11.8 take no wheels
+        cause += " Builds for CUDA 11 of PyTorch's own indexes can have it in torch/lib instead."
     if seen.mention.detail.get("torch_loads"):
         cause = (
             f"torch is a build for CUDA {major} too, and it is torch that loads the file which "
             f"needs {soname}: {bringer} is not installed in this environment, or not whole."
         )
-    elif is_late(seen, owner):
+    elif owner == "nvrtc" or is_late(seen, owner):
         return not_by_torch(seen, soname, owner, major)
     commands = [import_torch_first(seen)]
     if wheel:
         commands.append(f"{seen.pip} show {wheel}")
     if seen.torch:
-        release = seen.torch.partition("+")[0]
-        commands.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')
+        commands.append(torch_again(seen, seen.torch.partition("+")[0]))
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(*commands, seen.inspect_command()),

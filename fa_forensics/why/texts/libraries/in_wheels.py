@@ -8,7 +8,12 @@ import shlex
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.brought_text import on_path, there_already, wheel_of
+from fa_forensics.why.texts.libraries.brought_text import (
+    on_path,
+    there_already,
+    torch_again,
+    wheel_of,
+)
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
     needing,
@@ -114,8 +119,7 @@ def not_by_torch(seen: Seen, soname: str, owner: str | None, major: str) -> Answ
     )
     helps = [import_torch_first(seen), f"{seen.pip} show {wheel}", on_path(seen, wheel)]
     if seen.torch:
-        release = seen.torch.partition("+")[0]
-        helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"')
+        helps.append(torch_again(seen, seen.torch.partition("+")[0]))
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(*helps, who_needs_it(seen)), notes=there_already(seen),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit
@@ -166,11 +168,12 @@ def _of_a_package(seen: Seen, soname: str, owner: str | None) -> Answer:
     cuda = (seen.torch_cuda or "").split(".")[0] or ("11" if "" < date < _CUDA_12 else "12")
     wheel = wheel_of(seen, soname, cuda) or wheel_of(seen, soname, "12") or ""
     cause = (
-        f"{who[0].upper()}{who[1:]} needs {soname}, which is not found. It comes with "
-        f"{wheels_of(seen, soname)}. pip's torch brings one of these and loads it when it is "
-        "imported; a torch that has the library inside (conda's, and older ones of PyTorch's own "
-        "indexes) brings no such file, and then it has to be installed, with its directory on the "
-        "loader's path. Where import torch alone fails in this way, torch's own wheel is missing."
+        f"{who[0].upper()}{who[1:]}, or torch itself, needs {soname}, which is not found. It "
+        f"comes with {wheels_of(seen, soname)}. pip's torch brings one of these and loads it when it "
+        "is imported; a torch that has the library inside (conda's, and older ones of PyTorch's "
+        "own indexes) brings no such file, and then it has to be installed, with its directory on the "
+        "loader's path. Where import torch alone fails in this way, it is torch that needs it, and "
+        "its own wheel that is missing or not whole."
     )
     word = soname.removeprefix("lib").split(".so")[0].split("_")[0]
     helps = [
@@ -178,7 +181,9 @@ def _of_a_package(seen: Seen, soname: str, owner: str | None) -> Answer:
         f"{seen.pip} list | grep -iE '^torch|{word}'; ldconfig -p | grep {word}",
     ]
     if wheel:
-        helps += [f"{seen.pip} install {wheel}", on_path(seen, wheel)]
+        number = re.search(r"libcudnn\w{0,40}\.so\.(\d{1,2})$", soname)
+        pinned = f'"{wheel}=={number[1]}.*"' if number is not None else wheel
+        helps += [f"{seen.pip} install {pinned}", on_path(seen, wheel)]
     notes = [
         "Where the second command shows the wheel, it is there already, and only its directory "
         "has to be on LD_LIBRARY_PATH when Python starts.",

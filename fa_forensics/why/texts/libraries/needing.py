@@ -9,6 +9,7 @@ from typing import Any
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.why.nvidia.cuda_origin import opened
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
@@ -358,6 +359,21 @@ def who_needs_it(seen: Seen) -> str:
 
 
 def import_torch_first(seen: Seen) -> str:
-    """Import torch, then the module."""
-    module = seen.module or seen.mention.detail.get("import") or "MODULE"
+    """Import torch, then the module, or load the file that has no name to import."""
+    file = seen.mention.file or ""
+    opening = opened((file,)) if "/" in file else ""
+    if opening and not opening.endswith(" MODULE"):
+        return f"{seen.python} -c 'import ctypes, torch; {opening}'".replace(
+            "import ctypes, torch; import", "import torch; import"
+        )
+    module = seen.module or seen.mention.detail.get("import") or _imported(seen) or "MODULE"
     return f"{seen.python} -c 'import torch; import {module}'"
+
+
+def _imported(seen: Seen) -> str:
+    """What the package that needs the library is imported by; "" where that is not known."""
+    from fa_forensics.rules.remedy import row_of
+
+    name = package_of_text(seen)
+    row = row_of(name) if name else None
+    return str(row["import"]).partition(".")[0] if row is not None else ""

@@ -14,6 +14,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     known_releases,
     major_of,
     there_already,
+    torch_again,
     wheel_of,
     wheels_of,
 )
@@ -187,7 +188,7 @@ def _commands(
     number = f"=={cudnn[1]}.*" if cudnn else f"=={wanted}.*" if wanted else ""
     helps.append(f'{seen.pip} install --force-reinstall --no-deps "{wheels[0]}{number}"')
     if torch := _published(seen):
-        helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={torch}"')
+        helps.append(torch_again(seen, torch))
     return tuple(helps)
 
 
@@ -270,7 +271,7 @@ def perhaps_torch(seen: Seen, soname: str, owner: str | None, bringing: tuple[st
     )
     helps = [_which(seen), _list(seen, soname)]
     if torch := _published(seen):
-        helps.append(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={torch}"')
+        helps.append(torch_again(seen, torch))
     elif not seen.torch:
         helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir torch")
     return seen.answer(
