@@ -135,3 +135,46 @@ def test_bitsandbytes_without_any_library_says_nothing_of_the_driver() -> None:
     )
     assert "driver" not in answer.cause and "NoneType" in answer.notes[-1]
     assert answer.help[0].endswith("bitsandbytes==0.43.2")
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("Permission denied", "may not be read"),
+        ("Too many open files", "too many files open"),
+        ("Stale file handle", "file system failed"),
+        ("Too many levels of symbolic links", "leads back to itself"),
+    ],
+)
+@pytest.mark.parametrize("file", ["/e/site-packages/vllm/_C.abi3.so", "libcudart.so.12"])
+def test_what_errno_says_is_not_taken_for_a_missing_file(file: str, reason: str, says: str) -> None:
+    answer = first(f"ImportError: {file}: cannot open shared object file: {reason}")
+    assert says in answer.cause and "no such file" not in answer.cause
+
+
+def test_a_path_through_an_egg_is_not_a_search_that_failed() -> None:
+    """ENOTDIR: a part of the path before the last one is a file."""
+    answer = first(
+        "libnvinfer_plugin_tensorrt_llm.so: cannot open shared object file: Not a directory",
+        "tensorrt_llm 0.5.0 installed as tensorrt_llm-0.5.0-py3.10.egg",
+    )
+    assert answer.owner == "tensorrt-llm" and "py3.10.egg" in answer.cause
+    helps = "\n".join(answer.help)
+    assert "build_wheel.py" in helps and "ldd" not in helps and "--upgrade" not in helps
+
+
+def test_a_library_that_the_build_downloads_for_another_processor() -> None:
+    answer = first(
+        "/usr/bin/ld: ../../_deps/f8-src/lib/libavutil.so.60: error adding symbols: file in wrong "
+        "format\nDGX Spark, arm64, building the torchcodec wheel"
+    )
+    assert answer.kind == "wrong-machine" and answer.owner == "FFmpeg"
+    assert "downloaded it" in answer.cause and "x86-64" in answer.cause
+
+
+def test_an_object_in_the_source_directory_is_removed_there() -> None:
+    answer = first("megatron/fused_kernels/x.o: file not recognized: File format not recognized")
+    assert "half written" in answer.cause
+    assert any("megatron/fused_kernels/*.o" in text for text in answer.help)
+    system = first("/usr/lib/crt1.o: file not recognized: File format not recognized")
+    assert not any(text.startswith("rm ") for text in system.help)

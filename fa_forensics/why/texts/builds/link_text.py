@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.link_inputs import fetched, object_again, title_of_input
 from fa_forensics.why.texts.clues import base, package_in
 from fa_forensics.why.texts.files.file_text import is_torchs
 from fa_forensics.why.texts.files.machine_text import host_of, host_words, other_machine_remedy
@@ -149,29 +150,35 @@ def _format(seen: Seen) -> Answer:
     name = base(file) or "The file in the message"
     owner = owner_of_library(name) or package_in(seen)
     look = (f"file {_quoted(file)}", f"head -c 64 {_quoted(file)} | xxd")
-    rest = (
-        ("An object file that an earlier build left, on another machine or with another compiler, "
-         "goes away with the build directory: remove that and build again.",)
-        if name.endswith((".o", ".a")) else ()
-    )  # fmt: skip
+    gone, rest = object_again(file)
     if "truncated" in seen.mention.detail.get("why", "").lower():
         cause = (
             f"{name} cannot be read by the linker: it is empty or cut off. A download, a copy, a "
             "full disk or a build that was stopped ended it."
         )
-        return _stopped(seen, DAMAGED, cause, *look, owner=owner, notes=rest)
+        return _stopped(seen, DAMAGED, cause, *look, *gone, owner=owner, notes=rest)
     cause = (
         f"{name} is nothing that the linker can use: it is for another machine (aarch64 against "
         "x86_64, 32 bit against 64), or no library at all (a Git LFS pointer, a text, an error "
         "page), or an object that another compiler made (-flto). The first command tells which."
     )
+    if name.endswith(".o"):
+        cause = (
+            f"{name} is no object that the linker can use: it is empty or half written (a build "
+            "that was stopped, a full disk), for another machine, or another compiler made it "
+            "(-flto). An earlier build left it. The first command tells which."
+        )
     if re.search(r"linker\sscript", seen.mention.line):
         return _a_text(seen, file, name, owner)
     sure = re.search(
         r"wrong\sformat|incompatible with elf|architecture of input", seen.mention.line
     )
     torchs, host = is_torchs(file), host_of(seen)
-    helps: tuple[str, ...] = look
+    helps: tuple[str, ...] = (*look, *gone)
+    owner = owner or title_of_input(name)
+    if sure and (by_build := fetched(seen, file)) is not None and not torchs:
+        cause, ways, notes = by_build
+        return _stopped(seen, MACHINE, cause, look[0], *ways, owner=owner, notes=notes)
     if sure:
         cause = (
             f"{name} is for another machine than the rest of the link line "
@@ -185,7 +192,7 @@ def _format(seen: Seen) -> Answer:
         sure = sure or re.search("not recogni", seen.mention.line)
     if sure and (torchs or host):
         ways, notes = other_machine_remedy(seen, "torch" if torchs else owner)
-        helps, rest = (look[0], *ways), (*rest, *notes)
+        helps, rest = (look[0], *gone, *ways), (*rest, *notes)
     return _stopped(
         seen, MACHINE if sure else DAMAGED, cause, *helps, owner=owner, notes=rest,
         confidence="high" if sure else "medium",

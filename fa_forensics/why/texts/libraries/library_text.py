@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, owner_of_library
@@ -89,9 +90,25 @@ def nccl(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def not_there_or_not_opened(not_there: Answerer) -> Answerer:
+    """The answerer of a file that is not there, behind what else the system can say of one."""
+
+    def answer(seen: Seen) -> Answer:
+        reason = seen.mention.detail.get("reason", "")
+        if reason and not re.match(r"(?i)no such file\b", reason):
+            from fa_forensics.why.texts.files.not_opened import not_opened
+
+            found = not_opened(seen)
+            if found is not None:
+                return found
+        return not_there(seen)
+
+    return answer
+
+
 ANSWERERS: dict[str, Answerer] = {
-    "missing-library": missing_library,
-    "missing-own-file": missing_own_file,
+    "missing-library": not_there_or_not_opened(missing_library),
+    "missing-own-file": not_there_or_not_opened(missing_own_file),
     "could-not-load-library": could_not_load,
     "cudnn-mix": cudnn_mix,
     "torchcodec-banner": torchcodec,
