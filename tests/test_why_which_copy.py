@@ -206,3 +206,29 @@ def test_a_library_of_cuda_10_does_not_come_with_pips_torch(
 def test_the_builds_of_a_package_for_each_cuda_are_named(bare: str) -> None:
     answer = first(f"OSError: libcusparse.so.10: {GONE}\n\ndgl (CUDA build)", bare)
     assert "dgl-cu102" in said(answer) and "dgl is a build for CUDA 10" in answer.cause
+
+
+def test_no_version_of_cudnn_is_guessed_for_a_build_with_another_cuda(bare: str) -> None:
+    answer = first(
+        "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}\ntorch==2.5.0+cu121",
+        bare,
+    )
+    command = next(c for c in answer.help if "force-reinstall" in c)
+    assert 'm.requires("torch")' in command
+
+
+@pytest.mark.parametrize(
+    ("file", "loaded"),
+    [
+        (f"{SITE}/pkg/ops/_C.cpython-310-x86_64-linux-gnu.so", "import pkg.ops._C'"),
+        (f"{SITE}/pkg/lib/libpkg.so", f'ctypes.CDLL("{SITE}/pkg/lib/libpkg.so")\''),
+        ("/w/pkg/pkg/_C.cpython-310-x86_64-linux-gnu.so",
+         "ctypes.CDLL(\"/w/pkg/pkg/_C.cpython-310-x86_64-linux-gnu.so\")'"),
+    ],
+)  # fmt: skip
+def test_torch_goes_first_and_then_what_can_be_loaded(file: str, loaded: str, bare: str) -> None:
+    answer = first(f"ImportError: libc10.so: {GONE}\n(needed by {file})", bare)
+    direct = first(f"OSError: {file}: undefined symbol: curandCreateGenerator", bare)
+    assert any(command.endswith(loaded) for command in direct.help)
+    commands = [c for c in answer.help if "import torch; import" in c]
+    assert all("import torch; import _C'" not in c for c in commands)

@@ -143,7 +143,7 @@ def cuda_answer(
 
 def _about_pin(history: CudaHistory | None, wheel: Wheel | None) -> str:
     """What is said of the version that torch asks for, where a command installs another one."""
-    late = history is not None and history.soname.startswith("libnvJitLink.")
+    late = history is not None and history.soname.startswith("libnvJitLink.") and wheel is None
     pinned = PINNED_LATE if late else PINNED
     if history is None or wheel is None or wheel.how == TOLD or history.has(wheel):
         return pinned

@@ -328,13 +328,16 @@ def preload(place: Place, history: CudaHistory, needed_by: Sequence[str]) -> tup
 def opened(needed_by: Sequence[str]) -> str:
     """Python that loads a file: by its module's name where it is installed, else by its path.
 
-    A module in a source tree or a cache has no name that works from every directory.
+    A module in a source tree or a cache has no name that works from every directory, and a
+    library that no import finds (libNAME.so) has none at all.
     """
     from fa_forensics.why.seen import dotted_module
+    from fa_forensics.why.ways.builds import is_module
 
     file = needed_by[0] if needed_by else ""
     plain = re.fullmatch(r"/[\w./+@-]{1,400}", file) is not None and "..." not in file
-    if plain and "-packages/" not in file:
+    library = file.rsplit("/", 1)[-1].startswith("lib") and not is_module(file)
+    if plain and (library or "-packages/" not in file):
         return f'ctypes.CDLL("{file}")'
     return f"import {dotted_module(file) or 'MODULE'}"
 
