@@ -211,3 +211,12 @@ def test_an_operator_of_torchs_own_is_no_packages() -> None:
     assert on_cuda.owner == "torch" and "for the CPU" in on_cuda.cause
     other = first(line.format("QuantizedCPU"))
     assert other.owner == "torch" and other.kind == "api-change"
+
+
+def test_a_cpu_torch_and_its_pair_are_changed_together() -> None:
+    line = (
+        "/e/lib/python3.10/site-packages/torchvision/io/image.py:13: UserWarning: Failed to load "
+        "image Python extension: libc10_cuda.so: cannot open shared object file: No such file"
+    )
+    answer = first(line, "torch 2.1.0+cpu")
+    assert any("torch==2.1.0 torchvision==0.16.0" in text for text in answer.help)

@@ -368,7 +368,7 @@ def exported_there(
         cause += " CppExtension links without torch's CUDA libraries, CUDAExtension with them."
     if release and order_key(release) < (1, 5, 0, False):
         cause += " Importing torch before the file may hide it."
-    elif release:
+    else:
         cause += " Importing torch first does not help since torch 1.5: it has to be built again."
     cause += " Else another torch was loaded."
     return Judgement("import-order", "FA210", NONE, cause, notes, "medium")

@@ -198,6 +198,8 @@ def _torch_without_it(seen: Seen, soname: str) -> Answer:
 
 
 def _cpu_torch(seen: Seen, soname: str) -> Answer:
+    if package := imports_torch(seen):
+        return without_its_cuda(seen, soname, package, False)
     release = (seen.torch or "").partition("+")[0]
     cause = (
         f"torch {seen.torch} is a build without CUDA and has no {soname}: the extension needs a "

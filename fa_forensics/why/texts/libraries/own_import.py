@@ -45,6 +45,8 @@ def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> 
         f"that file, so that no order of imports is wrong: {package} is a build with CUDA, and "
         "the torch that is loaded is one without."
     )
+    if "+cpu" in (seen.torch or ""):
+        cause += f" torch {seen.torch} is that one."
     code = "FA601"
     if with_cuda and seen.torch:
         code = "FA607"
