@@ -94,7 +94,8 @@ def _denied(seen: Seen, path: str) -> Answer:
         "SELinux). It need not be missing, and no version is wrong.",
         (f"id; namei -l {quoted(path)}",),
         ("namei shows the rights of each part: a directory takes r-x, a file r--. Whoever owns "
-         "them sets them (chmod with a+rX); or install the package as the user that runs it, in an environment of its own.",),
+         "them sets them (chmod with go+rX); or install the package as the user that runs "
+         "it, in an environment of its own.",),
     )  # fmt: skip
 
 
