@@ -67,7 +67,7 @@ def in_a_wheel(seen: Seen, soname: str, owner: str | None, major: str) -> Answer
     if is_late(seen, owner):
         cause += f" {words_of_late(owner)}."
         cause += (
-            " Importing torch first brings it only where torch is one of these."
+            " Importing torch first brings it only where torch is 2.6 or newer."
             if owner == "nvrtc"
             else " Importing torch first does not bring it."
         )

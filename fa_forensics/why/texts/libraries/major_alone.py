@@ -169,11 +169,11 @@ def _of_a_package(seen: Seen, soname: str, owner: str | None) -> Answer:
     wheel = wheel_of(seen, soname, cuda) or wheel_of(seen, soname, "12") or ""
     cause = (
         f"{who[0].upper()}{who[1:]}, or torch itself, needs {soname}, which is not found. It "
-        f"comes with {wheels_of(seen, soname)}. pip's torch brings one of these and loads it when it "
-        "is imported; a torch that has the library inside (conda's, and older ones of PyTorch's "
-        "own indexes) brings no such file, and then it has to be installed, with its directory on the "
-        "loader's path. Where import torch alone fails in this way, it is torch that needs it, and "
-        "its own wheel that is missing or not whole."
+        f"comes with {wheels_of(seen, soname)}. pip's torch brings one of these and loads it when "
+        "it is imported; a torch that has the library inside (conda's, and older ones of PyTorch's "
+        "own indexes) brings no such file, and then it has to be installed, with its directory on "
+        "the loader's path. Where import torch alone fails in this way, it is torch that needs it, "
+        "and its own wheel that is missing or not whole."
     )
     word = soname.removeprefix("lib").split(".so")[0].split("_")[0]
     helps = [
