@@ -363,8 +363,8 @@ def import_torch_first(seen: Seen) -> str:
     file = seen.mention.file or ""
     opening = opened((file,)) if "/" in file else ""
     if opening and not opening.endswith(" MODULE"):
-        names = "torch" if opening.startswith("import ") else "ctypes, torch"
-        return f"{seen.python} -c 'import {names}; {opening}'"
+        names = ("torch",) if opening.startswith("import ") else ("ctypes", "torch")
+        return f"{seen.python} -c 'import {', '.join(names)}; {opening}'"
     module = seen.module or seen.mention.detail.get("import") or _imported(seen) or "MODULE"
     return f"{seen.python} -c 'import torch; import {module}'"
 
