@@ -71,6 +71,16 @@ def test_nightlies_are_changed_as_a_pair_from_their_own_index() -> None:
     assert "nightly" not in said(plain)
 
 
+def test_libraries_of_a_wheel_alone_are_put_back_together() -> None:
+    """TensorRT-LLM issue 7665: libth_common.so lacks a name of libtensorrt_llm.so."""
+    symbol = "_ZN12tensorrt_llm7kernels19fp8_blockscale_gemm9getRunnerEv"
+    answer = first(missing("tensorrt_llm/libs/libth_common.so", symbol), "TensorRT-LLM 1.1.0rc3")
+    assert "rm -rf build" not in said(answer)
+    assert answer.help[0].endswith(
+        "tensorrt-llm==1.1.0rc3 --extra-index-url https://pypi.nvidia.com"
+    )
+
+
 def test_a_build_of_mmcv_keeps_its_operations() -> None:
     answer = first(
         missing("_ext.cpython-37m-x86_64-linux-gnu.so"), "mmcv with an own new op, Python 3.7"

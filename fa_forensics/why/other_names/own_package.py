@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -42,6 +43,10 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     if seen.place.told is None or shows_build or seen.mention.detail.get("build"):
         return _with_its_switches(answer, name)
     built = rebuild_named(seen.place, name) if name else None
+    if name and "flag:own-code" not in seen.versions:
+        whole = _whole_again(answer, seen, name, built is None)
+        if whole is not None:
+            return whole
     if name is None or built is None or "flag:own-code" in seen.versions:
         return _with_its_switches(_of_own_code(answer, seen), name)
     if "nightly" in seen.versions and name in ("fbgemm-gpu", "torchvision", "torchaudio"):
@@ -101,6 +106,34 @@ def _of_own_code(answer: Answer, seen: Seen) -> Answer:
     )
     kept = (text for text in answer.notes if not text.startswith("Built from source: take"))
     return replace(answer, notes=(note, *kept))
+
+
+def _whole_again(answer: Answer, seen: Seen, name: str, alone: bool) -> Answer | None:
+    """A package that nobody compiles with pip: its libraries have to be of one wheel.
+
+    ``alone`` tells that no other command is known for it.
+    """
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(name)
+    if row is None or row["source_build"] or not (alone or row.get("names_torch")):
+        return None
+    index = str(row.get("names_torch", ""))
+    told = seen.versions.get(f"pkg:{name}", "")
+    wanted = shlex.quote(f"{name}=={told}" if told else name)
+    command = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted}"
+    if index and "{" not in index:
+        command = " ".join((command, "--extra-index-url", index))
+    helps = [command if text.startswith(_IN_SOURCE) else text for text in answer.help]
+    note = (
+        f"{name} comes as a wheel: its libraries belong together, and one that another release or "
+        "a build of one's own has left beside them lacks such names. The command puts back all of "
+        f"them; where that changes nothing, the wheel lacks the function itself, and another "
+        f"release of {name} is the way out. A build from source is made by the project's own "
+        "script, whole."
+    )
+    kept = (text for text in answer.notes if not text.startswith("Built from source: take"))
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
 
 
 def _another_nightly(answer: Answer, seen: Seen, name: str) -> Answer:
