@@ -151,3 +151,29 @@ def test_a_projects_wheels_are_told_for_torches_that_have_some() -> None:
     assert "dl.fbaipublicfiles" not in said(first(missing(old), "torch 2.0.1+cu118"))
     page = "pre-compiled-cuda-wheels-linux/2.0.1.html"
     assert page in said(first(missing("/x/site-packages/_k2.cpython-39.so"), "torch 2.0.1+cu118"))
+
+
+def test_a_report_of_a_day_asks_for_no_torch_of_years_later() -> None:
+    """torch 2.0.0 is of March 2023, 2.1.0 of October."""
+    file = "/x/lib/python3.8/site-packages/flash_attn_cuda.cpython-38-x86_64-linux-gnu.so"
+    allocator = "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
+    answer = first(missing(file, allocator), "Python 3.8, April 2023")
+    assert 'python -m pip install "torch>=2.0.0,<2.1.0"' in answer.help
+
+
+def test_another_module_that_is_not_built_is_told_of() -> None:
+    file = "/d/detectron2/detectron2/_C.cpython-310-x86_64-linux-gnu.so"
+    text = "Cannot import 'detrex._C', therefore 'MultiScaleDeformableAttention' is not available"
+    assert "detrex has a compiled part of its own" in said(first(text, missing(file)))
+    assert "part of its own" not in said(first(missing(file)))
+
+
+def test_the_torch_of_an_image_can_be_a_pre_release() -> None:
+    lines = (
+        '  File "/usr/local/lib/python3.8/dist-packages/mmcv/utils/ext_loader.py", line 13, in x',
+        f"undefined symbol: {SET_DEVICE}",
+        "PyTorch installed by docker image, torch version: 2.1, mmcv version: 2.1.0",
+    )
+    answer = first(*lines)
+    assert answer.code == "FA607" and "a0 in torch.__version__" in said(answer)
+    assert any(text.startswith("MMCV_WITH_OPS=1") for text in answer.help)

@@ -49,7 +49,8 @@ class Paste:
     ``os``, ``machine``, ``cxx11_abi`` ("True" or "False"), ``rocm``,
     ``file_torch`` (the torch that something is said to be compiled with), ``least:torch``
     (a lowest release that is asked for), ``build_torch`` (what pip took into a build),
-    ``torch_by`` (who built torch: "conda-forge's"), ``date`` (the latest month that the text names: "2023-06"), ``pkg:NAME``, ``env:NAME`` and
+    ``torch_by`` (who built torch: "conda-forge's"), ``date`` (the latest month that the text
+    names: "2023-06"), ``pkg:NAME``, ``env:NAME`` and
     ``local:NAME`` (a directory that the text installs from, "-e ./x" where it stays in use);
     ``version_lines`` gives the number of the line of each. ``places`` are the site-packages
     directories that it names; ``truncated`` says what was not read, and why.

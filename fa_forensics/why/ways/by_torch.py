@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.report_why import Answer
-from fa_forensics.rules.remedy import row_of
+from fa_forensics.rules.remedy import rebuild_command, row_of
+from fa_forensics.why.judgement import NONE
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.same_release import cuda_label, label_of
@@ -64,6 +65,41 @@ def of_its_torch(answer: Answer, paste: Paste) -> Answer:
             "name: the file that is loaded is of another build than that."
         )
     return replace(answer, notes=(note, *answer.notes))
+
+
+def beside_it(answer: Answer, paste: Paste, name: str | None) -> Answer:
+    """The answer with another compiled module that the text says is not there either."""
+    module = paste.versions.get("flag:not-built", "")
+    other = module.partition(".")[0]
+    if not other or other == (name or "").replace("-", "_"):
+        return answer
+    note = (
+        f"The text says that {module} cannot be imported either: {other} has a compiled part of "
+        "its own, which has to be built for the same torch, in its own source directory."
+    )
+    return replace(answer, notes=(*answer.notes, note))
+
+
+def in_an_image(answer: Answer, paste: Paste, name: str | None) -> Answer:
+    """The answer for a torch of a docker image that has the name by its number alone."""
+    if answer.kind != "wrong-torch" or answer.direction != NONE:
+        return answer
+    if "flag:image" not in paste.versions or "+" in paste.versions.get("torch", "+"):
+        return answer
+    note = (
+        "The text has its torch from a docker image: NVIDIA's images have pre-releases (a0 in "
+        "torch.__version__), which may lack what the release of that number has. There the file "
+        "is compiled for the image's torch; a torch of the package index takes its place."
+    )
+    row = row_of(name) if name else None
+    built: tuple[str, ...] = ()
+    if name and row is not None and row["source_build"]:
+        version = paste.versions.get(f"pkg:{name}", "")
+        release = version if re.fullmatch(r"\d+(?:\.\d+){2}", version) else ""
+        built = (rebuild_command("python", name, release, row),)
+    return replace(
+        answer, help=(*answer.help[:1], *built, *answer.help[1:]), notes=(note, *answer.notes)
+    )
 
 
 def release_for(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:

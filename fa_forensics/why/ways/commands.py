@@ -94,7 +94,7 @@ def commands_by_history(
     every = history is None or not releases or (still and direction == "unknown")
     remarks: tuple[str, ...] = ()
     if history is not None and not every:
-        wanted = _from_on(releases, history) if newer else f"=={releases[-1]}"
+        wanted = _from_on(releases, history, place) if newer else f"=={releases[-1]}"
         commands.append(install(place, f"torch{wanted}"))
         release = releases[0] if newer else releases[-1]
         remarks = _said_of_torch(history, releases, release, newer, flavour)
@@ -159,9 +159,16 @@ FLAVOUR_HERE = (
 )
 
 
-def _from_on(releases: Sequence[str], history: History) -> str:
-    """What pip is asked for: from the first release on, up to where the name ends again."""
+def _from_on(releases: Sequence[str], history: History, place: Place) -> str:
+    """What pip is asked for: from the first release on, up to where the name ends again.
+
+    The file is no newer than the report: none of a later time than that is asked for.
+    """
     end = _end(releases, history)
+    if place.told is not None and place.told.last and not _is_stable(history):
+        own = order_key(releases[-1])[:2]
+        later = (r for r in history.known if order_key(r)[:2] > own)
+        end = next(later, end)
     return f">={releases[0]}" + (f",<{end}" if end else "")
 
 

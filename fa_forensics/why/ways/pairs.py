@@ -18,7 +18,13 @@ from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.ways.builds import NOT_EXCHANGED
-from fa_forensics.why.ways.by_torch import of_its_torch, project_wheels, release_for
+from fa_forensics.why.ways.by_torch import (
+    beside_it,
+    in_an_image,
+    of_its_torch,
+    project_wheels,
+    release_for,
+)
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
 
@@ -43,7 +49,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         return answer
     if "flag:wheel" in paste.versions:
         answer = _without_sources(answer)
-    answer = of_its_torch(answer, paste)
+    answer = in_an_image(beside_it(of_its_torch(answer, paste), paste, name), paste, name)
     if "flag:wheel-index" in paste.versions:
         kept = tuple(note for note in answer.notes if not note.startswith("Where pip compiled"))
         answer = replace(answer, notes=kept)
