@@ -178,3 +178,24 @@ def test_an_object_in_the_source_directory_is_removed_there() -> None:
     assert any("megatron/fused_kernels/*.o" in text for text in answer.help)
     system = first("/usr/lib/crt1.o: file not recognized: File format not recognized")
     assert not any(text.startswith("rm ") for text in system.help)
+
+
+SHOWN = (
+    "KeyError: 'LD_LIBRARY_PATH'\n$ file libbitsandbytes_cpu.so\nlibbitsandbytes_cpu.so: ELF "
+    "64-bit LSB shared object, x86-64, version 1 (SYSV), dynamically linked, not stripped\n"
+)
+
+
+def test_a_linux_library_on_a_mac_is_told_by_what_file_prints() -> None:
+    """The first wheel of bitsandbytes for macOS is 0.49.0's, macosx_14_0_arm64."""
+    mac = first(SHOWN + "macOS, bitsandbytes 0.39.0, Python 3.10")
+    assert (mac.kind, mac.owner) == ("wrong-machine", "bitsandbytes") and "macOS" in mac.cause
+    assert any("bitsandbytes>=0.49.0" in text for text in mac.help)
+    intel = first(SHOWN + "macOS (Intel), bitsandbytes 0.39.0")
+    assert not any("--upgrade" in text for text in intel.help)
+    assert "for Linux" in first(SHOWN).cause
+
+
+def test_what_file_prints_on_linux_is_no_failure() -> None:
+    shown = SHOWN.partition("\n")[2]
+    assert first(shown + "Ubuntu 22.04").kind == "unrecognised"

@@ -20,6 +20,7 @@ from fa_forensics.facts.paste import (
     replaced,
     rocm,
     shortened,
+    shown_files,
     tools,
 )
 from fa_forensics.facts.paste.denied import is_denial
@@ -89,6 +90,7 @@ def _recognisers() -> tuple[Recogniser, ...]:
         *build.recognisers(),
         *link_refusals.recognisers(),
         *loader.recognisers(),
+        *shown_files.recognisers(),
         *gpu.recognisers(),
         *cuda_copies.recognisers(),
         *shortened.recognisers(),

@@ -20,6 +20,10 @@ _ARM = ("aarch64", "arm64", "arm", "armv7l", "armv6l")
 def wrong_machine(seen: Seen) -> Answer:
     """``wrong ELF class: ELFCLASS32``, ``Exec format error``: another machine's file."""
     path, detail = path_of(seen), seen.mention.detail
+    if detail.get("shown") and detail.get("elf"):
+        from fa_forensics.why.texts.files.shown_elf import linux_library
+
+        return linux_library(seen)
     owner = owner_of(seen, path)
     name = base(path) or "The file"
     bits = re.search(r"ELFCLASS(32|64)", seen.mention.line)
