@@ -139,3 +139,30 @@ def test_a_driver_that_is_told_to_be_older_decides() -> None:
     answer = first("undefined symbol: cuMemcpyBatchAsync", "import vllm._C, CUDA driver < 12.8")
     # cuda.h: cuMemcpyBatchAsync came with CUDA 12.8.
     assert "too old" in answer.cause and "Two causes" not in answer.cause
+
+
+def test_the_list_of_a_build_tells_which_gpu_it_leaves_out() -> None:
+    answer = first(
+        f"RuntimeError: CUDA error: {_NO_IMAGE}\nGPU 0: Tesla V100\nGPU 1: Tesla P100",
+        "TORCH_CUDA_ARCH_LIST=7.0, mmcv-full 1.3.0, torch 1.8.0+cu102",
+    )
+    assert "P100" in answer.cause and "V100" not in answer.cause
+    assert any("6.0;7.0" in command for command in answer.help)
+
+
+def test_vllm_and_its_torch_are_replaced_together() -> None:
+    answer = first(
+        f"RuntimeError: CUDA error: {_NO_IMAGE}", "vllm serve, RTX 5090, torch 2.6.0+cu124"
+    )
+    assert answer.owner == "torch" and not any("torch==" in text for text in answer.help)
+    assert any(text.endswith("--upgrade --no-cache-dir vllm") for text in answer.help)
+
+
+def test_what_is_compiled_as_it_runs_is_built_by_the_run() -> None:
+    answer = first(
+        "nvcc fatal   : Unsupported gpu architecture 'compute_89'\n"
+        "Building extension module my_op... /x/.cache/torch_extensions/py310_cu117/my_op",
+        "torch 2.0.1+cu117",
+    )
+    assert not any("pip install" in text for text in answer.help)
+    assert any("torch_extensions/*/my_op" in text for text in answer.help)

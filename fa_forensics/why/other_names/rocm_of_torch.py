@@ -55,7 +55,7 @@ def needed_by_torch(
         f"nm -D --defined-only {at} | grep -w {shlex.quote(name)}",
         load,
     )
-    notes = (
+    notes: tuple[str, ...] = (
         "The third command prints the name where ROCm's copy has it; then the fourth imports torch "
         "with that copy loaded first. Where it works: LD_LIBRARY_PATH=/opt/rocm/lib before Python "
         "starts is enough if the first command lists the library, and else a torch of another "

@@ -91,6 +91,8 @@ def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, 
     package = package or package_built(seen)
     if own_lists(package or ""):
         return ()
+    if seen.mention.detail.get("jit") and not on_windows(seen):
+        return (" ".join((f'TORCH_CUDA_ARCH_LIST="{value}"', seen.python, "YOUR_PROGRAM.py")),)
     name = pip_name(seen, package) or "PACKAGE"
     again = (
         f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {name}"

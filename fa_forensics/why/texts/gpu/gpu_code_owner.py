@@ -76,6 +76,13 @@ def plain_torch(seen: Seen) -> bool:
     return _ANY_CALL.search(code) is None and re.search(r"=|\[|torch\.|return ", code) is not None
 
 
+def package_shown(seen: Seen) -> str | None:
+    """The package that a message is about; llm-awq has a module of an early AutoAWQ's name too."""
+    package = package_in(seen)
+    told = {"pkg:autoawq", "named:autoawq"} & seen.versions.keys()
+    return None if package == "autoawq" and not told and called_module(seen) else package
+
+
 def in_every_torch(gpu: Gpu) -> bool:
     """Whether all of torch's own wheels on record have code for a GPU."""
     lists = [torch_archs(minor, cuda) for minor in torch_minors() for cuda in cuda_of_minor(minor)]
@@ -87,7 +94,7 @@ def sure_of_package(seen: Seen, gpu: Gpu, torch_open: bool) -> bool:
 
     A name that stands in a call alone tells what ran last, and that can be torch's kernel.
     """
-    if called_module(seen) is None or package_in(seen) is not None:
+    if called_module(seen) is None or package_shown(seen) is not None:
         return True
     return not torch_open or in_every_torch(gpu)
 

@@ -21,7 +21,6 @@ from fa_forensics.why.texts.clues import (
     gpus_of,
     inspect_for,
     named,
-    package_in,
     package_of_line,
     version_of,
 )
@@ -34,6 +33,7 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import (
     in_every_torch,
     of_bitsandbytes,
     own_copy,
+    package_shown,
     plain_torch,
     sure_of_package,
     two_runtimes,
@@ -75,6 +75,7 @@ from fa_forensics.why.texts.gpu.servers import (
     server_cause,
     server_notes,
     told_by_name,
+    with_its_program,
 )
 from fa_forensics.why.texts.gpu.several_gpus import (
     all_gpus,
@@ -105,9 +106,7 @@ def _words(seen: Seen) -> str:
 
 def _whose(seen: Seen) -> str | None:
     """The package that a message is about, by all that the text shows of it."""
-    package = of_bitsandbytes(seen) or package_in(seen) or called_module(seen)
-    if package == "autoawq" and not {"pkg:autoawq", "named:autoawq"} & seen.versions.keys():
-        package = called_module(seen) or package  # llm-awq has a module of that name too
+    package = of_bitsandbytes(seen) or package_shown(seen) or called_module(seen)
     package = package or told_package(seen) or seen.mention.detail.get("part")
     package = package or with_own_list(seen) or ("detectron2" if file_archs(seen) else None)
     package = package or of_server(seen)
@@ -122,7 +121,7 @@ def no_kernel(seen: Seen) -> Answer:
     several = all_gpus(seen)
     gpus = gpus or not_served(seen)[:1]
     if gpus and torch_lacks(seen, gpus[0]):
-        return torch_answer(seen, gpus[0], torch_list(seen))
+        return with_its_program(seen, torch_answer(seen, gpus[0], torch_list(seen)), gpus[0])
     if gpus and package is None and (found := mixed(seen, gpus[0])):
         return found
     if package in (None, "flashinfer", "flashinfer-python") and of_flashinfer(seen):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fa_forensics.facts.gpus import Gpu, gpu_table
+from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import what_would_run
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
@@ -113,3 +116,14 @@ def server_notes(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str,
             "Until then --backend pytorch does without TurboMind.",
         )
     return ()
+
+
+def with_its_program(seen: Seen, answer: Answer, gpu: Gpu) -> Answer:
+    """torch lacks the GPU: a program that is compiled for that torch is replaced with it."""
+    name = program_of(seen)
+    newer = newer_server(seen, name, gpu)
+    if name != "vllm" or not newer:
+        return answer
+    helps = [text for text in answer.help if "torch==" not in text]
+    notes = (*server_notes(seen, name, gpu), *answer.notes)
+    return replace(answer, help=(*newer, *helps), notes=notes)

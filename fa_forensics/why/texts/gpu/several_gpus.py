@@ -9,9 +9,10 @@ from fa_forensics.facts.paste.several_gpus import BETWEEN
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.builds.build_targets import with_list
+from fa_forensics.why.texts.builds.build_targets import the_list, with_list
 from fa_forensics.why.texts.clues import called, inspect_for, named_gpu
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, build_of
+from fa_forensics.why.texts.gpu.gpu_suspects import list_has
 from fa_forensics.why.texts.gpu.gpu_torch_text import torch_answer, torch_list
 from fa_forensics.why.texts.gpu.servers import newer_server, server_notes
 from fa_forensics.why.texts.gpu.torch_for_gpu import covers
@@ -38,9 +39,12 @@ def file_archs(seen: Seen) -> tuple[str, ...]:
 
 
 def not_served(seen: Seen) -> tuple[Gpu, ...]:
-    """Of several GPUs those that the file, or torch's own build, has no code for."""
-    archs = file_archs(seen)
-    return tuple(gpu for gpu in all_gpus(seen) if archs and not covers(archs, gpu))
+    """Of several GPUs those that the file has no code for, by its report or the list it took."""
+    archs, every = file_archs(seen), all_gpus(seen)
+    if not archs and the_list(seen):
+        lacking = tuple(gpu for gpu in every if not list_has(seen, gpu))
+        return lacking if len(lacking) < len(every) else ()
+    return tuple(gpu for gpu in every if archs and not covers(archs, gpu))
 
 
 def built_without(seen: Seen, gpu: Gpu, package: str) -> str:
