@@ -202,6 +202,8 @@ def _source_folder(seen: Seen) -> str:
     path = detail.get("frame", "")
     if "." in detail.get("import", "") or "-packages/" in path or not path.endswith(".py"):
         return ""
+    if path.endswith("/__init__.py"):  # a package, whose setup.py or CMake files lie elsewhere
+        return ""
     folder = path.rpartition("/")[0]
     last = folder.rpartition("/")[2]
     return folder if re.fullmatch(r"[A-Za-z]\w{1,40}(?:-\w{1,20})*", last) else ""
