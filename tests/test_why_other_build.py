@@ -181,7 +181,7 @@ def test_mamba_ssm_is_no_conda() -> None:
 def test_a_checkout_is_compiled_again_where_it_lies(path: str, there: bool) -> None:
     answer = first(f"RuntimeError: Not compiled with GPU support (ROIAlign_forward at {path}:71)")
     typed = "\n".join(answer.help)
-    assert ("cd /home/me/detectron2 " in typed) is there and "FORCE_CUDA=1" in typed
+    assert ("-e /home/me/detectron2" in typed) is there and "FORCE_CUDA=1" in typed
     assert ("git+https" in typed) is not there
 
 

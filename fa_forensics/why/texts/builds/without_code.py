@@ -90,9 +90,10 @@ def _again(seen: Seen, package: str | None) -> tuple[str, ...]:
     row = row_of(package) if package else None
     tree = _checkout(seen, package) if package else ""
     if tree:
+        there = shlex.quote(tree)
         return (
-            f"cd {shlex.quote(tree)} && rm -rf build && FORCE_CUDA=1 MAX_JOBS=4 {seen.pip} install "
-            "-v --no-build-isolation --no-deps --no-cache-dir -e .",
+            f"rm -rf {there}/build && FORCE_CUDA=1 MAX_JOBS=4 {seen.python} -m pip install -v "
+            f"--no-build-isolation --no-deps --no-cache-dir -e {there}",
         )
     if package is None or row is None:
         return (f"FORCE_CUDA=1 {seen.pip} install --no-build-isolation --no-cache-dir "
