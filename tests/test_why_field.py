@@ -79,7 +79,8 @@ def test_a_version_that_is_asked_for_is_not_there(text: str, key: str) -> None:
         ("我用A100-SXM4跑", "A100-SXM4"),
         ("on a Jetson AGX Orin", "Jetson AGX Orin"),
         ("my GTX 1080 Ti", "GTX 1080 Ti"),
-        ("runs on A100, not on H100", None),
+        ("runs on A100, not on H100", "H100"),
+        ("A100 or H100, both", None),
         ("wget host/a100.tar", None),
     ],
 )

@@ -57,6 +57,7 @@ EXCEPTIONS = {
     "--no-binary {1} {2}": NAMES,
     "--no-binary {1} {2}$": NAMES,
     "--force-reinstall .": NAMES,
+    "torch=={1} {2}=={3}": NAMES,
     "dumpbin /exports {1}": NAMES,
     "git clean -xfdn": NAMES,
     "namei -l {1}": NAMES,
