@@ -63,10 +63,17 @@ def test_the_flavour_of_torch_decides() -> None:
 
 def test_an_older_glibc_gets_an_older_release_or_none() -> None:
     """The wheels of 2.8.0 and later were made on a newer system than those before."""
-    old = official_wheel("flash-attn", "2.8.3", HERE._replace(glibc="2.28"))
-    new = official_wheel("flash-attn", "2.8.3", HERE)
+    here = HERE._replace(torch="2.5.1+cu124")
+    old = official_wheel("flash-attn", "2.8.3", here._replace(glibc="2.28"))
+    new = official_wheel("flash-attn", "2.8.3", here)
     assert new is not None and new.release == "2.8.3" and new.glibc is not None
     assert old is None or old.glibc is None or old.glibc <= "2.28"
+
+
+def test_a_wheel_that_is_called_by_the_wrong_flavour_is_not_named() -> None:
+    """Issues 1717 and 1783: 2.8's files for torch 2.6 called cxx11abiFALSE are cxx11."""
+    found = official_wheel("flash-attn", "2.8.3", HERE)
+    assert found is not None and found.release == "2.7.4.post1"
 
 
 def test_a_gpu_that_a_release_has_no_code_for_rules_it_out() -> None:
