@@ -10,7 +10,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
-from fa_forensics.facts.paste.versions_table import VERSION
+from fa_forensics.facts.paste.version_forms import VERSION
 
 
 def recognisers() -> tuple[Recogniser, ...]:

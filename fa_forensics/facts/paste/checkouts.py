@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
-from fa_forensics.facts.paste.versions_table import PATH
+from fa_forensics.facts.paste.version_forms import PATH
 
 #: Packages whose compiled part setup.py builds beside, or below, that directory.
 _PACKAGES = ("torchaudio", "torchvision", "torchtext", "vllm", "detectron2", "mmcv", "apex",

@@ -63,7 +63,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "rtx",
-        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX ?(?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
+        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX[ -]?(?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
         r"|Ada))?)\b",
         "gpu",
     ),
@@ -77,7 +77,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     ("tesla", r"\b(Tesla [A-Z]\d{1,3}S?)\b", "gpu"),
     (
         "gtx",
-        r"\b((?:NVIDIA )?(?:GeForce )?GTX ?\d{3,4}M?(?: ?(?:Ti|SUPER))?)\b",
+        r"\b((?:NVIDIA )?(?:GeForce )?GTX[ -]?\d{3,4}M?(?: ?(?:Ti|SUPER))?)\b",
         "gpu",
     ),
     ("quadro", r"\b(Quadro (?:RTX \d{4}|[KMPTG][VP]?\d{3,4}M?))\b", "gpu"),
@@ -86,8 +86,9 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
             sign,
             r"(?<![\w.$])(?:(?<=\ba )|(?<=\ban )|(?<=\bmy )|(?<=\bon )|(?<=\btwo )|(?<=\bthe )"
             r"|(?<=\dx )|(?<=with )|(?<=have )|(?<=using )|(?<=NVIDIA )|(?<=GeForce )"
-            rf"|(?<![^\n])(?={_NUMBERS} ?(?:Ti|SUPER)?(?:,|$))"
-            rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop)))"
+            r"|(?<=GPU )|(?<=GPU: )|(?<=GPU:)|(?<=显卡)|(?<=显卡:)|(?<=显卡: )"
+            rf"|(?:(?<![^\n])|(?<=[,;/])|(?<=[,;/] ))(?={_NUMBERS} ?(?:Ti|SUPER)?\s?(?:[,;/]|$))"
+            rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop|\s?显?卡)))"
             rf"({_NUMBERS}(?: ?(?:Ti|SUPER)\b)?)(?=s?(?!\w|[.:-]\d))",
             "gpu",
         )

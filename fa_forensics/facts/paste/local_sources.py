@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.lines import Line, Places, Source
-from fa_forensics.facts.paste.versions_table import REPORT
+from fa_forensics.facts.paste.version_forms import REPORT
 
 #: How often the words are followed up.
 _PER_SIGN = 60

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fa_forensics.facts.paste.build_around import around_of, being_installed, without_isolation
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.model import Mention
-from fa_forensics.facts.paste.versions_table import VERSION
+from fa_forensics.facts.paste.version_forms import VERSION
 
 #: Words of pip and setuptools while they build a package.
 BUILDING = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.model import Mention
-from fa_forensics.facts.paste.versions_table import VERSION
+from fa_forensics.facts.paste.version_forms import VERSION
 
 #: How often one word of an installation is followed up.
 _MOST = 40

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.steps import read_steps
-from fa_forensics.facts.paste.versions_table import BANNER
+from fa_forensics.facts.paste.version_forms import BANNER
 
 Offer = Callable[[str, int, int, str], None]
 

@@ -7,7 +7,8 @@ import re
 
 from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Places, Source
-from fa_forensics.facts.paste.versions_table import PROSE, REPORT, rules
+from fa_forensics.facts.paste.version_forms import PROSE, REPORT
+from fa_forensics.facts.paste.versions_table import rules
 
 #: What the names are joined by under the key "gpus".
 BETWEEN = "; "

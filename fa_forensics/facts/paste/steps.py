@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
-from fa_forensics.facts.paste.versions_table import BANNER, PROSE, VERSION
+from fa_forensics.facts.paste.version_forms import BANNER, PROSE, VERSION
 
 Offer = Callable[[str, int, int, str], None]
 

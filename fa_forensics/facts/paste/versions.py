@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from fa_forensics.facts.paste.checkouts import read_checkouts
 from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right
+from fa_forensics.facts.paste.given_wheels import read_given_wheels
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
 from fa_forensics.facts.paste.named_packages import PACKAGES
@@ -16,16 +17,15 @@ from fa_forensics.facts.paste.several_gpus import one_gpu
 from fa_forensics.facts.paste.several_torches import of_several
 from fa_forensics.facts.paste.traced import traced_torch
 from fa_forensics.facts.paste.variables import read_variables
-from fa_forensics.facts.paste.versions_table import (
+from fa_forensics.facts.paste.version_forms import (
     BANNER,
     FETCHED,
     LISTED,
     PROSE,
     REPORT,
     VERSION,
-    Rule,
-    rules,
 )
+from fa_forensics.facts.paste.versions_table import Rule, rules
 
 #: How often a word that a version stands behind is followed up.
 PER_SIGN = 300
@@ -47,6 +47,7 @@ def read_versions(
     def offer(key: str, sort: int, number: int, text: str) -> None:
         if key == "torch":
             text = text.removesuffix(".zip").removesuffix(".whl")  # a file's name, not a version
+            text = _SPELT_OUT.sub("+cu", text)
         if key in ("torch", "file_torch") and (
             not _TORCH.match(text) or (text == built_with and sort == FETCHED)
         ):
@@ -64,6 +65,7 @@ def read_versions(
     _printed(source, offer)
     _nvidia_wheels(source, places, offer)
     _packages(source, places, offer)
+    read_given_wheels(source, places, offer)
     read_variables(source, places, offer)
     read_local_sources(source, places, offer)
     read_checkouts(source, places, offer)
@@ -154,16 +156,24 @@ def _in_prose(
 def _local_part(key: str, text: str, words: str, end: int) -> str:
     """The CUDA that stands apart from torch's version."""
     apart = _APART.match(words, end) if key == "torch" and "+" not in text else None
-    return f"+cu{apart[1]}{apart[2]}" if apart is not None else ""
+    if apart is None:
+        return ""
+    return f"+cu{apart[1] or apart[3]}{apart[2] or apart[4]}"
 
 
-#: "2.0.1 + cu11.8", "2.6 cu126": as people write 2.0.1+cu118.
-_APART = re.compile(r"(?:\s?\+\s?|\s\(?)cu(\d{2})\.?(\d)(?![\d.])")
+#: "2.0.1 + cu11.8", "2.6 cu126", "2.6_cu126": as people write 2.0.1+cu118. The second form is
+#: the build string of conda's packages of torch, "2.1.2 py3.10_cuda12.1_cudnn8.9.2_0".
+_APART = re.compile(
+    r"(?:\s?\+\s?|\s\(?|[-_])?cu(\d{2})\.?(\d)(?![\d.])"
+    r"|[\s=]{1,12}py3[\d.]{1,3}_cuda(\d{2})\.(\d)_"
+)
+#: "2.1.0+cuda118", as people write 2.1.0+cu118.
+_SPELT_OUT = re.compile(r"\+cuda(?=\d{3}$)")
 #: "PyTorch (12.1)" is the CUDA that a torch was built with.
 _TORCH = re.compile(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
 _REQUIRED = re.compile(
-    r"\s(?:wheels?|binar(?:y|ies))\b|\s?\+(?![\w.]|\s?cu(?:da|\d))|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
+    r"\s(?:wheels?|binar(?:y|ies))\b|\+(?![\w.]|\s?cu(?:da|\d))|\s\+(?!\s?\w)|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
     re.IGNORECASE,
 )
 #: What stands before a version that is spoken of, and is not the one that fails.
@@ -279,7 +289,7 @@ def _packages(
         rf"(?:\s?==\s?|\s?[:=]\s{{1,3}}v?(?=\d)|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)"
         rf"|\s+(?:(?:version|is)\s){{0,2}}v?)"
         rf"(?P<version>{VERSION})",
-        re.IGNORECASE,
+        re.IGNORECASE | re.ASCII,
     )
     for package in PACKAGES:
         for spelling in {package, package.replace("-", "_")}:
@@ -309,15 +319,16 @@ def _packages(
                     if sort == PROSE and key == "torch":
                         before = match.string[max(0, match.start() - 40) : match.start()]
                         sort = LOOSE + 1 if _ANOTHER.search(before) else sort
-                        text += _local_part(key, text, match.string, match.end())
+                    text += _local_part(key, text, match.string, match.end())
                     offer(key, sort, line.number, text)
 
 
 def _stands_alone(text: str, place: int, name: str) -> bool:
     """Whether a package is named at a place as a word, an extra (.[vllm]) or a library (X.so)."""
     before = text[max(0, place - 1) : place]
-    return not re.match(r"[\w/.-]", before) and not re.match(
-        r"[\w/-]|\.(?!so\b|\s|$)", text[place + len(name) : place + len(name) + 3]
+    after = text[place + len(name) : place + len(name) + 3]
+    return not re.match(r"[\w/.-]", before, re.ASCII) and not re.match(
+        r"[\w/-]|\.(?!so\b|\s|$)", after, re.ASCII
     )
 
 

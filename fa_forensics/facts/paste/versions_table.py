@@ -8,17 +8,19 @@ from functools import cache, lru_cache
 
 from fa_forensics.facts.paste.gpu_names import SENTENCES as GPU_SENTENCES
 from fa_forensics.facts.paste.version_flags import FLAGS, cuda_label
-from fa_forensics.records import dataclass
-
-#: Sources, the surest first: a report's own line, a package list,
-#: what pip says it fetches, a tool's banner, a path, prose.
-REPORT, LISTED, FETCHED, BANNER, PATH, PROSE = range(6)
-#: A torch version: 2.4.0, 2.4.0+cu121, 2.2.0a0+81ea7a4, 2.9.0.dev20250801+cu128, 2.5.1+git.
-VERSION = (
-    r"\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,3}(?:(?:a|b|rc|\.?dev|\.?post)\d{0,10}){0,2}"
-    r"(?:\+[A-Za-z0-9.]{1,40})?"
+from fa_forensics.facts.paste.version_forms import (
+    BANNER,
+    LISTED,
+    PATH,
+    PROSE,
+    REPORT,
+    SEP,
+    SHORT,
+    VERSION,
+    Row,
 )
-_SHORT = r"\d{1,2}\.\d{1,2}(?:\.\d{1,4})?"
+from fa_forensics.facts.paste.version_sentences import SENTENCES
+from fa_forensics.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Rule:
 
 @cache
 def _compiled(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
+    # ASCII: a Chinese or Korean word right before a name is no part of it.
+    return re.compile(text, re.IGNORECASE | re.ASCII)
 
 
 def _driver_cuda(found: str) -> str:
@@ -61,45 +64,34 @@ def _capability(found: str) -> str:
     return ".".join(digits[:2]) if len(digits) > 1 else found
 
 
-#: What separates a name from its version: "torch: 2.3", "torch == 2.3", "torch .... 2.3".
-_SEP = (
-    r"['\"`*]{0,3}\s{0,40}(?:[:=]{1,2}|\.{2,60}|\||->|-(?=\s)|is|v(?:ersion)?)?"
-    r"\s{0,40}['\"`*(]{0,3}\s?v?"
-)
-
-#: Markdown's stars and backticks around a name.
-_MARK = r"[*`]{0,3}"
-
-Row = tuple[str, str, str, int] | tuple[str, str, str, int, Callable[[str], str]]
-
 #: Lines of reports on an environment.
 _REPORTS: tuple[Row, ...] = (
     (
         "pytorch version",
-        rf"PyTorch version(?: \((?:GPU\?|e\.g\.,? [\d.]{{1,8}})\))?{_SEP}({VERSION})",
+        rf"PyTorch version(?: \((?:GPU\?|e\.g\.,? [\d.]{{1,8}})\))?{SEP}({VERSION})",
         "torch",
         REPORT,
     ),
-    ("torch.__version__", rf"torch\.__version__\)?{_SEP}({VERSION})", "torch", REPORT),
+    ("torch.__version__", rf"torch\.__version__\)?{SEP}({VERSION})", "torch", REPORT),
     (
         "torch version",
-        rf"\btorch version(?! \()(?<!environment torch version){_SEP}({VERSION})",
+        rf"\btorch version(?! \()(?<!environment torch version){SEP}({VERSION})",
         "torch",
         REPORT,
     ),
-    ("pytorch.version", rf"pytorch\.version{_SEP}({VERSION})", "torch", REPORT),
+    ("pytorch.version", rf"pytorch\.version{SEP}({VERSION})", "torch", REPORT),
     (
         "cuda used to build pytorch",
-        rf"CUDA used to build PyTorch{_SEP}({_SHORT})",
+        rf"CUDA used to build PyTorch{SEP}({SHORT})",
         "torch_cuda",
         REPORT,
     ),
-    ("torch cuda version", rf"torch cuda version{_SEP}({_SHORT})", "torch_cuda", REPORT),
-    ("torch.version.cuda", rf"torch\.version\.cuda\)?{_SEP}({_SHORT})", "torch_cuda", REPORT),
-    ("rocm used to build pytorch", rf"ROCM used to build PyTorch{_SEP}({_SHORT})", "rocm", REPORT),
-    ("rocm version", rf"ROCm version{_SEP}({_SHORT})", "rocm", REPORT),
+    ("torch cuda version", rf"torch cuda version{SEP}({SHORT})", "torch_cuda", REPORT),
+    ("torch.version.cuda", rf"torch\.version\.cuda\)?{SEP}({SHORT})", "torch_cuda", REPORT),
+    ("rocm used to build pytorch", rf"ROCM used to build PyTorch{SEP}({SHORT})", "rocm", REPORT),
+    ("rocm version", rf"ROCm version{SEP}({SHORT})", "rocm", REPORT),
     ("rocm-libs", r"rocm-libs[^\d\n]{1,20}(\d{1,2}\.\d{1,2})", "rocm", REPORT),
-    ("torch.version.hip", rf"torch\.version\.hip\)?{_SEP}({_SHORT})", "rocm", REPORT),
+    ("torch.version.hip", rf"torch\.version\.hip\)?{SEP}({SHORT})", "rocm", REPORT),
     # What torch.__config__.show() prints, as mmcv's and detectron2's reports have it.
     (
         "cuda runtime ",
@@ -107,7 +99,7 @@ _REPORTS: tuple[Row, ...] = (
         "torch_cuda",
         REPORT,
     ),
-    ("cuda runtime version", rf"CUDA runtime version{_SEP}({_SHORT})", "cuda", REPORT),
+    ("cuda runtime version", rf"CUDA runtime version{SEP}({SHORT})", "cuda", REPORT),
     (
         "requirement already satisfied: torch in",
         rf"satisfied: torch in \S{{1,300}} \(({VERSION})\)",
@@ -116,24 +108,24 @@ _REPORTS: tuple[Row, ...] = (
     ),
     ("_cuda", r"^pytorch\s.{1,60}py3\.\d{1,2}_cuda(\d{1,2}\.\d)", "torch_cuda", LISTED),
     ("but you have torch", rf"but you have torch ({VERSION})", "torch", LISTED),
-    ("nvcc version", rf"nvcc version{_SEP}({_SHORT})", "cuda", REPORT),
+    ("nvcc version", rf"nvcc version{SEP}({SHORT})", "cuda", REPORT),
     (
         "nvidia driver version",
-        rf"Nvidia driver version{_SEP}(\d{{3}}(?:\.\d{{1,4}}){{0,2}})",
+        rf"Nvidia driver version{SEP}(\d{{3}}(?:\.\d{{1,4}}){{0,2}})",
         "driver",
         REPORT,
     ),
-    ("python version", rf"Python version{_SEP}({_SHORT})", "python", REPORT),
+    ("python version", rf"Python version{SEP}({SHORT})", "python", REPORT),
     ("python platform", r"Python platform\s?:\s?(\S{1,100})", "platform", REPORT),
     ("platform:", r"Platform\s?:\s?(\S{1,100})", "platform", REPORT),
-    ("libc version", rf"Libc version{_SEP}(?:glibc-)?({_SHORT})", "glibc", REPORT),
-    ("with-glibc", rf"with-glibc({_SHORT})", "glibc", BANNER),
-    ("gcc version", rf"GCC version{_SEP}(?:\([^()\n]{{0,80}}\)\s?)?({_SHORT})", "gcc", REPORT),
+    ("libc version", rf"Libc version{SEP}(?:glibc-)?({SHORT})", "glibc", REPORT),
+    ("with-glibc", rf"with-glibc({SHORT})", "glibc", BANNER),
+    ("gcc version", rf"GCC version{SEP}(?:\([^()\n]{{0,80}}\)\s?)?({SHORT})", "gcc", REPORT),
     ("os:", r"^\W{0,4}OS\s?:\s?([^\n]{2,80})", "os", REPORT),
     ("pretty_name", r"PRETTY_NAME=\"?([^\"\n]{2,80})", "os", REPORT),
     ("gpu 0:", r"GPU 0:\s?([^\n(]{3,60})", "gpu", REPORT),
     ("gpu.name", r"gpu\.name\s?:\s?([^\n]{3,60})", "gpu", REPORT),
-    ("compute_capability", rf"compute_capability{_SEP}(\d{{1,2}}\.\d)", "capability", REPORT),
+    ("compute_capability", rf"compute_capability{SEP}(\d{{1,2}}\.\d)", "capability", REPORT),
     (
         "compute capabilit",
         r"(?:[Hh]ighest compute capability among GPUs detected:\s?"
@@ -196,12 +188,12 @@ _BANNERS: tuple[Row, ...] = (
     ),
     ("whl/torch-", r"whl/torch-[\d.]{3,8}\+cu(\d{2,3})", "index_cuda", BANNER, cuda_label),
     ("/whl/cu", r"\btorch\b[^\n]{0,200}/whl/cu(\d{2,3})\b", "index_cuda", PROSE, cuda_label),
-    ("detected cuda version", rf"detected CUDA version \(({_SHORT})\)", "cuda", REPORT),
+    ("detected cuda version", rf"detected CUDA version \(({SHORT})\)", "cuda", REPORT),
     ("used to compile", r"used to compile\s+PyTorch \((\d{1,2}\.\d{1,2})\)", "torch_cuda", REPORT),
-    ("installed cuda version", rf"Installed CUDA version ({_SHORT})", "cuda", BANNER),
-    ("ldd (", rf"ldd \([^()\n]{{1,60}}\) ({_SHORT})", "glibc", BANNER),
-    ("gcc (", rf"gcc \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
-    ("g++ (", rf"g\+\+ \([^()\n]{{1,80}}\) ({_SHORT})", "gcc", BANNER),
+    ("installed cuda version", rf"Installed CUDA version ({SHORT})", "cuda", BANNER),
+    ("ldd (", rf"ldd \([^()\n]{{1,60}}\) ({SHORT})", "glibc", BANNER),
+    ("gcc (", rf"gcc \([^()\n]{{1,80}}\) ({SHORT})", "gcc", BANNER),
+    ("g++ (", rf"g\+\+ \([^()\n]{{1,80}}\) ({SHORT})", "gcc", BANNER),
     ("[gcc ", r"^Python (\d\.\d{1,2}\.\d{1,2})\s", "python", BANNER),
     ("python 3.", r"Python (3\.\d{1,2}\.0(?:a|b|rc)\d{1,2})\b", "python_pre", REPORT),
     ("python 3.", r"^(?:Python )(3\.\d{1,2}(?:\.\d{1,2})?)(?:\s\||\s\(|\s::|$)", "python", BANNER),
@@ -276,95 +268,6 @@ _IMAGES: tuple[Row, ...] = (
     ("nvidia/cuda:", r"nvidia/cuda:(\d{1,2}\.\d{1,2})", "cuda", BANNER),
     ("ngc ", r"\bNGC(?: PyTorch)?(?: container)?[ :]{1,2}(\d\d\.\d\d)\b", "ngc", PROSE),
 )
-#: "version", as Chinese, Japanese and Korean put it behind a name.
-_VERSION_WORD = (
-    r"\s?(?:的)?(?:版本|版|バージョン|버전)(?:号|번호)?(?:是|为|為|은|는|:)?[\s:]{0,3}v?"
-)
-
-#: Versions in sentences.
-_SENTENCES: tuple[Row, ...] = (
-    (
-        "torch_version",
-        rf"\bTORCH_VERSION(?:\s?[:=]{{1,2}}\s?| (?:is|of) )['\"]?({VERSION})",
-        "torch",
-        PROSE,
-    ),
-    (
-        "torch",
-        rf"(?<![\w./-])(?:py)?torch{_MARK}(?:\s?[=:v]{{1,3}}{_MARK}\s?"
-        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?(?:= ?)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
-        rf"|(?=\d\.\d))({VERSION})"
-        rf"(?![\w-]|\.\d)",
-        "torch",
-        PROSE,
-    ),
-    ("torch.version", rf"\btorch\.version{_SEP}({VERSION})", "torch", REPORT),
-    (
-        "version of ",
-        rf"(?<![\w.])({VERSION}) version of (?:py)?torch\b",
-        "torch",
-        PROSE,
-    ),
-    (
-        "torch",
-        rf"\b(?:reinstalled|replaced|replaces) (?:py)?torch (?:as|by|with) v?({VERSION})",
-        "torch",
-        PROSE,
-    ),
-    ("+cu", r"(?<![\w.=-])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
-    (
-        "cuda",
-        rf"(?<![\w./+-])CUDA(?: toolkit)?{_MARK}(?:\s?[=:]{_MARK}\s?"
-        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?v?|{_VERSION_WORD}|(?=\d{{1,2}}\.\d))"
-        rf"({_SHORT})(?![\w-])",
-        "cuda",
-        PROSE,
-    ),
-    ("+cuda", r"\+cuda\s?(\d{1,2}\.\d)", "torch_cuda", PROSE),
-    (
-        "with cuda",
-        r"\b(?:py)?torch[ =v]{1,3}\d\.[\d.]{1,6} with cuda ?(\d{1,2}\.\d)",
-        "torch_cuda",
-        PROSE,
-    ),
-    ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
-    (
-        "python",
-        rf"(?<![\w./-])python{_MARK}(?:\s?[=:]{{1,2}}{_MARK}\s?|\s+[*`]{{0,3}}(?:version:?\s+)?"
-        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=3|2\.7))"
-        rf"({_SHORT})(?![\w/-])",
-        "python",
-        PROSE,
-    ),
-    ("rocm", rf"\bROCm[\s:=-]{{0,4}}v?({_SHORT})", "rocm", PROSE),
-    ("glibc", rf"\bglibc[\s:=-]{{1,3}}(?:version\s)?({_SHORT})", "glibc", PROSE),
-    ("ldd --version", rf"\bldd --version\W{{1,4}}({_SHORT})", "glibc", PROSE),
-    (
-        "gcc",
-        rf"(?<![\w/-])g(?:cc|\+\+)[\s:=-]{{1,3}}(?:version\s)?({_SHORT})(?![\w-])",
-        "gcc",
-        PROSE,
-    ),
-    (
-        "driver",
-        r"\bdrivers?(?: version)?(?: is| 版本)?[\s:=(]{1,3}"
-        r"v?([3-6]\d\d(?:\.\d{1,3}(?:\.\d{1,2})?)?)"
-        r"(?![\w.]*\d|\+)",
-        "driver",
-        PROSE,
-    ),
-    ("驱动", r"驱动(?:版本)?[\s:\uff1a=]{0,3}([3-6]\d\d(?:\.\d{1,3}){0,2})", "driver", PROSE),
-    ("nvcc ", r"\bnvcc (?:version |is )?v?(\d{1,2}\.\d)(?!\d)", "cuda", PROSE),
-    ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
-    ("ubuntu", r"\b(Ubuntu[ -]?\d\d\.\d\d)", "os", PROSE),
-    ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
-    (
-        "jetpack",
-        r"\bJetPack(?: SDK)?(?: version)?[ :=-]{0,3}v?(\d(?:\.\d)?)(?!\d)",
-        "jetpack",
-        PROSE,
-    ),
-)
 
 
 @lru_cache(maxsize=1)
@@ -374,7 +277,7 @@ def rules() -> tuple[Rule, ...]:
     flags = tuple(
         Rule(sign, pattern, key, BANNER, convert) for sign, pattern, key, convert in FLAGS
     )
-    rows: tuple[Row, ...] = (*_REPORTS, *_BANNERS, *_IMAGES, *_SENTENCES, *gpus)
+    rows: tuple[Row, ...] = (*_REPORTS, *_BANNERS, *_IMAGES, *SENTENCES, *gpus)
     return (
         tuple(
             Rule(sign, pattern, key, sort, convert[0] if convert else None)

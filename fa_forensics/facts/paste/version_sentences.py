@@ -1,0 +1,130 @@
+"""Versions in sentences: "我用的是torch2.1.2, cuda 12.1", "on PyTorch 2.5 with py3.10"."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.paste.version_flags import cuda_label
+from fa_forensics.facts.paste.version_forms import (
+    MARK,
+    PATH,
+    PROSE,
+    REPORT,
+    SEP,
+    SHORT,
+    VERSION,
+    Row,
+)
+
+
+def _python(found: str) -> str:
+    """310, as tags have it, is Python 3.10."""
+    return f"{found[0]}.{found[1:]}"
+
+
+#: "version", as Chinese, Japanese and Korean put it behind a name.
+_VERSION_WORD = (
+    r"\s?(?:的)?(?:版本|版|バージョン|버전)(?:号|번호)?(?:是|为|為|은|는|:)?[\s:]{0,3}v?"
+)
+
+#: Versions in sentences.
+SENTENCES: tuple[Row, ...] = (
+    (
+        "torch_version",
+        rf"\bTORCH_VERSION(?:\s?[:=]{{1,2}}\s?| (?:is|of) )['\"]?({VERSION})",
+        "torch",
+        PROSE,
+    ),
+    (
+        "torch",
+        rf"(?<![\w./-])(?:py)?torch{MARK}(?:\s?[=:v~]{{1,3}}{MARK}\s?|\s{{0,20}}\|\s{{0,20}}"
+        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?(?:= ?)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
+        rf"|(?=\d\.\d))({VERSION})"
+        rf"(?:(?![\w-]|\.\d)|(?=[-_]?cu\d{{3}}(?!\w)))",
+        "torch",
+        PROSE,
+    ),
+    (
+        "cu1",
+        rf"\b(?:py)?torch[ =:v]{{0,3}}{VERSION}[ ,;/|(]{{1,3}}cu(1[0-3]\d)(?![\w.-])",
+        "torch_cuda",
+        PROSE,
+        cuda_label,
+    ),
+    ("cu1", r"(?<![\w./+-])cu(1[0-3]\d)[ _-](?:py)?torch\b", "torch_cuda", PROSE, cuda_label),
+    ("torch.version", rf"\btorch\.version{SEP}({VERSION})", "torch", REPORT),
+    (
+        "version of ",
+        rf"(?<![\w.])({VERSION}) version of (?:py)?torch\b",
+        "torch",
+        PROSE,
+    ),
+    (
+        "torch",
+        rf"\b(?:reinstalled|replaced|replaces) (?:py)?torch (?:as|by|with) v?({VERSION})",
+        "torch",
+        PROSE,
+    ),
+    ("+cu", r"(?<![\w.=-])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
+    (
+        "cuda",
+        rf"(?<![\w./+-])CUDA(?: toolkit)?{MARK}(?:\s?[=:]{MARK}\s?|\s{{0,20}}\|\s{{0,20}}|[-_]"
+        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?v?|{_VERSION_WORD}|(?=\d{{1,2}}\.\d))"
+        rf"({SHORT})(?:(?![\w-])|(?=[-_]?cudnn))",
+        "cuda",
+        PROSE,
+    ),
+    ("+cuda", r"\+cuda\s?(\d{1,2}\.\d)", "torch_cuda", PROSE),
+    (
+        "with cuda",
+        r"\b(?:py)?torch[ =v]{1,3}\d\.[\d.]{1,6} with cuda ?(\d{1,2}\.\d)",
+        "torch_cuda",
+        PROSE,
+    ),
+    ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
+    (
+        "python",
+        rf"(?<![\w./-])python{MARK}(?:\s?[=:]{{1,2}}{MARK}\s?|\s?\(|\s{{0,20}}\|\s{{0,20}}|\s+[*`]{{0,3}}(?:version:?\s+)?"
+        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=3|2\.7))"
+        rf"({SHORT})(?![\w/-])",
+        "python",
+        PROSE,
+    ),
+    *(
+        (sign, r"(?<![\w./-])py ?(3\.\d{1,2})(?![\w/-]|\.\d)", "python", PROSE)
+        for sign in ("py3.", "py 3.")
+    ),
+    ("py3", r"(?<![\w./-])py(3(?:[6-9]|1\d))(?![\w./-])", "python", PROSE, _python),
+    ("cp3", r"(?<![\w./-])cp(3(?:[6-9]|1\d))(?![\w./-])", "python", PROSE, _python),
+    ("rocm", rf"\bROCm[\s:=-]{{0,4}}v?({SHORT})", "rocm", PROSE),
+    ("glibc", rf"\bglibc[\s:=-]{{1,3}}(?:version\s)?({SHORT})", "glibc", PROSE),
+    ("ldd --version", rf"\bldd --version\W{{1,4}}({SHORT})", "glibc", PROSE),
+    (
+        "gcc",
+        rf"(?<![\w/-])g(?:cc|\+\+)[\s:=-]{{1,3}}(?:version\s)?({SHORT})(?![\w-])",
+        "gcc",
+        PROSE,
+    ),
+    (
+        "driver",
+        r"\bdrivers?(?: version)?(?: is| 版本)?[\s:=(]{1,3}"
+        r"v?([3-6]\d\d(?:\.\d{1,3}(?:\.\d{1,2})?)?)"
+        r"(?![\w.]*\d|\+)",
+        "driver",
+        PROSE,
+    ),
+    ("驱动", r"驱动(?:版本)?[\s:\uff1a=]{0,3}([3-6]\d\d(?:\.\d{1,3}){0,2})", "driver", PROSE),
+    (
+        "nvcc",
+        r"\bnvcc(?: version| is|:)? ?(?:(?:cuda )?release )?v?(\d{1,2}\.\d)(?!\d)",
+        "cuda",
+        PROSE,
+    ),
+    ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
+    ("ubuntu", r"\b(Ubuntu[ -]?\d\d(?:\.\d\d|(?![\w.])))", "os", PROSE),
+    ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
+    (
+        "jetpack",
+        r"\bJetPack(?: SDK)?(?: version)?[ :=-]{0,3}v?(\d(?:\.\d)?)(?!\d)",
+        "jetpack",
+        PROSE,
+    ),
+)
