@@ -1,0 +1,78 @@
+"""The wheel of flash-attn that a text names: its twin of the other flavour, its own release."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.package import build_tags
+from fa_forensics.facts.wheel_matrix import CXX11, PACKAGE, PRE_CXX11, WheelBuild, builds
+from fa_forensics.report_why import Answer
+from fa_forensics.why.place import Place
+
+
+def twin_words(name: str, version: str, place: Place) -> str:
+    """A sentence with the file name of the same wheel in the other flavour; "" for none known."""
+    own = _same(name, version)
+    twins = [b for b in own if b.cxx11_abi == _other(version) and not b.mislabelled]
+    python = place.told.python if place.told is not None else None
+    found = next((b for b in twins if b.python == python), None)
+    return "" if found is None else f" That file is {found.file_name}."
+
+
+def cuda_words(version: str, place: Place) -> str:
+    """That two CUDA releases of one major version are not the cause; "" where there are no two."""
+    tag = build_tags(version).cuda or ""
+    cuda = minor_of(place.requested.cuda or "") if place.requested is not None else ""
+    if "." not in tag or not cuda or tag == cuda or tag.split(".")[0] != cuda.split(".")[0]:
+        return ""
+    return f" That it is for CUDA {tag} and torch for {cuda} is not the cause."
+
+
+def in_its_release(answer: Answer, name: str, version: str) -> Answer:
+    """The answer with the wheel of the release that the text has, in place of a newer one's."""
+    released = version.partition("+")[0]
+    helps = [*answer.help]
+    for at, text in enumerate(helps):
+        address = re.search(r"https://\S{1,300}\.whl", text) if name == PACKAGE else None
+        typed = next((b for b in builds() if address and b.url == address[0]), None)
+        if address is None or typed is None or typed.release == released:
+            continue
+        alike = [b for b in builds() if b.release == released and _fits_as(b, typed)]
+        alike.sort(key=lambda b: b.cuda != _cuda_tag(version))
+        if alike and version not in alike[0].file_name:
+            helps[at] = text.replace(address[0], alike[0].url)
+    return replace(answer, help=tuple(helps))
+
+
+def _same(name: str, version: str) -> list[WheelBuild]:
+    """The wheels of one release for the torch and CUDA that a version names, in both flavours."""
+    tags = build_tags(version)
+    if name != PACKAGE or tags.torch is None:
+        return []
+    released = version.partition("+")[0]
+    cuda = _cuda_tag(version)
+    return [
+        b
+        for b in builds()
+        if b.release == released and b.torch == minor_of(tags.torch) and b.cuda == cuda
+    ]
+
+
+def _other(version: str) -> str:
+    return PRE_CXX11 if build_tags(version).cxx11_abi else CXX11
+
+
+def _cuda_tag(version: str) -> str:
+    found = re.search(r"\+(cu\d{2,3})(?!\d)", version)
+    return found[1] if found is not None else ""
+
+
+def _fits_as(build: WheelBuild, other: WheelBuild) -> bool:
+    """Whether a wheel is for the same torch, Python, flavour, machine and major CUDA version."""
+    sure = not (build.nightly or build.unlikely or build.mislabelled)
+    return sure and all(
+        getattr(build, part) == getattr(other, part)
+        for part in ("torch", "python", "cxx11_abi", "platform", "cuda_major")
+    )
