@@ -44,7 +44,9 @@ def judge_known(
     if is_rocm(owner):
         return _rocm(owner, name, needed_by)
     if owner == "mkl":
-        return _mkl(name)
+        from fa_forensics.why.other_names.mkl_names import mkl_name
+
+        return mkl_name(name, place, needed_by)
     if owner == "libgomp" and name.startswith("GOMP_"):
         from fa_forensics.why.other_names.openmp import openmp_name
 
@@ -243,10 +245,11 @@ def libstdcxx_commands(version: str | None) -> tuple[str, ...]:
 
 
 def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:
-    from fa_forensics.why.other_names.rocm_of_torch import needed_by_torch
+    from fa_forensics.why.other_names.rocm_of_torch import needed_by_rocm, needed_by_torch
 
     title = title_of(owner)
-    if (found := needed_by_torch(owner, name, needed_by)) is not None:
+    found = needed_by_torch(owner, name, needed_by) or needed_by_rocm(owner, name, needed_by)
+    if found is not None:
         return found
     if owner == "composable-kernel":
         cause = (
@@ -290,22 +293,6 @@ def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:
             "version then, and the directory is named after that.",
         )
     return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands
-
-
-def _mkl(name: str) -> Known:
-    if name.startswith(("iJIT_", "__itt_")):
-        cause = (
-            "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no "
-            "longer does: conda's torch of that time was linked against them and MKL is newer now."
-        )
-        notes = ("pip's torch is not affected; nothing else of Intel's needs to be installed.",)
-        command = 'conda install "mkl<2024.1"'
-        return Judgement("versioned-symbol", "FA204", OLDER, cause, notes), (command,)
-    cause = (
-        "It belongs to Intel MKL, which is not loaded, or in another version than the file was "
-        "built with."
-    )
-    return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (), "medium"), ()
 
 
 def _finite(name: str) -> Known:

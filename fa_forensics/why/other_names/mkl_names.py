@@ -1,0 +1,83 @@
+"""Names of Intel's MKL: which torch takes them from a library outside, and in which environment.
+
+pytorch/pytorch issue 123097 (mkl 2024.1 against conda's torch), intel/ipex-llm issue 12112
+(oneAPI 2024.2 against a torch of Intel's).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fa_forensics.why.judgement import OLDER, UNKNOWN, Judgement
+from fa_forensics.why.place import Place
+from fa_forensics.why.ways.commands import install, needed_libraries
+
+#: An environment that pip alone fills: a venv, the system's Python, a user's own directory.
+_OF_PIP = re.compile(
+    r"/\.?venv[\d.]{0,4}/|/[\w.-]{0,40}[_.-]venv/|/(?:\.?virtualenvs?|\.pyenv|\.local|uv)/"
+    r"|/dist-packages/|^/usr/"
+)
+#: An environment of conda, by its usual directories.
+_OF_CONDA = re.compile(
+    r"/envs/[^/]{1,80}/lib/|/\.?(?:mini|ana|micro)?(?:conda|forge|mamba)\d?(?:/|\b)"
+    r"|/installer_files/env/",
+    re.IGNORECASE,
+)
+_CONDA, _PIP = 'conda install "mkl<2024.1"', "mkl==2024.0.0"
+
+#: Said of MKL of the system, which goes before that of an environment.
+_ONEAPI = (
+    "Where Intel's oneAPI was brought into the shell (source /opt/intel/oneapi/setvars.sh), its "
+    "newer MKL goes first by LD_LIBRARY_PATH: a shell without that is the way out."
+)
+
+
+def mkl_name(
+    name: str, place: Place, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]]:
+    """(judgement, commands) on a name that MKL has, or had."""
+    if not name.startswith(("iJIT_", "__itt_")):
+        cause = (
+            "It belongs to Intel MKL, which is not loaded, or in another version than the file was "
+            "built with."
+        )
+        return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (), "medium"), ()
+    file = needed_by[0] if needed_by else ""
+    of_pip = _OF_PIP.search(file) is not None
+    of_pip = of_pip and (_OF_CONDA.search(file) is None or "/.local/" in file)
+    cause = (
+        "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no longer "
+        "does: "
+    )
+    if of_pip:
+        cause += (
+            "this torch was linked against them, and the MKL that is loaded is newer. The torch of "
+            "PyPI has its MKL inside and needs none of that, so that this one is of another maker: "
+            "a vendor's wheel, or a build of one's own."
+        )
+        commands = (install(place, _PIP), needed_libraries(needed_by, "mkl"))
+        notes = ("That torch and the newer MKL do not go together: what asked for a newer mkl "
+                 "(pip check names it) has to take this one too.", _ONEAPI)  # fmt: skip
+        return Judgement("versioned-symbol", "FA204", OLDER, cause, notes), commands
+    if file and _OF_CONDA.search(file) is not None:
+        cause += "conda's torch of that time was linked against them and MKL is newer now."
+        return Judgement("versioned-symbol", "FA204", OLDER, cause, (_OF_PYPI,)), (_CONDA,)
+    cause += (
+        "the torch was linked against them, as conda's of that time and some vendors' are, and MKL "
+        "is newer now."
+    )
+    notes = (
+        "The command with conda is for an environment of conda, the one with pip for all others.",
+        _OF_PYPI,
+    )
+    return Judgement("versioned-symbol", "FA204", OLDER, cause, notes), (
+        _CONDA,
+        install(place, _PIP),
+    )
+
+
+_OF_PYPI = (
+    "The torch of PyPI has its MKL inside and is not affected: it is another build of torch that "
+    "asks for the name."
+)
