@@ -152,13 +152,19 @@ def _named_releases() -> tuple[tuple[re.Pattern[str], str, str, str], ...]:
     return tuple(
         (
             re.compile(
-                rf"\b{table['called'][row['family']]}[ -]v?{re.escape(row['release'])}(?!\d)",
+                rf"\b{table['called'][row['family']]}[ -]?v?{_as_written(row['release'])}(?!\d)",
                 re.IGNORECASE,
             ),
             row["family"], row["release"], row["glibc"],
         )
         for row in (*table["distributions"], *table["older"])
     )  # fmt: skip
+
+
+def _as_written(release: str) -> str:
+    """``18.04``, which people write as 18 too."""
+    year = release.removesuffix(".04")
+    return re.escape(release) if year == release else rf"{year}(?:\.04|(?!\.\d))"
 
 
 def refuses_executable_stack(glibc: str, tunables: str = "") -> bool:

@@ -149,6 +149,17 @@ def file_of(paste: Paste) -> str:
     return next((m.file for m in paste.mentions if m.file), None) or ""
 
 
+#: What people call an environment is no package: /envs/detectron2/, /detectron2/lib/python3.6/.
+_ENVIRONMENT = re.compile(
+    r"/(?:envs|\.?virtualenvs?)/[^/\s:'\"]{1,100}|/[^/\s:'\"]{1,100}(?=/lib(?:64)?/python\d)"
+)
+
+
+def without_environments(text: str) -> str:
+    """A text without the names of the environments that its paths lie in."""
+    return _ENVIRONMENT.sub("", text)
+
+
 #: tinycudann_bindings_61: a package's directory for one compute capability.
 _FOR_GPU = re.compile(r"(?<=_bindings)_\d{2,3}$")
 
@@ -168,6 +179,7 @@ def package_of(path: str) -> str | None:
     for row in rows:
         if module in row["modules"]:  # type: ignore[operator]
             return str(row["distribution"])
+    path = without_environments(path)
     parts = _SITES.split(path)
     top = _FOR_GPU.sub("", parts[-1].split("/")[0]) if len(parts) > 1 else ""
     folders = [_FOR_GPU.sub("", folder) for folder in path.split("/")[:-1]]

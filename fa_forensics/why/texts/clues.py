@@ -27,8 +27,12 @@ _NUMBER = re.compile(r"(?<![\d.])(\d{1,2})\.(\d)(?![\d.])")
 _INDEX = re.compile(r"^\s*(?:GPU|CUDA device|device)?\s*#?\d{1,2}\s*[:=]\s*", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
-#: Words in a traceback that name FlashAttention's third generation.
-_HOPPER = re.compile(r"\bhopper[/.]|flash_attn_3|flashattn_hopper|FlashAttention-?3|\bFA3\b")
+#: Words in a traceback that name FlashAttention's third generation, and the form in which only
+#: that one prints an error of its launches (hopper/cuda_check.h), in whatever directory it is built.
+_HOPPER = re.compile(
+    r"\bhopper[/.]|flash_attn_3|flash-attn-?3|flashattn_hopper|FlashAttention-?3|\bFA3\b"
+    r"|CUDA error \([^\s()]{0,200}flash_(?:fwd|bwd)_(?:\w{1,20}_)?launch_template\.h:\d"
+)
 
 
 def gpus_of(seen: Seen) -> tuple[Gpu, ...]:
@@ -173,9 +177,11 @@ def package_of_line(seen: Seen) -> str | None:
 def _by_words(text: str) -> str | None:
     """The package whose import name, or whose compiled module, is among the words of a text."""
     from fa_forensics.rules.remedy import known_packages
+    from fa_forensics.why.seen import without_environments
 
     found: tuple[int, str] | None = None
-    tokens = {token.removeprefix("lib") for token in _WORD.findall(text)}
+    words = _WORD.findall(without_environments(text))
+    tokens = {token.removeprefix("lib") for token in words}
     for row in known_packages():
         top = str(row["import"]).split(".")[0]
         modules = [module for module in row["modules"] if "_" in module]  # type: ignore[attr-defined]

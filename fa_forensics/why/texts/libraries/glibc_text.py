@@ -17,7 +17,7 @@ from fa_forensics.facts.system_releases import (
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, UNKNOWN
 from fa_forensics.why.other_names.known import PRIVATE, two_glibcs
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.seen import Answerer, Seen, without_environments
 from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted, remove_cache
 from fa_forensics.why.texts.libraries.renamed_text import renamed
 
@@ -84,13 +84,10 @@ def _glibc(seen: Seen, version: str) -> Answer:
     if version == PRIVATE:
         return _private(seen)
     path = seen.mention.file or ""
-    file = _required_by(seen)
-    cause = f"{file[0].upper()}{file[1:]}" if " " in file else file
-    cause += " was built on a system with a newer glibc"
-    first = brings(version)
-    cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
-    own, system = own_glibc(seen)
+    version = _highest(seen, version)
+    own = own_glibc(seen)[0]
     enough = bool(own and version_number(version) and number(own) >= version_number(version))
+    cause = _built_newer(seen, version, enough)
     notes = [
         _tag_not_kept(seen, version)
         or f"A wheel that is tagged linux_{_machine(seen)} promises nothing about glibc, so pip "
@@ -102,19 +99,9 @@ def _glibc(seen: Seen, version: str) -> Answer:
     if not enough and "flash-attn" in (seen.package, seen.mention.detail.get("beside")):
         older, remark = _older_flash(seen, version)
         helps, notes = (*older, *helps), [*remark, *notes]
-    if enough:
-        cause += (
-            f". The system that the text names has glibc {own}, which is enough: another one "
-            "loaded the file (a container, a node of a cluster), or an older libc.so.6 from "
-            "LD_LIBRARY_PATH."
-        )
-    elif system:
-        cause += f"; this system has glibc {own} ({system})."
-    else:
-        cause += f"; this system has glibc {own}." if own else "."
+    jit = JIT_CACHE.search(path)
     if path.startswith("/") and not re.search(r"\.so\b|-packages/", path):
         notes = notes[1:]  # a program, no wheel's file
-    jit = JIT_CACHE.search(path)
     if jit is not None or path.endswith("/cuda_utils.so"):
         helps = (remove_cache(jit["folder"] if jit else "~/.triton/cache"),)
         notes[0] = (
@@ -122,13 +109,112 @@ def _glibc(seen: Seen, version: str) -> Answer:
             "another node, or in a newer container with the same home directory. Without that "
             "directory it is built again here; a cache directory for each system avoids it."
         )
-    elif is_torchs(path) and "site-packages" not in path and "dist-packages" not in path:
-        notes.insert(0, LIBTORCH)
+    elif is_torchs(path):
+        helps, notes = (), _of_torch(path, version, notes)
+    else:
+        notes = [*_ways_out(seen, version, enough), *notes]
     return seen.answer(
         "glibc", "FA203", cause, owner="libc", direction=NEWER,
         confidence="medium" if enough else "high",
-        help=(*helps, "ldd --version | head -1", seen.inspect_command()), notes=tuple(notes),
+        help=(*helps, "ldd --version | head -1",
+              "fa-forensics inspect torch" if is_torchs(path) and "..." in path
+              else seen.inspect_command()),
+        notes=tuple(notes),
     )  # fmt: skip
+
+
+def _highest(seen: Seen, version: str) -> str:
+    """The newest glibc that one file asks for, in whichever of its lines: that one decides."""
+    file = seen.mention.file or ""
+    same = (
+        m.version
+        for m in seen.paste.mentions[:200]
+        if m.what == "version-not-found" and file and (m.file or "") == file and m.version
+    )
+    plain = (v for v in same if family_of(v) == "GLIBC" and v != PRIVATE)
+    return max((version, *plain), key=version_number)
+
+
+def _built_newer(seen: Seen, version: str, enough: bool) -> str:
+    """Which file needs which glibc, and what this system has."""
+    file = _required_by(seen)
+    cause = f"{file[0].upper()}{file[1:]}" if " " in file else file
+    if is_torchs(seen.mention.file or ""):
+        cause += ", a file of torch itself,"
+    cause += " was built on a system with a newer glibc"
+    first = brings(version)
+    cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
+    own, system = own_glibc(seen)
+    if enough:
+        return cause + (
+            f". The system that the text names has glibc {own}, which is enough: another one "
+            "loaded the file (a container, a node of a cluster), or an older libc.so.6 from "
+            "LD_LIBRARY_PATH."
+        )
+    if own:
+        return cause + f"; this system has glibc {own}" + (f" ({system})." if system else ".")
+    if (2, 12) < version_number(version) <= (2, 17):
+        return cause + "; a system without it is of the age of CentOS 6 (glibc 2.12)."
+    return cause + "."
+
+
+#: Tags of torch's wheels on PyPI for x86_64: manylinux1 up to 2.6.0, manylinux_2_28 from 2.7.0.
+_WHOLE_TORCH = (
+    "torch's wheel as a whole asks for it, not this file alone: no package that uses torch is at "
+    "fault, and the same torch installed again changes nothing."
+)
+_FOR_OLD = (
+    "A newer system (or a container of one) is the way out; else a torch that was built on an "
+    "older system: an earlier release, or conda-forge's (most often glibc 2.17)."
+)
+_FOR_SO_OLD = (
+    "A newer system (or a container of one, whose image has glibc 2.17 or newer) is the way out; "
+    "else a torch that was built on a system as old as this one."
+)
+_TAG_OF_TORCH = (
+    "PyPI's wheels of torch for x86_64 bear the tag manylinux1 up to 2.6, which promises an older "
+    "glibc than their files need: pip could not refuse them."
+)
+
+
+def _of_torch(path: str, version: str, notes: list[str]) -> list[str]:
+    """What is to be said of torch's own file: of a wheel's, or of an archive of libtorch."""
+    if "-packages/" not in path:
+        return [LIBTORCH, *notes[-1:]]
+    old = version_number(version) <= (2, 17)
+    return [
+        _WHOLE_TORCH,
+        _FOR_SO_OLD if old else _FOR_OLD,
+        *([_TAG_OF_TORCH] if old else notes[:1]),
+        *notes[-1:],
+    ]
+
+
+def _ways_out(seen: Seen, version: str, enough: bool) -> list[str]:
+    """Builds of the same package for older systems, where it has them; what a warning means."""
+    from fa_forensics.rules.remedy import row_of
+
+    notes = []
+    package = seen.package
+    row = row_of(package) if package and not enough else None
+    if row is not None and row.get("conda_forge") and version_number(version) > (2, 17):
+        notes.append(
+            f"An older release of {package} may have a wheel that was built on an older system. "
+            f"conda-forge's build ({row['conda_forge']}) most often asks for glibc 2.17 alone, and "
+            "comes with conda-forge's own torch."
+        )
+    own = number(own_glibc(seen)[0] or "")
+    if row is not None and row["source_build"] and own and own <= (2, 17):
+        notes.append(
+            "The g++ of so old a system (4.8 on CentOS 7) does not compile for torch, which needs "
+            "C++14 or C++17: conda-forge's gxx_linux-64, or devtoolset, brings one that does."
+        )
+    if re.search(r"Disabling\sits\susage", seen.mention.line):
+        notes.append(
+            f"It is a warning: {package or 'the package'} is switched off, and the program goes on "
+            "without it."
+        )
+    return notes
 
 
 def _tag_not_kept(seen: Seen, version: str) -> str | None:
@@ -218,7 +304,7 @@ def _named(seen: Seen) -> str | None:
     from fa_forensics.rules.remedy import known_packages
 
     names = [str(row["distribution"]) for row in known_packages()]
-    line = seen.mention.line
+    line = without_environments(seen.mention.line)
     return next((n for n in names if re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", line)), None)
 
 
