@@ -221,3 +221,27 @@ def test_a_package_with_a_table_of_its_own_is_taken_by_it(torch: str, release: s
 def test_a_file_without_a_package_is_that_of_the_only_one_in_the_text() -> None:
     answer = first(missing("_C.cpython-38-x86_64-linux-gnu.so", SET_DEVICE), "pytorch3d 0.7.4")
     assert any("facebookresearch/pytorch3d" in text for text in answer.help)
+
+
+ZERO = "_ZNK2at6Tensor5zero_Ev"
+
+
+@pytest.mark.parametrize(("told", "direction"), [("torch 1.10.0+cu102", "file-older"), ("", "")])
+def test_a_weak_copy_of_an_inline_method_is_nothing_that_a_file_was_built_for(
+    told: str, direction: str
+) -> None:
+    """nm -D: zero_() is T in torch 1.3 to 1.9, and W in 1.12, whose headers define it."""
+    file = f"{SITE.format(7)}/torch_sparse/_convert_cuda.so"
+    answer = first(missing(file, ZERO), told)
+    assert "1.12.1" in answer.exported_by
+    assert answer.direction == (direction or "unknown")
+    assert 'python -m pip install "torch==1.9.1"' in answer.help
+    assert "built with torch 1.9.1 or before" in said(answer)
+
+
+def test_an_instance_of_a_template_is_weak_and_asked_for() -> None:
+    """grow_pod of SmallVectorBase<unsigned> is W in every release, and files import it."""
+    answer = first(
+        missing(f"{SITE.format(8)}/q/_C.so", "_ZN3c1015SmallVectorBaseIjE8grow_podEPvmm")
+    )
+    assert "weak copy" not in said(answer)

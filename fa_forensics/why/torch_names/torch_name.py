@@ -17,6 +17,7 @@ from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.cause import change_words, judge_missing, judge_present
 from fa_forensics.why.torch_names.history import Form, History, Present, look_up
+from fa_forensics.why.torch_names.inlined import without_copies
 from fa_forensics.why.torch_names.other_flavour import without_a_build
 from fa_forensics.why.torch_names.spelling import could_be_spelt, same_text
 from fa_forensics.why.ways.builds import isolated_build, numbered_as_torch, rebuild
@@ -51,12 +52,17 @@ def torch_answer(
         history = look_up(name, symbol.demangled, tables.ages, _machine(owner, place, tables.ages))
         name = name or history.symbol
     package, since = _package_since(needed_by)
-    question = Question(name, symbol.demangled, owner, near, history, package, since)
+    built, copies = history, ""
+    if history is not None and tables.ages is not None and provider is None:
+        built, copies = without_copies(history, symbol.demangled, tables.ages, place.present)
+    question = Question(name, symbol.demangled, owner, near, built, package, since)
     judgement = (
         _by_twin(question, provider, place, tables) if owner in _NO_TABLE else None
     ) or _judge(symbol, question, provider, place)
     if history is not None and history.machine != place.machine:
         judgement = replace(judgement, notes=(*judgement.notes, _OTHER_MACHINE))
+    if copies:
+        judgement = replace(judgement, notes=(*judgement.notes, copies))
     helped, remarks = _help(judgement, question, provider, place, tables, needed_by)
     if place.told is not None and _newer_than_torch(judgement, question):
         remarks = (*remarks, *_built_elsewhere(judgement, history, place, needed_by))
@@ -73,7 +79,7 @@ def torch_answer(
         cause=judgement.cause,
         direction=judgement.direction,
         confidence=judgement.confidence,
-        exported_by=_exported_by(question, provider, place),
+        exported_by=_exported_by(history, provider, place),
         interval="" if history is None else history.interval(history.releases),
         overloads=_overloads(question, place, provider is None and judgement.direction != FLAVOUR),
         help=helped,
@@ -230,9 +236,9 @@ def _is_rocm(place: Place) -> bool:
     return torch is not None and torch.hip is not None
 
 
-def _exported_by(question: Question, provider: str | None, place: Place) -> tuple[str, ...]:
-    if question.history is not None:
-        return question.history.releases
+def _exported_by(history: History | None, provider: str | None, place: Place) -> tuple[str, ...]:
+    if history is not None:
+        return history.releases
     here = provider is not None and place.present is not None
     return (place.present.release,) if here and place.present else ()
 
