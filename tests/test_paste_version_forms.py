@@ -92,3 +92,26 @@ def test_a_gpu_is_read_in_every_form(words: str) -> None:
 )
 def test_what_only_looks_like_one_is_none(words: str, key: str) -> None:
     assert told(words, key) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "libcudart.so.11.0 not found", "找不到 libcudart.so.11.0", "no such file libcudart.so.11.0",
+        "ImportError: libcudart.so.11.0: cannot open shared object", "missing libcudart.so.11.0",
+        "Library not found: libcudart.so.11.0", "libcudart.so.11.0 is missing",
+        "can't find libcudart.so.11.0", "libcudart.so.11.0 缺失", "ImportError: libcudart.so.11.0",
+    ],
+)  # fmt: skip
+def test_a_missing_library_is_read_in_every_wording(words: str) -> None:
+    first = read_paste(words).mentions[0]
+    assert (first.what, first.library) == ("missing-library", "libcudart.so.11.0")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["it requires GLIBC_2.32", "GLIBC_2.32 缺失", "GLIBC_2.32 is missing", "GLIBC_2.32 not found"],
+)
+def test_a_missing_version_is_read_in_every_wording(words: str) -> None:
+    first = read_paste(words).mentions[0]
+    assert (first.what, first.version) == ("version-not-found", "GLIBC_2.32")

@@ -11,6 +11,15 @@ from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
 from fa_forensics.facts.paste.system_around import package_of_frame, shown_number, system_around
 
+#: Libraries that sentences tell to be missing, and their names in them.
+_LIBRARIES = (
+    "libcudart.so.", "libcublas.so.", "libcublaslt.so.", "libnvrtc.so.", "libcudnn.so.",
+    "libcusparse.so.", "libcufft.so.", "libnccl.so.",
+)  # fmt: skip
+_NAME = (
+    r"lib(?:cudart|cublas(?:Lt)?|nvrtc|cudnn|cusparse|cufft|nccl)\.so\.\d{1,2}(?:\.\d{1,3}){0,2}"
+)
+
 
 def recognisers() -> tuple[Recogniser, ...]:
     """A library's name behind the kind of the error, and nothing more."""
@@ -23,15 +32,43 @@ def recognisers() -> tuple[Recogniser, ...]:
             _named_alone,
         ),
         by_pattern(
-            ("libcudart.so.", "libcublas.so.", "libcublaslt.so.", "libnvrtc.so.", "libcudnn.so.",
-             "libcusparse.so.", "libcufft.so.", "libnccl.so."),
+            _LIBRARIES,
             r"(?:(?:tries|trying|tried|attempts?|attempting|wants|fails?|failing|failed|unable)"
             r" to (?:open|load|find|dlopen)|(?:can ?not|can't|cannot|could not|couldn't|does not|"
             r"doesn't|did not) (?:open|load|find|locate)|looks? for|looking for|requires?|"
             r"is missing|missing|depends on|linked (?:to|with|against)|built against)"
-            r"\s(?:the )?(?:library )?[`'\"*]{0,3}(?P<library>lib(?:cudart|cublas(?:Lt)?|nvrtc"
-            r"|cudnn|cusparse|cufft|nccl)\.so\.\d{1,2}(?:\.\d)?)(?![\w:]|\.\d)",
+            rf"\s(?:the )?(?:library )?[`'\"*]{{0,3}}(?P<library>{_NAME})(?![\w:]|\.\d)",
             _in_prose,
+        ),
+        by_pattern(
+            ("cannot open shared object",),
+            r"(?<![\w/.])(?P<library>lib[\w+-]{1,60}\.so(?:\.\d{1,3}){0,3}): "
+            r"cannot open shared object(?! file)",
+            _cut_off,
+        ),
+        by_pattern(
+            _LIBRARIES,
+            r"(?:not found:?|no such file(?: or directory)?:?|找不到|缺少|没有找到)"
+            rf"\s?[`'\"*]{{0,3}}(?P<library>{_NAME})(?![\w:]|\.\d)",
+            _in_prose,
+        ),
+        by_pattern(
+            _LIBRARIES,
+            rf"(?<![\w/.])(?P<library>{_NAME})[`'\"*]{{0,3}}\s?(?:(?:is|was|are|were) )?"
+            r"(?:not found|missing|not there|找不到|缺失|不存在)",
+            _in_prose,
+        ),
+        by_pattern(
+            ("glibc_2.", "glibcxx_3.", "cxxabi_1."),
+            r"(?:requires?|needs?|missing|lacks?|wants|no|找不到(?:版本)?|缺少)\s?[`'\"*]{0,3}"
+            r"(?P<version>(?:GLIBC|GLIBCXX|CXXABI)_\d[\d.]{1,8}\d)(?![\w.]*\s?[`'\"]?\s?not found)",
+            _version_in_prose,
+        ),
+        by_pattern(
+            ("glibc_2.", "glibcxx_3.", "cxxabi_1."),
+            r"(?P<version>(?:GLIBC|GLIBCXX|CXXABI)_\d[\d.]{1,8}\d)[`'\"*]{0,3}\s?(?:is )?"
+            r"(?:missing|缺失|不存在|找不到)",
+            _version_in_prose,
         ),
         by_pattern(
             ("cannot find dgl c++",),
@@ -73,6 +110,20 @@ def _in_prose(line: Line, match: re.Match[str]) -> Mention | None:
     detail = {"reason": "", "import": importing(line), "shortened": "yes"}
     detail.update(system_around(line))
     return missing(line, match.start(), match["library"], detail)
+
+
+def _cut_off(line: Line, match: re.Match[str]) -> Mention:
+    """The loader's message without its last words."""
+    detail = {"reason": "", "import": importing(line), "shortened": "yes"}
+    detail.update(system_around(line))
+    return missing(line, match.start(), match["library"], detail)
+
+
+def _version_in_prose(line: Line, match: re.Match[str]) -> Mention | None:
+    """``it requires GLIBC_2.32``: a symbol version, and none of the loader's own words."""
+    if any(words in line.source.lower for words in _SAID):
+        return None
+    return line.mention("version-not-found", match.start(), version=match["version"].upper())
 
 
 def _of_one_torch(line: Line, match: re.Match[str]) -> Mention:
