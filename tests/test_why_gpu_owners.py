@@ -142,3 +142,17 @@ def test_a_compiled_module_of_an_extension_is_tried_behind_torch() -> None:
         "/h/.conda/envs/e/lib/python3.7/site-packages/amp_C.cpython-37m-x86_64-linux-gnu.so)"
     )
     assert "'import torch; import amp_C'" in answer.help[-1]
+
+
+def test_flash_attention_3_is_known_by_how_it_prints() -> None:
+    # hopper/cuda_check.h prints "CUDA error (file:line)" and exits; FlashAttention 2 has a file of
+    # the same name, whose errors torch raises (C10_CUDA_CHECK).
+    answer = first(
+        "flash-attn version: flash-attn-2.8.3\nCUDA error (/build/source/flash-attn/"
+        "flash_fwd_launch_template.h:184): no kernel image is available for execution on the "
+        "device",
+        "RTX 5090, torch 2.9.0.dev20250909+cu128",
+    )
+    assert answer.owner == "flash-attn-3" and "2.8.3" not in answer.cause
+    assert not any("FLASH_ATTN_CUDA_ARCHS" in command for command in answer.help)
+    assert "scaled_dot_product_attention" in said(answer) and "sdpa" in said(answer)

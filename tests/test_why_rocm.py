@@ -67,7 +67,7 @@ def test_an_override_that_the_text_sets() -> None:
     other = first(f"{_NONE}\n\nRX 7600, HSA_OVERRIDE_GFX_VERSION=10.3.0")
     assert "for gfx1102 it is 11.0.0" in said(other)
     none = first(f"{_NONE}\n\nStrix Halo, HSA_OVERRIDE_GFX_VERSION=11.0.0")
-    assert "take it off" in said(none)
+    assert "try without" in said(none)
 
 
 def test_words_of_cuda_on_a_torch_for_rocm_are_rocms() -> None:
@@ -210,3 +210,32 @@ def test_a_library_of_torchs_own_is_not_built_again() -> None:
     )[0]
     text = "\n".join((answer.cause, *answer.help, *answer.notes))
     assert answer.owner == "rocm-smi" and "librocm_smi64.so" in text and "setup.py" not in text
+
+
+def test_libraries_of_the_systems_rocm_are_not_built_again() -> None:
+    answer = answers(
+        "OSError: /opt/rocm-5.7.1/lib/libhipsolver.so.0: undefined symbol: "
+        "rocsolver_zhegvdx_inplace\n\ntorch 2.1 nightly for rocm5.2"
+    )[0]
+    text = "\n".join((answer.cause, *answer.help, *answer.notes))
+    assert answer.owner == "rocsolver" and "two releases of ROCm" in answer.cause
+    assert "5.7.1" in answer.cause and "LD_LIBRARY_PATH" in text and "setup.py" not in text
+
+
+def test_a_nightly_that_lacks_a_library_of_rocm_is_at_fault() -> None:
+    answer = answers(
+        "    from torch._C import *  # noqa: F403\nImportError: librocprofiler-sdk.so.1: cannot "
+        "open shared object file: No such file or directory\n\n2.12.0.dev20260324+rocm7.2-cp312"
+    )[0]
+    assert answer.owner == "rocprofiler" and "2.12.0.dev20260324+rocm7.2" in answer.cause
+    assert "another nightly or the last release" in answer.notes[0]
+
+
+def test_a_nightly_can_be_older_than_the_target() -> None:
+    # pytorch pull request 164854 (October 2025) brought gfx1151, and 2.10 has it.
+    answer = first(
+        "HIP error: invalid device function\n[pip3] torch==2.10.0.dev20250929+rocm7.0\n\n"
+        "gfx1151, HSA_OVERRIDE_GFX_VERSION=11.0.0 worked"
+    )
+    assert answer.owner == "torch" and "20250929" in said(answer)
+    assert "take it off" not in said(answer)

@@ -63,7 +63,16 @@ SENTENCES: tuple[Row, ...] = (
         "torch",
         PROSE,
     ),
-    ("+cu", r"(?<![\w.=-])(\d\.\d{1,2}\.\d{1,2}\+cu\d{2,3})\b(?!torch)", "torch", PROSE),
+    *(
+        (
+            sign,
+            r"(?<![\w.=-])([12]\.\d{1,2}\.\d{1,2}(?:\.dev\d{8})?"
+            r"\+(?:cu\d{2,3}|rocm\d\.\d(?:\.\d)?))\b(?!torch)",
+            "torch",
+            PROSE,
+        )
+        for sign in ("+cu", "+rocm")
+    ),
     (
         "cuda",
         rf"(?<![\w./+-])CUDA(?: toolkit)?{MARK}(?:\s?[=:]{MARK}\s?|\s{{0,20}}\|\s{{0,20}}|[-_]"

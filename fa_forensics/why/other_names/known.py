@@ -248,8 +248,7 @@ def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:
     from fa_forensics.why.other_names.rocm_of_torch import needed_by_rocm, needed_by_torch
 
     title = title_of(owner)
-    found = needed_by_torch(owner, name, needed_by) or needed_by_rocm(owner, name, needed_by)
-    if found is not None:
+    if (found := needed_by_torch(owner, name, needed_by)) is not None:
         return found
     if owner == "composable-kernel":
         cause = (
@@ -260,6 +259,8 @@ def _rocm(owner: str, name: str, needed_by: Sequence[str]) -> Known:
         )
         look = "ls -l /opt/rocm*/lib/libMIOpen.so* ; cat /opt/rocm*/.info/version"
         return Judgement("rocm", "FA204", UNKNOWN, cause, (), "medium"), (look,)
+    if (found := needed_by_rocm(owner, name, needed_by)) is not None:
+        return found
     commands = (
         "python -c 'import torch; print(torch.__version__, torch.version.hip)'",
         needed_libraries(needed_by),

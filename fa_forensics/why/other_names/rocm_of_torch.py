@@ -1,13 +1,14 @@
-"""Names of ROCm's libraries that torch's own libraries lack: nothing there is built again."""
+"""Names of ROCm's libraries that torch's own, or ROCm's own, lack: nothing is built again."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.tables import read_table
-from fa_forensics.why.judgement import UNKNOWN, Judgement
+from fa_forensics.why.judgement import NEWER, UNKNOWN, Judgement
 from fa_forensics.why.ways.commands import needed_libraries
 from fa_forensics.why.ways.signs import is_torch_file
 
@@ -66,3 +67,42 @@ def needed_by_torch(
     if "-packages/" not in file:
         notes = (*notes, _OWN_TORCH)
     return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands
+
+
+#: Where ROCm's packages for the system put their libraries.
+_SYSTEM = re.compile(r"/opt/rocm(?:-(?P<release>\d{1,2}\.\d{1,2}(?:\.\d{1,2})?))?/")
+
+
+def needed_by_rocm(
+    owner: str, name: str, needed_by: Sequence[str]
+) -> tuple[Judgement, tuple[str, ...]] | None:
+    """(judgement, commands) where the file is one of ROCm's own; None for another file.
+
+    A release of ROCm fits together: a name that one of its libraries lacks in another is looked
+    for in the library of another release, which torch's wheels bring in torch/lib.
+    """
+    file = needed_by[0] if needed_by else ""
+    found, library = _SYSTEM.match(file), _library_of(owner, name)
+    if found is None or not library.startswith("lib"):
+        return None
+    release = f" {found['release']}" if found["release"] else ""
+    base = file.rsplit("/", 1)[-1]
+    cause = (
+        f"It belongs to {title_of(owner)}, and {base} is a library of the system's ROCm{release}: "
+        f"two releases of ROCm are in one process. The {library} that is loaded is of another "
+        "one, as a rule of an older one: torch's wheels for ROCm bring their own in torch/lib. "
+        "Nothing is to be built again."
+    )
+    commands = (
+        "python -c 'import torch; print(torch.__version__, torch.version.hip)'; "
+        "cat /opt/rocm*/.info/version; echo $LD_LIBRARY_PATH",
+        "env -u LD_LIBRARY_PATH python YOUR_PROGRAM.py",
+    )
+    notes = (
+        "Where LD_LIBRARY_PATH (or a file in /etc/ld.so.conf.d) names the directory of the "
+        "system's ROCm, take it off: the second command runs without it, and torch's wheel then "
+        "finds all of ROCm in its own directory.",
+        "The other way out is a torch for the ROCm that the system has, from torch's own index "
+        "(.../whl/rocmX.Y).",
+    )
+    return Judgement("rocm", "FA204", NEWER, cause, notes, "medium"), commands

@@ -27,8 +27,8 @@ _NUMBER = re.compile(r"(?<![\d.])(\d{1,2})\.(\d)(?![\d.])")
 _INDEX = re.compile(r"^\s*(?:GPU|CUDA device|device)?\s*#?\d{1,2}\s*[:=]\s*", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
-#: Words in a traceback that name FlashAttention's third generation, and the form in which only
-#: that one prints an error of its launches (hopper/cuda_check.h), in whatever directory it is built.
+#: Words in a traceback that name FlashAttention's third generation, and the form in which that one
+#: alone prints an error of its launches (hopper/cuda_check.h), wherever it was built.
 _HOPPER = re.compile(
     r"\bhopper[/.]|flash_attn_3|flash-attn-?3|flashattn_hopper|FlashAttention-?3|\bFA3\b"
     r"|CUDA error \([^\s()]{0,200}flash_(?:fwd|bwd)_(?:\w{1,20}_)?launch_template\.h:\d"

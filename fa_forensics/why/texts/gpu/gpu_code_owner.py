@@ -46,6 +46,32 @@ def own_copy(package: str) -> str:
     )
 
 
+#: FlashAttention 3 prints an error of its launches itself and ends the program (hopper/
+#: cuda_check.h); FlashAttention 2 hands it to torch, which raises (C10_CUDA_CHECK).
+_PRINTED = re.compile(r"CUDA error \((?P<path>[^\s()]{0,200})flash_(?:fwd|bwd)_\w{1,40}\.h:\d")
+
+
+def printed_by_fa3(seen: Seen) -> tuple[str, ...]:
+    """What tells FlashAttention 3, where nothing but the form of its message does; else ()."""
+    found = _PRINTED.search(words_of(seen))
+    if found is None or bundler(seen) is not None:
+        return ()
+    said = (
+        "The form CUDA error (file:line) is FlashAttention 3's, which prints it and ends the "
+        "program. FlashAttention 2 (flash-attn) has a file of that name too and raises through "
+        "torch: it is not what failed, and to build it again changes nothing."
+    )
+    if "/build/source/" in found["path"]:
+        said += (
+            " A path below /build/source is a Nix build's, as those of Hugging Face's kernels are "
+            "(kernels-community/flash-attn3, fetched at run time): the program's attention set to "
+            "flash_attention_2 or sdpa takes its place."
+        )
+    else:
+        said += " The program's attention has to be set to another one than FlashAttention 3."
+    return (said,)
+
+
 #: A call of a compiled module, as a traceback shows it: ``out = awq_inference_engine.gemm(``.
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{2,60})\.[A-Za-z_]\w{0,80}\(")
 _COMPILED = re.compile(

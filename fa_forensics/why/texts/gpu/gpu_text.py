@@ -35,6 +35,7 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import (
     own_copy,
     package_shown,
     plain_torch,
+    printed_by_fa3,
     sure_of_package,
     two_runtimes,
 )
@@ -194,7 +195,7 @@ def _notes_on(
 ) -> list[str]:
     """What to know of code for a GPU and of the build of a package, in that order."""
     bundled = bundler(seen) if rows and rows[-1].id == "fa3" else None
-    notes = [own_copy(bundled)] if bundled else []
+    notes = [own_copy(bundled)] if bundled else [*printed_by_fa3(seen)]
     notes += [*([] if file_archs(seen) else beliefs(gpu)), *server_notes(seen, package, gpu)]
     notes += [*([] if package == "lmdeploy" else advised), *hide_note(seen, gpu)]
     notes += [*origin(seen, package), *idle(seen)]
@@ -235,6 +236,8 @@ def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None
         )
     version = version_of(seen, package)
     file = f"{package} {version}" if version else package
+    if package == "flash-attn-3" and version is None:
+        return f"The FlashAttention 3 that was called holds no code for {which}, which runs {runs}."
     if bundled:
         return f"The FlashAttention 3 in {file} holds no code for {which}, which runs {runs}."
     return f"The {file} that is installed holds no code for {which}, which runs {runs}."
@@ -361,7 +364,7 @@ def _hopper(seen: Seen, row: Limits) -> Answer:
         KIND, "FA504", cause, owner=owner, direction="none", confidence="high",
         help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), owner)),
         notes=(
-            *((own_copy(bundled),) if bundled else ()),
+            *((own_copy(bundled),) if bundled else printed_by_fa3(seen)),
             "FlashAttention 2 (flash-attn), FlashAttention 4 (flash-attn-4) and torch's own "
             "scaled_dot_product_attention serve other GPUs.",
         ),

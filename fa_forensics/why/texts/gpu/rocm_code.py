@@ -60,6 +60,8 @@ def no_code(seen: Seen) -> Answer:
     if seen.mention.detail.get("loaded") and target:
         return _for_another(seen, package, target, seen.mention.detail["loaded"])
     name = package or "the extension whose kernel was started, or torch itself,"
+    if package is None and target and _nightly_before(seen, target):
+        name = "most likely torch itself, a nightly from before the first release that has it,"
     cause = (
         f"There is no code for {which}: {name} was built for other targets. Machine code of "
         "AMD GPUs is for one target, and there is no PTX to fall back on."
@@ -191,7 +193,7 @@ def _owner(seen: Seen, target: str | None) -> str:
     if target is None:
         return "hip"
     release = _release(seen)
-    lacks = torch_wheels().first(target) is None
+    lacks = torch_wheels().first(target) is None or _nightly_before(seen, target) is not None
     return "torch" if lacks or (release and not torch_wheels().has(target, release)) else "hip"
 
 
@@ -238,6 +240,13 @@ def override_for(seen: Seen) -> str | None:
     return None if "env:HSA_OVERRIDE_GFX_VERSION" in seen.versions else family.version
 
 
+def _nightly_before(seen: Seen, target: str) -> str | None:
+    """The date of a nightly of the very release that first has a target; None for another torch."""
+    since = torch_wheels().first(target) or "none"
+    found = re.match(rf"{re.escape(since)}\.\d\.?(?:dev|a)(\d{{8}})", seen.torch or "")
+    return found[1] if found else None
+
+
 def _in_wheels(seen: Seen, target: str) -> list[str]:
     """Whether torch's own wheels for ROCm have code for a target."""
     since, release = torch_wheels().first(target), _release(seen)
@@ -250,6 +259,14 @@ def _in_wheels(seen: Seen, target: str) -> list[str]:
         return [
             f"torch's own wheels for ROCm have code for {target} from {since} on, torch {release} "
             "too: most likely it is the extension that lacks it."
+        ]
+    nightly = _nightly_before(seen, target)
+    if nightly is not None:
+        return [
+            f"torch's own wheels for ROCm have code for {target} from {since} on. The torch here "
+            f"is a nightly from before that release ({nightly}), which can be older than the "
+            f"change: torch {since} or newer from torch's own index for ROCm (.../whl/rocmX.Y) "
+            "comes first, before anything is built again."
         ]
     if release is not None:
         return [
@@ -273,7 +290,9 @@ def _override_told(target: str | None, family: AmdFamily | None, told: str) -> l
     if family is None:
         return [
             f"HSA_OVERRIDE_GFX_VERSION={told} in the text makes {target} pass for a GPU of another "
-            "family, whose code need not run on it: take it off."
+            "family, whose code need not run on it and for which AMD promises nothing. Where it "
+            "works, it serves until a torch with code for the GPU's own target is there; where the "
+            "error comes with it, try without."
         ]
     if told != family.version:
         return [

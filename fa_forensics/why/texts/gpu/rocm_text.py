@@ -72,19 +72,30 @@ def _cuda_build_on_amd(seen: Seen, soname: str, owner: str | None, who: str) -> 
     )  # fmt: skip
 
 
-def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
-    """A library of ROCm that torch's own binary needs."""
-    cause = (
-        f"{soname} belongs to {title_of(owner)}, and it is torch itself that needs it: this torch "
-        "is a build for AMD GPUs that has ROCm's libraries outside of itself, and the loader does "
-        "not find that one. No NVIDIA package has it."
-    )
+def _of_torch(seen: Seen, soname: str, owner: str) -> tuple[str, bool]:
+    """(who needs a library of ROCm, as a sentence; whether it is torch itself, a nightly)."""
     if not is_torch_itself(seen):
-        cause = (
+        return (
             f"{soname} belongs to {title_of(owner)}. The text does not say what needs it: most "
             "likely torch itself, in a build for AMD GPUs, and else an extension that was built "
             "for them. No NVIDIA package has it."
-        )
+        ), False
+    if re.search(r"\.dev\d{8}\+rocm", seen.torch or ""):
+        return (
+            f"{soname} belongs to {title_of(owner)}, and it is torch itself that needs it: torch "
+            f"{seen.torch} is a nightly for AMD GPUs that does not bring that library, and the "
+            "loader does not find it elsewhere. No NVIDIA package has it."
+        ), True
+    return (
+        f"{soname} belongs to {title_of(owner)}, and it is torch itself that needs it: this torch "
+        "is a build for AMD GPUs that has ROCm's libraries outside of itself, and the loader does "
+        "not find that one. No NVIDIA package has it."
+    ), False
+
+
+def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
+    """A library of ROCm that torch's own binary needs."""
+    cause, nightly = _of_torch(seen, soname, owner)
     from_pip = "rocm_sdk" in seen.versions
     if from_pip:
         cause += (
@@ -106,19 +117,23 @@ def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
         f"find /opt/rocm*/ -name '{stem}.so*'",
     )
     helps = (by_pip, *system) if from_pip else (*system, by_pip)
+    at_fault = (
+        "Wheels of torch's own index bring ROCm's libraries in torch/lib: where one of these "
+        "(a nightly, say) lacks a library that it needs, the wheel is at fault, and another "
+        "nightly or the last release is the way out."
+    )
     return seen.answer(
         KIND, "FA202", cause, owner=owner, direction="none", confidence="medium",
         help=(*helps, f"{seen.pip} list | grep -iE 'torch|rocm'"),
         notes=(
+            *((at_fault,) if nightly else ()),
             *by_its_number(soname),
             "Where a command finds it under that very name: LD_LIBRARY_PATH has to name its "
             "directory, and those of the ROCm libraries that it needs itself (of pip's packages "
             "_rocm_sdk_core/lib and _rocm_sdk_libraries_*/lib), before Python starts.",
             "Where none does: ROCm's package with that library, of the release that torch names in "
             "its version, or a wheel of torch that brings ROCm's libraries or asks pip for them.",
-            "Wheels of torch's own index bring ROCm's libraries in torch/lib: where one of these "
-            "(a nightly, say) lacks a library that it needs, the wheel is at fault, and another "
-            "nightly or the last release is the way out.",
+            *(() if nightly else (at_fault,)),
         ),
     )  # fmt: skip
 
@@ -130,7 +145,13 @@ def release_of_soname(soname: str) -> str | None:
 
 
 def by_its_number(soname: str) -> tuple[str, ...]:
-    """What the number in the name tells, as a note."""
+    """What the name and the number in it tell, as a note."""
+    if soname.startswith("librocprofiler-"):
+        package = soname.split(".so")[0].removeprefix("lib").removesuffix("-roctx")
+        return (
+            f"ROCm's package with it for the system is {package}, of the very ROCm that torch "
+            "names in its version.",
+        )
     releases = release_of_soname(soname)
     if releases is None:
         return ()
