@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fa_forensics.facts.cuda_names import cudnn_part_not_brought, newest_cuda_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why import explain
 
@@ -33,3 +34,37 @@ def test_an_environment_of_conda_gets_its_mkl_from_conda(bare: str) -> None:
     answer = first(f"ImportError: {ITT.format('/opt/miniforge3/envs/a/lib/python3.8')}", bare)
     assert answer.help[0] == 'conda install "mkl<2024.1"'
     assert not any("pip install" in text for text in answer.help)
+
+
+MISMATCH = "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"
+
+
+@pytest.mark.parametrize(
+    "version", ["nvidia-cudnn-cu13==9.20.0.48", "nvidia-cudnn-cu12 9.20.0.48", "torch 2.12.1+cu130"]
+)
+def test_a_wheel_of_cudnn_that_lacks_a_part_is_not_installed_again(bare: str, version: str) -> None:
+    answer = first(f"{MISMATCH}\n\n{version}, system cuDNN 9.23", bare)
+    wheel = "nvidia-cudnn-cu12" if "cu12" in version else "nvidia-cudnn-cu13"
+    assert any(f'"{wheel}>=9.21,<10"' in text for text in answer.help)
+    assert not any("--force-reinstall" in text for text in answer.help)
+    assert "has cuDNN 9.23" in answer.cause and "whole cuDNN" not in said(answer)
+
+
+def test_only_the_release_that_asks_for_it_lacks_the_part() -> None:
+    # strings of libcudnn_graph.so.9: 9.19.1 does not name the part, 9.21.0 names and has it
+    assert cudnn_part_not_brought("9.20.0.48") is not None
+    assert all(cudnn_part_not_brought(v) is None for v in ("9.19.1.2", "9.21.0.82", "", "9.2.0.82"))
+
+
+def test_the_systems_own_directories_are_looked_at_for_a_mix_of_cudnns(bare: str) -> None:
+    answer = first(f"{MISMATCH}\n\ntorch 2.5.1", bare)
+    assert "ldconfig -p | grep libcudnn" in answer.help
+
+
+@pytest.mark.parametrize("torch", ["1.0", "1.0.0", "1.0.1"])
+def test_a_torch_of_two_numbers_is_its_first_release(torch: str, bare: str) -> None:
+    assert newest_cuda_of(torch) == "10.0"
+    text = f"undefined symbol: __cudaPopCallConfiguration\n\nPytorch {torch}, Cuda 10.0"
+    answer = first(text, bare)
+    assert "at most" not in answer.cause and "CUDA 9.0" in answer.cause
+    assert any("whl/cu100/torch_stable.html" in text for text in answer.help)

@@ -72,7 +72,25 @@ def cuda_on_pypi(torch: str) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,3}", version)[:3])
+    """What versions of two or of three numbers compare by: torch 1.0 is 1.0.0."""
+    parts = [int(part) for part in re.findall(r"\d{1,3}", version)[:3]]
+    return (*parts, *(0,) * (3 - len(parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class PartNotBrought:
+    """A part that one cuDNN opens by name, and the first wheels that have it."""
+
+    part: str
+    since: str
+
+
+def cudnn_part_not_brought(version: str) -> PartNotBrought | None:
+    """The part that a wheel of cuDNN opens and does not have; None where it has all of them."""
+    for row in _table()["parts"]:
+        if version == row["cudnn"] or version.startswith(f"{row['cudnn']}."):
+            return PartNotBrought(row["part"], row["since"])
+    return None
 
 
 def is_emitted(name: str) -> bool:

@@ -63,9 +63,19 @@ def _cudnn_mix(line: Line, match: re.Match[str]) -> Mention:
     detail = {key: text.strip() for key, text in match.groupdict().items() if text}
     detail["odd"] = odd_part(line)
     detail["on_path"] = _on_path(line)
+    if line.source.holds(("system",)):
+        start = max(0, line.start - 4_000)
+        system = _OF_SYSTEM.search(line.source.text[start : line.start + 4_000])
+        detail["system"] = system["version"] if system is not None else ""
     return line.mention("cudnn-mix", match.start(), detail=detail)
 
 
+#: "system cuDNN 9.23", "the system's cudnn is 9.23.0".
+_OF_SYSTEM = re.compile(
+    r"\bsystem(?:'s|-wide)?,? cudnn(?: version)?(?: is|:)? v?"
+    r"(?P<version>[4-9]\.\d{1,2}(?:\.\d{1,4}){0,2})",
+    re.IGNORECASE,
+)
 #: A directory of a search path that is named for cuDNN.
 _CUDNN_FOLDER = re.compile(r"(?<![^:\s=\"'])(/[\w./+~-]{0,200}cudnn[\w./+~-]{0,200})(?=[:\s\"']|$)")
 

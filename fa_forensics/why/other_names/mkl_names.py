@@ -46,26 +46,27 @@ def mkl_name(
     file = needed_by[0] if needed_by else ""
     of_pip = _OF_PIP.search(file) is not None
     of_pip = of_pip and (_OF_CONDA.search(file) is None or "/.local/" in file)
-    cause = (
-        "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no longer "
-        "does: "
-    )
     if of_pip:
-        cause += (
-            "this torch was linked against them, and the MKL that is loaded is newer. The torch of "
-            "PyPI has its MKL inside and needs none of that, so that this one is of another maker: "
-            "a vendor's wheel, or a build of one's own."
+        cause = (
+            "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no "
+            "longer does: this torch was linked against them, and the MKL that is loaded is newer. "
+            "The torch of PyPI has its MKL inside and needs none of that, so that this one is of "
+            "another maker: a vendor's wheel, or a build of one's own."
         )
         commands = (install(place, _PIP), needed_libraries(needed_by, "mkl"))
         notes = ("That torch and the newer MKL do not go together: what asked for a newer mkl "
                  "(pip check names it) has to take this one too.", _ONEAPI)  # fmt: skip
         return Judgement("versioned-symbol", "FA204", OLDER, cause, notes), commands
     if file and _OF_CONDA.search(file) is not None:
-        cause += "conda's torch of that time was linked against them and MKL is newer now."
+        cause = (
+            "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no "
+            "longer does: conda's torch of that time was linked against them and MKL is newer now."
+        )
         return Judgement("versioned-symbol", "FA204", OLDER, cause, (_OF_PYPI,)), (_CONDA,)
-    cause += (
-        "the torch was linked against them, as conda's of that time and some vendors' are, and MKL "
-        "is newer now."
+    cause = (
+        "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no longer "
+        "does: the torch was linked against them, as conda's of that time and some vendors' are, "
+        "and MKL is newer now."
     )
     notes = (
         "The command with conda is for an environment of conda, the one with pip for all others.",

@@ -33,7 +33,13 @@ def by_its_age(answer: Answer, seen: Seen) -> Answer:
     if since is None:
         return answer
     if is_emitted(name) and (told := _by_builds(seen, since)):
-        return _made_by_newer(answer, seen, since, told)
+        made = _made_by_newer(answer, seen, since, told)
+        note, command = _another_build(seen, since)
+        if not note:
+            return made
+        return replace(
+            made, notes=(*made.notes, note), help=(*made.help[:-1], command, made.help[-1])
+        )
     if numbers is None or _numbers(numbers[0]) >= _numbers(since):
         return _by_torch_age(answer, seen, since)
     told = f"the text has {counted_by(owner)} {numbers[0]}, whose library has no such name"
@@ -61,6 +67,31 @@ def _by_builds(seen: Seen, since: str) -> str:
             f"index is, whose runtime lacks it (no build of it is for more than {newest})"
         )
     return ""
+
+
+def _another_build(seen: Seen, since: str) -> tuple[str, str]:
+    """(what is said, the command) on a build of the same old torch for the CUDA that compiled.
+
+    Of torch before 1.2 each CUDA has a list of its own, and file names that do not tell it: pip
+    would take the one of the package index before these.
+    """
+    torch = (seen.torch or "").partition("+")[0]
+    newest, pypi = newest_cuda_of(torch), cuda_on_pypi(torch)
+    toolkit = re.match(r"\d{1,2}\.\d", (seen.versions.get("cuda") or "").strip())
+    if newest is None or pypi is None or _numbers(pypi) >= _numbers(since):
+        return "", ""
+    if _numbers(newest) < _numbers(since) or (toolkit and toolkit[0] != newest):
+        return "", ""
+    wanted = torch if torch.count(".") > 1 else f"{torch}.*"
+    address = f"https://download.pytorch.org/whl/cu{newest.replace('.', '')}/torch_stable.html"
+    command = (
+        f'{seen.pip} install --force-reinstall --no-deps --no-index "torch=={wanted}" -f {address}'
+    )
+    note = (
+        f"PyTorch's own list has torch {torch} for CUDA {newest} too (the last but one command): "
+        "with that, nothing has to be compiled again."
+    )
+    return note, command
 
 
 def _by_torch_age(answer: Answer, seen: Seen, since: str) -> Answer:

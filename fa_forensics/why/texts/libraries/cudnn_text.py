@@ -14,6 +14,11 @@ from fa_forensics.why.texts.libraries.brought_text import (
     brought_by_torch,
     torches_bringing,
 )
+from fa_forensics.why.texts.libraries.cudnn_parts import (
+    WHICH_PARTS,
+    perhaps_without_part,
+    wheel_without_part,
+)
 from fa_forensics.why.texts.libraries.cudnn_place import dotted, in_its_place, version_without_path
 from fa_forensics.why.texts.libraries.wheels_path import wheels_on_path
 from fa_forensics.why.texts.symbol_text import symbol_of_text
@@ -152,6 +157,9 @@ def cudnn_mix(seen: Seen) -> Answer:
 
 def _parts_of_two(seen: Seen) -> Answer:
     """Parts of two cuDNN releases in one process."""
+    lacking = wheel_without_part(seen) if not seen.mention.symbol else None
+    if lacking is not None:
+        return lacking
     cause = (
         "Parts of two cuDNN releases are in one process. cuDNN's libraries fit those of the very "
         "same release alone, and one part came from another directory than the others: a system "
@@ -195,8 +203,8 @@ def _parts_of_two(seen: Seen) -> Answer:
             "LD_LIBRARY_PATH names that directory, it has to leave it.",
         )
     if not odd and not seen.mention.detail.get("conda"):
-        commands = (*commands, _again(seen))
-        notes = (*notes, _TWO_WHEELS)
+        commands = (*commands, SYSTEM_COPY, _again(seen))
+        notes = (*notes, _TWO_WHEELS, *perhaps_without_part(seen))
     commands = (*commands, WHICH_PARTS)
     if answer is not None and answer.kind == VERSIONED:
         return replace(
@@ -228,8 +236,8 @@ def _again(seen: Seen, major: str = "") -> str:
     return f'{seen.pip} install --force-reinstall --no-deps "{own or asked}"'
 
 
-#: Each part with its directory, as the loader takes it.
-WHICH_PARTS = "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .*libcudnn'"
+#: What the system's own directories have, which the loader searches without any variable.
+SYSTEM_COPY = "ldconfig -p | grep libcudnn"
 
 
 def _is_outside(file: str) -> bool:
