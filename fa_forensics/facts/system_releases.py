@@ -112,13 +112,12 @@ def brings(version: str) -> str | None:
 def _first_systems(version: str) -> tuple[str, ...]:
     """The first release of each family that brings a version, where an earlier one does not.
 
-    The oldest release on record says nothing of those before it, unless glibc is asked for,
-    which is on record for some of them.
+    The oldest release on record says nothing of those before it: some are on record for that.
     """
     family, wanted = family_of(version), version_number(version)
-    older = [(r["family"], r["release"], r["glibc"]) for r in _older()] if family == GLIBC else []
+    key = "glibc" if family == GLIBC else family
     rows = [
-        *older,
+        *((r["family"], r["release"], r[key]) for r in _older() if key in r),
         *((r.family, r.release, r.glibc if family == GLIBC else r.newest[family or ""])
           for r in _distributions()),
     ]  # fmt: skip

@@ -96,7 +96,10 @@ def rare_processor(line: Line) -> bool:
     return any(name in _words_in(line.source.lower) for name in _RARE)
 
 
-_RARE = ("riscv64", "s390x", "loongarch64", "armv7l")
+_RARE = (
+    "riscv64", "s390x", "loongarch64", "armv7l", "armv6l", "arm-linux-gnueabihf",
+    "arm-linux-gnueabi", "armhf", "armel",
+)  # fmt: skip
 
 
 def _without_files(text: str) -> str:

@@ -110,6 +110,28 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("conda", r"(?i)\b((?:mini|ana)?conda\d?) (?:env|python)", "flag:conda", None),
+    ("conda", r"(?i)\b(?:from|with|via|by) (conda)\b", "flag:from-conda", None),
+    ("conda", r"(?i)\b(conda) install\b", "flag:from-conda", None),
+    (
+        "pip",
+        r"\bpip[\d.]{0,4} (install) (?:-{1,2}[a-df-z][\w-]{0,40} ){0,6}\.(?=[\s\[)'\"`]|$)",
+        "flag:from-here",
+        None,
+    ),
+    ("geometric", r"(?i)\b(?:py)?torch[ _-](geometric)\b", "flag:pyg", None),
+    (
+        "-only",
+        r"(?i)\b(cpu)-only (?:machine|server|node|host|system|laptop|vm|box|instance|image)",
+        "flag:cpu-only",
+        None,
+    ),
+    ("no gpu", r"(?i)\b(?:has|have|with|is|there is|there's) (no gpu)\b", "flag:cpu-only", None),
+    (
+        "without",
+        r"(?i)\b(?:machine|server|node|host|system|laptop) (without) (?:a|any)?\s?gpu",
+        "flag:cpu-only",
+        None,
+    ),
     (
         "bitsandbytes-windows",
         r"(?i)(?<![\w-])(bitsandbytes-windows)(?![\w-])",
@@ -159,6 +181,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:macos-told",
         None,
     ),
+    ("patchelf", r"(?i)\bpatchelf\W{0,4}v?(0\.18(?:\.0){0,2})(?![.\d])", "flag:patchelf-18", None),
+    ("python_config", r"\b(PYTHON_CONFIG)\b", "flag:python-config", None),
     ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
     ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),
     (
@@ -195,6 +219,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("/whl/cu", r"(?<!pytorch\.org)/whl/(cu\d{2,3})(?!\d)", "flag:wheel-index", None),
+    ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+cu\d{2,3})", "wheel_page", None),
+    ("whl/torch-", r"whl/torch-(\d\.\d{1,2})(?:\.\d)?(?:\+\w{3,6})?\.html", "page_torch", None),
     ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", lambda _abi: "True"),
     (
         "libtorch-shared-with-deps",

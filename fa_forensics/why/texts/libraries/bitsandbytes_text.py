@@ -8,6 +8,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.bitsandbytes_files import (
     misnamed,
+    never_compiled,
     nothing_there,
     other_rocm,
 )
@@ -31,12 +32,22 @@ def no_cuda_binary(seen: Seen) -> Answer:
         return nothing_there(seen, file) if number is None else other_rocm(seen, number[1])
     if number is not None:
         return _no_rocm_binary(seen, number[1])
+    tree = seen.mention.detail.get("bin", "")
+    if tree and "-packages/" not in tree and ".egg/" not in tree:
+        return never_compiled(seen, tree)
     missing = f" ({file})" if file else ""
     cause = (
         f"bitsandbytes has no library{missing} for the CUDA version of this torch, or did not find "
         "the CUDA runtime, and goes on with its CPU library: what is missing later follows from "
         "that."
     )
+    if seen.mention.detail.get("detected"):
+        found = seen.mention.detail["detected"]
+        cause = (
+            f"bitsandbytes has no library for CUDA {found[:-1]}.{found[-1]}, which it found, and "
+            "goes on with its CPU library: what is missing later follows from that. Neither the "
+            "driver nor the CUDA runtime is missing."
+        )
     return seen.answer(
         "missing-library", "FA202", cause, owner="bitsandbytes", direction="none",
         confidence="medium",

@@ -54,7 +54,7 @@ def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
     copies = _list_copies(version)
     helps = (copies, *_newer(seen, gcc, environment))
     if not conda_has(host):
-        helps = (copies,)
+        helps, notes = (copies.replace(" $CONDA_PREFIX/lib/libstdc++.so.6", ""),), notes[1:]
         notes.insert(0, (
             f"conda-forge has nothing for {host}: a newer release of the distribution (or a "
             f"container of one) has a libstdc++ of GCC {gcc or 'that age'} or newer; else the file "
@@ -177,9 +177,10 @@ def _run(seen: Seen, file: str, of_environment: bool) -> str:
     if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
         return f"{quoted(file)} --version"  # a program
     module = _imported(file) or (seen.module if of_environment else "")
-    if not re.fullmatch(r"[A-Za-z][\w.]*", module) or module.startswith("lib") or is_torchs(file):
+    if not re.fullmatch(r"[A-Za-z_][\w.]*", module) or module.startswith("lib") or is_torchs(file):
         module = "torch"
     # A compiled module of an extension of torch finds torch's libraries in the process alone.
-    if package_of(file) is not None and module != "torch":
+    first = package_of(file) is not None or bool(seen.mention.detail.get("torch_first"))
+    if first and module != "torch":
         return f"{seen.python} -c 'import torch; import {module}'"
     return f"{seen.python} -c 'import {module}'"
