@@ -68,3 +68,25 @@ def test_a_torch_of_two_numbers_is_its_first_release(torch: str, bare: str) -> N
     answer = first(text, bare)
     assert "at most" not in answer.cause and "CUDA 9.0" in answer.cause
     assert any("whl/cu100/torch_stable.html" in text for text in answer.help)
+
+
+def test_a_message_in_three_lines_is_one_on_the_name(bare: str) -> None:
+    text = (
+        "Could not load library libcudnn_cnn_infer.so.8. \n"
+        "   Error: /srv/dorado/v0.3.0.cuda118/bin/../lib/libnvrtc.so: \n"
+        "      undefined symbol: nvrtcGetCUBIN\n"
+    )
+    answers = explain([text], bare, {}).answers
+    assert [answer.owner for answer in answers] == ["nvrtc"]
+    whole = said(answers[0])
+    assert "CUDA 11.8" in whole and "/srv/dorado/v0.3.0.cuda118/lib" in answers[0].cause
+    assert "has to leave LD_LIBRARY_PATH" not in whole and "pip install" not in whole
+
+
+def test_a_part_that_is_not_found_stays_a_part_in_two_lines(bare: str) -> None:
+    text = (
+        "Could not load library libcudnn_cnn_infer.so.8.\n"
+        "Error: libnvrtc.so: cannot open shared object file: No such file or directory\n"
+    )
+    owners = [answer.owner for answer in explain([text], bare, {}).answers]
+    assert owners and set(owners) <= {"cudnn", "nvrtc"}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.paste import entry_points
 from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.broken_lines import where_whole
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.loader_symbols import LINK_TIME
 from fa_forensics.facts.paste.model import Mention
@@ -28,7 +29,7 @@ def _of_libraries() -> tuple[Recogniser, ...]:
         by_pattern(
             ("could not load library", "unable to load any of"),
             r"(?:Could not load library|Unable to load any of)\s+\{?(?P<library>lib[\w.+-]{1,100})",
-            _could_not_load,
+            where_whole(_could_not_load),
         ),
         plain(
             "torchcodec-banner", ("could not load libtorchcodec",), r"Could not load libtorchcodec"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_names import cuda_name_since
@@ -11,6 +12,7 @@ from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
+from fa_forensics.why.nvidia.cuda_origin import THIS_COPY
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import first_by_line
 
@@ -29,6 +31,8 @@ def with_its_copy(answer: Answer, seen: Seen) -> Answer:
     """The answer with the place of the older copy, where the text tells one."""
     if answer.direction != NEWER or answer.owner is None:
         return answer
+    if THIS_COPY in answer.notes and (root := _program_of(seen.mention.file or "")):
+        return _of_program(answer, seen, root)
     own_build = seen.mention.detail.get("own_build", "")
     if own_build:
         return _own_build(answer, own_build)
@@ -38,6 +42,52 @@ def with_its_copy(answer: Answer, seen: Seen) -> Answer:
 
         return of_conda_library(answer, seen, found["folder"])
     return _of_toolkit(answer, seen)
+
+
+#: A program's own directory of libraries, beside its bin: ``/opt/dorado/bin/../lib/libnvrtc.so``.
+_OF_PROGRAM = re.compile(r"(?P<root>/[^\s:]{1,300})/bin/\.\./lib(?:64)?/[^/\s]{1,80}")
+#: The CUDA in the name of such a directory: "v0.3.0-Debug.cuda118".
+_CUDA_IN_NAME = re.compile(r"[._-]cu(?:da)?[_-]?(?P<major>1[0-9])\.?(?P<minor>\d)(?!\d)")
+
+
+def _program_of(file: str) -> str:
+    """The directory of the program that brings a library along; "" for none."""
+    found = _OF_PROGRAM.fullmatch(file)
+    if found is None or "-packages/" in file or "/envs/" in file:
+        return ""
+    root = found["root"]
+    return "" if re.search(r"conda|/usr(?:/local)?$|/cuda[^/]{0,20}$", root) else root
+
+
+def _of_program(answer: Answer, seen: Seen, root: str) -> Answer:
+    """A compiled program brings that copy itself, in lib beside its bin."""
+    file = os.path.normpath(seen.mention.file or "")
+    folder, _, name = file.rpartition("/")
+    stem = name.split(".so")[0]
+    found = _CUDA_IN_NAME.search(root)
+    cuda = f"{found['major']}.{found['minor']}" if found else ""
+    told = re.match(r"\d{1,2}\.\d", (seen.versions.get("cuda") or "").strip())
+    cuda = cuda or (told[0] if told else "")
+    of = f"CUDA {cuda}" if cuda else "the CUDA that it was built with"
+    cause = answer.cause + (
+        f" It is the program's own, in {folder} beside its bin: what was packed there is not the "
+        f"{stem} of {of}. What asked for the name is there; no torch and no driver has a part in "
+        "this."
+    )
+    toolkit = f"/usr/local/cuda-{cuda}" if cuda else "/usr/local/cuda"
+    helps = (
+        f"ls -l {shlex.quote(folder)}/{stem}*; readelf -d {shlex.quote(file)} | grep SONAME",
+        f"find / -name {shlex.quote(stem + '.so*')} -not -path '/proc/*' 2>/dev/null",
+        f"env LD_LIBRARY_PATH={toolkit}/lib64:$LD_LIBRARY_PATH PROGRAM",
+        answer.help[-1],
+    )
+    notes = (
+        f"Whoever packs the program puts the {stem} of {of} there, with what belongs to it "
+        f"(libnvrtc-builtins beside libnvrtc); who only runs it takes another release of it. Until "
+        "then that toolkit's directory on LD_LIBRARY_PATH goes before it, if the program does not "
+        "have its own directory as RPATH.",
+    )
+    return replace(answer, cause=cause, help=helps, notes=notes)
 
 
 def _of_toolkit(answer: Answer, seen: Seen) -> Answer:
