@@ -155,6 +155,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("docker", r"(?i)\b(docker) (?:image|container)", "flag:image", None),
+    ("compose", r"(?i)\b(docker[ -]compose)\b", "flag:container", None),
     (
         "arch flags",
         r"^\W{0,4}detectron2 arch flags\s{1,40}((?:sm_)?\d[\w., ]{1,80})",
@@ -182,6 +183,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("patchelf", r"(?i)\bpatchelf\W{0,4}v?(0\.18(?:\.0){0,2})(?![.\d])", "flag:patchelf-18", None),
+    ("arm64", r"(?i)(?<![\w-])(arm64)(?![\w-])", "flag:arm64", None),
     ("python_config", r"\b(PYTHON_CONFIG)\b", "flag:python-config", None),
     ("jetson", r"(?i)\b(jetson)\b", "flag:jetson", None),
     ("jetpack", r"(?i)\b(jetpack)\b", "flag:jetson", None),

@@ -129,12 +129,12 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "exec-stack",
         "misaligned",
     ),
+    "files.tls_text": ("static-tls",),
     "files.loader_text": (
         "bus-error",
         "cpu-level",
         "loader-inconsistent",
         "map-refused",
-        "static-tls",
     ),
     "files.machine_text": (
         "wrong-elf-class",

@@ -28,6 +28,10 @@ _OPERATORS = (
     "and built again from an empty directory, the name is gone."
 )
 _BY_CMAKE = f"A build by CMake: {_CURE[0].lower()}{_CURE[1:]}"
+_IN_ITS_SOURCES = (
+    "The command that begins with rm -rf build is for the directory of the file's own setup.py, "
+    "which may lie below the program's.",
+)
 _OLD = (
     "A file that setup.py made with torch up to 1.4 does not list that library either, and torch "
     "1.5 and later no longer opens its libraries for all files: it has to be built again with the "
@@ -47,7 +51,8 @@ def of_torch_python(answer: Answer, seen: Seen) -> Answer | None:
             if not any("; import " in command for command in helps):
                 helps = (first, *helps)
             old = () if _before_15(seen) else (_OLD,)
-            return replace(answer, help=helps, notes=(*answer.notes, *old, _BY_CMAKE))
+            there = _IN_ITS_SOURCES if any(c.startswith("rm -rf build") for c in helps) else ()
+            return replace(answer, help=helps, notes=(*answer.notes, *old, *there, _BY_CMAKE))
     if _linked_without(answer, seen):
         return _without_torch_python(answer, seen)
     if answer.code == "FA210" and _by_setup(seen) and _came_later(answer):

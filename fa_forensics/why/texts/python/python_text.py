@@ -18,6 +18,7 @@ from fa_forensics.why.texts.clues import (
     version_of,
 )
 from fa_forensics.why.texts.files.other_tag import files_here, other_tag
+from fa_forensics.why.texts.python.project_modules import built_by_program, too_old_for
 
 ABSENT = "FA880"
 
@@ -102,6 +103,9 @@ def missing_module(seen: Seen, module: str) -> Answer:
     row = row_of_module(module)
     top = module.split(".")[0]
     package = str(row["distribution"]) if row else None
+    by_program = built_by_program(seen, module) if row is None else None
+    if by_program is not None and not files_here(seen, module):
+        return by_program
     listed = row is not None and module.split(".")[-1] in row["modules"]  # type: ignore[operator]
     if not listed and not looks_compiled(module):
         if "." in module:
@@ -225,6 +229,7 @@ def _absent(
         "source directory as working directory). A file with another cpython tag: it was built by, "
         "or renamed for, another Python.",
     ]
+    notes[:0] = too_old_for(seen, package)
     if package == "torch":
         notes.append(
             "A wheel that was renamed to pass pip's check has the other Python's tag inside."
@@ -331,7 +336,7 @@ def _caught(seen: Seen, module: str) -> Answer:
 def rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:
     """The command that builds a package again; () where pip's name for it is not known."""
     name = pip_name(seen, package)
-    return () if name is None else (_rebuild(seen, name, row),)
+    return () if name is None or too_old_for(seen, name) else (_rebuild(seen, name, row),)
 
 
 def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
