@@ -20,6 +20,7 @@ from fa_forensics.why.torch_names.together import together
 from fa_forensics.why.ways.containers import in_container
 from fa_forensics.why.ways.gems import gem_of, in_ruby
 from fa_forensics.why.ways.local_source import from_its_directory
+from fa_forensics.why.ways.named_wheel import beside_a_build, cuda_words, in_its_release, twin_words
 from fa_forensics.why.ways.other_ways import other_ways
 from fa_forensics.why.ways.pairs import of_its_index, put_right, with_pairs
 from fa_forensics.why.ways.precompiled import of_another_commit
@@ -43,7 +44,7 @@ def with_context(
     ended = named is not None and ended_at(named) is not None
     served = _served(place, tables) if ended else ()
     first = same_release(first, paste, place, name)
-    first = with_pairs(first, paste, place, named)
+    first = with_pairs(beside_a_build(first, paste, place, named), paste, place, named)
     first = other_ways(first, paste, place, named if ended else name, served)
     first = put_right(of_its_index(first, paste, place, tables), paste, named)
     if gem := gem_of(paste):
@@ -144,9 +145,11 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     if answer.kind not in DRIFT:
         return answer
     file = file_of(paste)
-    name = directory_of(file) if file else None
+    name = directory_of(file) if file else package_in_text(paste)
     version = paste.versions.get(f"pkg:{name}", "") if name else ""
     tags = build_tags(version)
+    if not file and tags.torch is None:
+        return answer
     torch = tags.torch or torch_of(name or "", version)
     if torch is None:
         return answer
@@ -161,10 +164,11 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
             f"{torch} for CUDA {tags.cuda} from PyTorch's own index fits it, or a build of {name} "
             "for the torch that is installed."
         )
+    torch = _whole(torch, answer)
     own = torch in answer.exported_by and flavour is None
     abi = re.search(r"cxx11abi(TRUE|FALSE)", version)
     if abi is not None and answer.direction == FLAVOUR:
-        notes.append(_other_wheel(answer, place, name or "", abi[1], tags.torch or ""))
+        notes.append(_other_wheel(answer, place, name or "", version))
     fitting = (
         _TORCH.sub(f'"torch=={torch}"', text) if own else text
         for text in answer.help
@@ -173,12 +177,23 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     kept = answer.notes
     commands = tuple(dict.fromkeys(fitting))
     if not any(_TORCH.search(text) for text in commands):
-        kept = tuple(note for note in kept if not note.startswith(_ON_TWO))
+        kept = tuple(note for note in kept if not _ON_TWO.match(note))
     if abi is not None and _mislabelled(answer, abi[1]):
         commands = tuple(_from_source(text, name or "", place) for text in commands)
+    else:
+        answer = in_its_release(replace(answer, help=commands), name or "", version)
+        commands = answer.help
     if abi is not None:  # a wheel, which pip did not compile
         kept = tuple(note for note in kept if not _COMPILED.match(note))
     return replace(answer, help=commands, notes=(*notes, *kept))
+
+
+def _whole(torch: str, answer: Answer) -> str:
+    """A minor release, as tags of wheels name it, as the last of its releases with the name."""
+    if torch.count(".") > 1:
+        return torch
+    of_it = [one for one in answer.exported_by if one.startswith(f"{torch}.")]
+    return of_it[-1] if of_it else torch
 
 
 def _mislabelled(answer: Answer, abi: str) -> bool:
@@ -197,8 +212,10 @@ def _from_source(command: str, name: str, place: Place) -> str:
     return rebuild_command(place.python or "python", name, "", row)
 
 
-def _other_wheel(answer: Answer, place: Place, name: str, abi: str, torch: str) -> str:
+def _other_wheel(answer: Answer, place: Place, name: str, version: str) -> str:
     """What a wheel's cxx11abiTRUE or FALSE says beside the flavour of the file in it."""
+    tags = build_tags(version)
+    abi, torch = "TRUE" if tags.cxx11_abi else "FALSE", tags.torch or ""
     new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
     if _mislabelled(answer, abi):
         own, flavour = ("cxx11", "pre-cxx11") if new else ("pre-cxx11", "cxx11")
@@ -219,6 +236,7 @@ def _other_wheel(answer: Answer, place: Place, name: str, abi: str, torch: str) 
     return (
         f"The wheel in the text is cxx11abi{abi}; releases that name it have the same wheel as "
         f"cxx11abi{other}, which is the one for a torch of the other flavour."
+        f"{twin_words(name, version, place)}{cuda_words(version, place)}"
     )
 
 
@@ -240,7 +258,7 @@ def _not_of_its_torch(
             "torch that is installed, puts it right."
         )
         helps = tuple(text for text in answer.help if not _TORCH.search(text))
-        kept = (n for n in answer.notes if not n.startswith(_ON_TWO) and not _COMPILED.match(n))
+        kept = (n for n in answer.notes if not _ON_TWO.match(n) and not _COMPILED.match(n))
         return replace(answer, help=helps, notes=(note, *kept))
     note = (
         f"The published {name} {version} is built for torch {torch}, which has no such name: this "
@@ -251,7 +269,9 @@ def _not_of_its_torch(
 
 
 #: Notes on a command for the extension and one for torch.
-_ON_TWO = ("One of the two commands", "Another build of")
+_ON_TWO = re.compile(
+    r"(?:One of the two commands|Another build of|torch [\d.]{3,9} has the file's flavour)"
+)
 _COMPILED = re.compile(r"(?:Where pip)\b")
 #: The torch that a command installs.
 _TORCH = re.compile(r"\"torch[=>]=[\d.]+(?:,<[\d.]+)?\"")

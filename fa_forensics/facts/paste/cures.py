@@ -48,6 +48,22 @@ _BEHIND = re.compile(
 )
 
 
+#: "works only with the torch of nvcr.io/...", "fine in the 23.08 container": not where it fails.
+_WORKS_IN = re.compile(
+    r"(?P<not>(?:\bnot|n't|\bnever|\blonger)\s{1,3})?\b(?:works?|worked|runs|ran|loads|loaded|fine)"
+    r"(?: (?:only|fine|well|just|correctly|ok)){0,3} (?:with|in|on|inside|under|within)"
+    r"(?: (?:the|an?|torch|pytorch|image|container|docker|of|from|nvidia's|nvidia|ngc)){0,8}"
+    r"[ :'\"`]{0,4}\Z",
+    re.IGNORECASE,
+)
+
+
+def works_there(words: str, start: int) -> bool:
+    """Whether what is named at ``start`` of a line is told as a place where nothing fails."""
+    found = _WORKS_IN.search(words[max(0, start - 2 * _AROUND) : start])
+    return found is not None and not found["not"]
+
+
 def put_it_right(words: str, start: int, end: int) -> bool:
     """Whether the version at ``start`` to ``end`` of a line is told as what put it right."""
     before = words[max(0, start - _AROUND) : start]

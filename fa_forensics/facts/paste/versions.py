@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from fa_forensics.facts.paste.checkouts import read_checkouts
-from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right
+from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right, works_there
 from fa_forensics.facts.paste.given_wheels import read_given_wheels
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
+from fa_forensics.facts.paste.moved import without_gone
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.several_gpus import one_gpu
@@ -73,7 +74,8 @@ def read_versions(
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
         offer("torch_traced", LOOSE + 2, traced[1], traced[0])
-    of_several(best, torches, LISTED)
+    without_gone(best, torches, source, places, offer)
+    of_several(best, torches, LISTED, LOOSE)
     _derived(offer, best)
     return (
         {key: text for key, (_, _, text) in sorted(best.items())},
@@ -109,7 +111,9 @@ def _by_rules(
                 text = text.rstrip(")")
             if text:
                 text = rule.convert(text) if rule.convert else text.removesuffix("+cuda")
-                offer(rule.key, rule.sort, line.number, text)
+                elsewhere = rule.key == "ngc" and works_there(match.string, match.start())
+                key = "works:ngc" if elsewhere else rule.key
+                offer(key, rule.sort, line.number, text)
                 break  # of one rule the first counts
 
 
@@ -287,7 +291,7 @@ def _packages(
         r"(?<![\w/.-])(?P<name>[a-z0-9_-]{2,40}?)"
         rf"(?:\[[\w,-]{{1,40}}\])?"
         rf"(?:\s?==\s?|\s?[:=]\s{{1,3}}v?(?=\d)|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)"
-        rf"|\s+(?:(?:version|is)\s){{0,2}}v?)"
+        rf"|\s+(?:(?:version:?|is)\s){{0,2}}v?)"
         rf"(?P<version>{VERSION})",
         re.IGNORECASE | re.ASCII,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.demangle import qualified_name
 from fa_forensics.why.told import is_rocm
 
@@ -106,6 +107,31 @@ def part_words(demangled: str) -> tuple[str, tuple[str, ...]]:
             (_WITH_CUDA,),
         )
     return "", ()
+
+
+def older_gpu(name: str, versions: Mapping[str, str]) -> str:
+    """That the text's GPU is older than the kernels in a name are made for; "" for others.
+
+    github.com/IST-DASLab/marlin asks for compute capability 8.0; newer kernels of that name in
+    vLLM begin with 7.5.
+    """
+    from fa_forensics.facts.gpus import parse_gpu
+
+    told = versions.get("capability") or versions.get("gpu")
+    if not told or "marlin" not in name.lower():
+        return ""
+    try:
+        capabilities = [gpu.capability for gpu in parse_gpu(told)]
+    except ForensicsError:
+        return ""  # a GPU that no table knows says nothing
+    if not capabilities or max(capabilities) >= (7, 5):
+        return ""
+    number = ".".join(map(str, max(capabilities)))
+    return (
+        f"Marlin's kernels are for compute capability 8.0 and newer, and the GPU in the text has "
+        f"{number}: a build for that GPU leaves them out, and no build makes them run there. The "
+        "code that calls them has to be left out alike, and the model needs another kernel."
+    )
 
 
 _SAME_SWITCHES = (

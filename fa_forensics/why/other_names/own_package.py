@@ -11,7 +11,7 @@ from fa_forensics.facts.owner import OWN
 from fa_forensics.report_why import Answer
 from fa_forensics.why.other_names.own_places import by_its_place
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.ways.builds import in_source_tree, name_then, rebuild_named
+from fa_forensics.why.ways.builds import NOT_EXCHANGED, in_source_tree, name_then, rebuild_named
 
 _IN_SOURCE = ("rm -rf build",)
 #: Directories of builds, where the sources are at hand.
@@ -51,6 +51,8 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
         return _with_its_switches(_of_own_code(answer, seen), name)
     if "nightly" in seen.versions and name in ("fbgemm-gpu", "torchvision", "torchaudio"):
         return _another_nightly(answer, seen, name)
+    if name in NOT_EXCHANGED:
+        return _its_own_release(answer, seen, name)
     command, index = _of_its_day(seen, name, built[0])
     helps = [command if text.startswith(_IN_SOURCE) else text for text in answer.help]
     version = seen.versions.get(f"pkg:{name}", "")
@@ -70,6 +72,37 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     return replace(
         answer, cause=answer.cause.replace("the extension's own", f"{name}'s own"),
         help=tuple(dict.fromkeys(helps)), notes=(note, *kept),
+    )  # fmt: skip
+
+
+def _its_own_release(answer: Answer, seen: Seen, name: str) -> Answer:
+    """A package each release of which takes its own torch along: none but the text's is installed.
+
+    Without a release in the text it may be a fork or a build of one's own, which is built again.
+    """
+    file, told = seen.mention.file or "", seen.versions.get(f"pkg:{name}", "")
+    installed = "-packages/" in file
+    plain = re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){2}(?:\.post\d{1,3})?", told) is not None
+    if f"{name}/{name}/" in file or not (plain or installed):
+        return _with_its_switches(answer, name)
+    told = told if plain else "X.Y.Z"
+    wanted = shlex.quote(f"{name}=={told}")
+    again = f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted}"
+    helps = [again if text.startswith(_IN_SOURCE) else text for text in answer.help]
+    if not plain:
+        helps.insert(0, f"{seen.pip} show {name} torch")
+    notes = [
+        f"{wanted} again puts back all files of that release and leaves torch as it is: right "
+        "where some of them are of a build of one's own or of another release. Where that changes "
+        f"nothing, another release of {name} is the way out, which takes the torch along that it "
+        "asks for; a fork is built again in its source directory, from an empty build directory."
+    ]
+    if not plain:
+        notes.insert(0, f"X.Y.Z is the release of {name} that the first command shows.")
+    kept = (text for text in answer.notes if not text.startswith("Built from source: take"))
+    return replace(
+        answer, cause=answer.cause.replace("the extension's own", f"{name}'s own"),
+        help=tuple(dict.fromkeys(helps)), notes=(*notes, *kept),
     )  # fmt: skip
 
 

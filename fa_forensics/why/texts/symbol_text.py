@@ -86,8 +86,10 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
     """An own name that is missing, with what the text tells of the build."""
     if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.demangled:
         return answer
-    from fa_forensics.why.other_names.left_out import text_words
+    from fa_forensics.why.other_names.left_out import older_gpu, text_words
 
+    if note := older_gpu(answer.demangled, seen.versions):
+        answer = replace(answer, notes=(note, *answer.notes))
     words, notes, commands = text_words(seen.versions, seen.mention.file or "")
     if not words and answer.help:
         from fa_forensics.why.other_names.own_package import of_named_package

@@ -157,7 +157,20 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
     if every and mentions_old_string(question.demangled):
         return all_in_this_flavour(place, history)
     cause += ": the torch that lacks it has most likely the other flavour."
-    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+    return Judgement(
+        "cxx11-abi", "FA301", FLAVOUR, cause + _in_neither(meant, history), (), "medium"
+    )
+
+
+def _in_neither(meant: Sequence[str], history: History) -> str:
+    """That newer releases have the name in neither flavour; "" where none can be meant."""
+    had = (*history.releases, *(history.twin.releases if history.twin else ()))
+    last = max(map(order_key, had))
+    lacking = [r for r in meant if order_key(r) > last]
+    if not lacking:
+        return ""
+    which = history.interval(lacking)
+    return f" Or that torch is newer than the file: in torch {which} neither flavour has it."
 
 
 def _meant(question: Question | None, place: Place, history: History) -> Sequence[str]:

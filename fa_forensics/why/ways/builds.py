@@ -101,6 +101,10 @@ _CMAKE_BUILD = (
 
 def in_source_tree(file: str) -> bool:
     """Whether a module lies in the directory that it was built in, and not where pip installs."""
+    from fa_forensics.why.ways.trees import checkout_of
+
+    if checkout_of(file) and is_module(file):
+        return True
     # mmdetection/mmdet/ops/x.cpython-37m.so; pkg/_C.so may be short for an installed file.
     whole = file.startswith(("/", "~/")) or file.count("/") > 2
     whole = whole and not re.search(r"\.\.\.|\u2026|/path/to/", file) and not _is_cut(file)
@@ -208,14 +212,14 @@ def _replacement(
         return again, f"installs {name} with the torch that it asks for, in place of the one there"
     ready = _official(place, name, version, python) or _partner(place, name) or _both(place, name)
     row = row_of(name)
-    if ready is not None or _only_newer(place, name, row, direction) or _not_on_the_index(row):
+    if ready is not None or _only_newer(place, name, row, direction) or not_on_the_index(row):
         return ready
     bearable = jobs(read_build_machine()) if place.told is None else None
     command = rebuild_command(place.python or "python", name, version, row, bearable)
     return _of_its_time(command, place, row, python), rebuild_does(name, row, torch)
 
 
-def _not_on_the_index(row: Mapping[str, object] | None) -> bool:
+def not_on_the_index(row: Mapping[str, object] | None) -> bool:
     """Whether a package's wheels are at its project alone: the index has another of that name."""
     wheels = row.get("wheels") if row is not None else None
     return isinstance(wheels, Mapping) and "releases" in wheels and not wheels.get("one_cuda")
@@ -330,7 +334,7 @@ def _both(place: Place, name: str) -> tuple[str, str] | None:
 
 
 #: Files that pip did not build: torch's JIT cache, an egg, torch's own.
-_NO_PIP = re.compile(r"torch_extensions/|\.egg/|/torch/lib/|/lib(?:torch|c10)\w*\.so")
+_NO_PIP = re.compile(r"torch_extensions/|\.egg(?:-tmp)?/|/torch/lib/|/lib(?:torch|c10)\w*\.so")
 
 
 def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:

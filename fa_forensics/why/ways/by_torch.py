@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
-from fa_forensics.why.judgement import NONE
+from fa_forensics.why.judgement import FLAVOUR, NONE
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.same_release import cuda_label, label_of
@@ -45,8 +46,39 @@ def project_wheels(row: Mapping[str, object], name: str, place: Place) -> list[s
     return [
         f"{name}'s own project has wheels by torch and CUDA: {own['address']} is the address of "
         f"those for {own['of']}, and of that form are the others. One for the torch that runs is "
-        "seconds in place of a build."
+        "seconds in place of a build." + _another_of_that_name(row, name)
     ]
+
+
+def without_newest(answer: Answer, name: str) -> Answer:
+    """No newest wheel for a cxx11 file beside a pre-cxx11 torch: it is for a newer one still."""
+    row = row_of(name)
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    newest = f"install --upgrade --no-cache-dir {name}"
+    if row is None or row["source_build"] or answer.direction != FLAVOUR or not new:
+        return answer
+    helps = tuple(text for text in answer.help if not text.endswith(newest))
+    if helps == answer.help:
+        return answer
+    note = (
+        f"{name} comes as a wheel alone, and its newest release is hardly of the other flavour: "
+        "what fits is the release that was built for the torch that is loaded, or the torch that "
+        "the one in use was built for."
+    )
+    kept = (n for n in answer.notes if not n.startswith(_FIRST) and not _NEWEST.match(n))
+    return replace(answer, help=helps, notes=(note, *kept))
+
+
+_NEWEST = re.compile(r"(?:The command gets)\b")
+
+
+def _another_of_that_name(row: Mapping[str, object], name: str) -> str:
+    """That the package index has another project of the same name; "" where it has none."""
+    from fa_forensics.why.ways.builds import not_on_the_index
+
+    if not not_on_the_index(row):
+        return ""
+    return f" {name} on the package index is another project of that name."
 
 
 def of_its_torch(answer: Answer, paste: Paste) -> Answer:

@@ -20,7 +20,7 @@ from fa_forensics.why.ways.builds import (
     python_of,
     rebuild,
 )
-from fa_forensics.why.ways.trees import next_start, where_to_type
+from fa_forensics.why.ways.trees import either_command, next_start, where_to_type
 
 #: Says which torch an interpreter loads, without asking any index.
 _WHICH_TORCH = "-c 'import torch; print(torch.__version__, torch.__path__[0])'"
@@ -313,11 +313,7 @@ def torch_commands(
         if built is None:
             remarks = (*remarks, THIS_FLAVOUR)
     if built is not None and release is not None:
-        remarks = (
-            f"One of the two commands is enough: the first {built[1]}; the second changes torch, "
-            "for all other packages too.",
-            *remarks,
-        )
+        remarks = (either_command(built[1], release if flavour else ""), *remarks)
     elif built is not None:
         remarks = (f"The command {built[1]}.", *remarks)
     elif release is not None and flavour:

@@ -12,7 +12,7 @@ from fa_forensics.facts.package import normalized
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
-from fa_forensics.why.seen import file_of, package_of
+from fa_forensics.why.seen import file_of, module_of, package_of
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -48,15 +48,19 @@ def _of_the_image(image: str) -> str:
 _THEIRS_ALONE = ("transformer_engine_extensions", "transformer_engine", "torch_tensorrt")
 
 
-def _perhaps_of_an_image(answer: Answer, package: str, place: Place) -> Answer:
-    """A file where NVIDIA's images keep theirs, in a text that names no image."""
+def _perhaps_of_an_image(answer: Answer, package: str, place: Place, there: bool) -> Answer:
+    """A file that NVIDIA's images bring, in a text that names no image.
+
+    ``there`` tells that it lies where the images keep theirs.
+    """
     if package not in _THEIRS_ALONE or place.present is not None:
         return answer
+    where = " in this very directory" if there else ""
     note = (
-        f"NVIDIA's PyTorch images bring {package} in this very directory, compiled on the image's "
-        "own torch. If this is such a container, an installation in it put another torch over "
-        "that: start again from the image, and install that package with --no-deps. A program that "
-        f"does not need {package} runs without it as well (python -m pip uninstall)."
+        f"NVIDIA's PyTorch images bring {package}{where}, compiled on the image's own torch. If "
+        "this is such a container, an installation in it put another torch over that: start again "
+        "from the image, and install that package with --no-deps. A program that does not need "
+        f"{package} runs without it as well (python -m pip uninstall)."
     )
     helps = answer.help
     if package.startswith("transformer_engine"):
@@ -64,6 +68,20 @@ def _perhaps_of_an_image(answer: Answer, package: str, place: Place) -> Answer:
         drop = "python -m pip uninstall transformer-engine"
         helps = tuple(drop if "TransformerEngine.git" in text else text for text in helps)
     return replace(answer, help=helps, notes=(note, *answer.notes))
+
+
+def _works_in_an_image(answer: Answer, image: str) -> Answer:
+    """A file that loads in an image of NVIDIA's, as the text says, and fails elsewhere."""
+    if mentions_old_string(answer.demangled or ""):
+        return answer
+    note = (
+        f"The text says that it works with the torch of NVIDIA's image {image}, a cxx11 build: the "
+        "file was compiled for that one, and another torch is loaded where it fails. It runs in "
+        "that image with the image's own torch (start again from the image where an installation "
+        "put another one over it); elsewhere it needs a build of the file for the torch that is "
+        "there."
+    )
+    return replace(answer, notes=(note, *answer.notes))
 
 
 #: A file of a package, wherever an image has its Python.
@@ -88,15 +106,19 @@ def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
     drift = answer.kind in DRIFT
     if not drift or answer.owner is None or not is_torch(answer.owner):
         return answer
+    if "works:ngc" in paste.versions:
+        return _works_in_an_image(answer, paste.versions["works:ngc"])
     if mentions_old_string(answer.demangled or ""):
         return answer  # of a wheel of the package index, which is none of the image's
     image, package = paste.versions.get("flag:nv-image", ""), _OF_A_PACKAGE.search(file)
     if image and package is not None and package["package"] in _BROUGHT:
         return _of_another_image(answer, image)
+    if found is None and "/" not in file and "ngc" not in paste.versions:
+        return _perhaps_of_an_image(answer, module_of(file), place, there=False)
     if found is None or found["package"] not in _BROUGHT:
         return answer
     if "ngc" not in paste.versions:
-        return _perhaps_of_an_image(answer, found["package"], place)
+        return _perhaps_of_an_image(answer, found["package"], place, there=True)
     if place.present is not None and not place.present.published:
         return answer
     if normalized(paste.versions.get("flag:pip-installed", "")) == package_of(file):

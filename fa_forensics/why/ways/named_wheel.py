@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags
-from fa_forensics.facts.wheel_matrix import CXX11, PACKAGE, PRE_CXX11, WheelBuild, builds
+from fa_forensics.facts.wheel_matrix import (
+    CXX11,
+    PACKAGE,
+    PRE_CXX11,
+    Wanted,
+    WheelBuild,
+    builds,
+    candidates,
+)
 from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import DRIFT, FLAVOUR
 from fa_forensics.why.place import Place
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
 
 
 def twin_words(name: str, version: str, place: Place) -> str:
@@ -76,3 +90,42 @@ def _fits_as(build: WheelBuild, other: WheelBuild) -> bool:
         getattr(build, part) == getattr(other, part)
         for part in ("torch", "python", "cxx11_abi", "platform", "cuda_major")
     )
+
+
+def beside_a_build(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
+    """The answer with what stands against a build that it types, and the wheel to take instead."""
+    if place.told is None or answer.kind not in DRIFT or not is_torch(answer.owner or ""):
+        return answer
+    notes = []
+    toolkit, cuda = paste.versions.get("cuda", ""), paste.versions.get("torch_cuda", "")
+    compiles = any("--no-build-isolation" in text for text in answer.help)
+    if compiles and toolkit and cuda and toolkit.split(".")[0] != cuda.split(".")[0]:
+        notes.append(
+            f"The CUDA toolkit in the text is {toolkit}, and torch's CUDA is {cuda}: torch's build "
+            "helper refuses an nvcc of another major version, so the command that compiles needs "
+            f"one of CUDA {cuda.split('.')[0]} (CUDA_HOME). A ready-made wheel needs none."
+        )
+    if name == PACKAGE and answer.direction == FLAVOUR and not _has_wheel(answer):
+        notes += _form(place, cuda)
+    return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
+
+
+def _has_wheel(answer: Answer) -> bool:
+    return any(".whl" in text for text in (*answer.help, *answer.notes))
+
+
+def _form(place: Place, cuda: str) -> list[str]:
+    """How the wheel for the text's torch is called, where the Python for it is not told."""
+    present = place.present
+    if present is None or present.flavour not in (CXX11, PRE_CXX11) or not cuda:
+        return []
+    wanted = Wanted(minor_of(present.release), None, cuda, present.flavour, "linux_x86_64")
+    sure = (b for b in candidates(wanted) if not (b.nightly or b.unlikely or b.mislabelled))
+    found = next(sure, None)
+    if found is None:
+        return []
+    form = found.file_name.partition("-cp")[0]
+    return [
+        f"flash-attn's own wheel for {present.text} is called {form}-cpXY-..., cpXY being the "
+        "Python: on its releases page, seconds in place of a build."
+    ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
-from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
@@ -24,6 +24,7 @@ from fa_forensics.why.ways.by_torch import (
     of_its_torch,
     project_wheels,
     release_for,
+    without_newest,
 )
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
@@ -57,6 +58,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         return answer
     answer = _without_what_fails(answer, paste, name)
     answer = _of_its_maker(answer, paste, name)
+    answer = without_newest(answer, name)
     helps = [_with_partner(text, name) for text in answer.help]
     listed = [one for one in _FAMILY if one != name and f"pkg:{one}" in paste.versions]
     for one in listed if answer.direction in (OLDER, NEWER) else ():
@@ -181,6 +183,8 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
             "has one. INDEX is the address that pytorch.org/get-started gives, and ends in "
             f"/{label}."
         )
+        if helps == answer.help:
+            return answer  # no command is for torch alone
         if not _told_label(paste, place):
             note = (
                 f"The package index has torch {release} for CUDA {cuda}, and the CUDA in the text "
@@ -207,7 +211,7 @@ def _told_label(paste: Paste, place: Place) -> str:
 
 def _is_another(label: str, cuda: str, release: str) -> bool:
     """Whether a label names another build than that for ``cuda``, one that the release has."""
-    known = published_cuda().get(minor_of(release), ())
+    known = cuda_builds(minor_of(release))
     wanted = f"{label[2:-1]}.{label[-1]}"
     return wanted != minor_of(cuda) and (not known or wanted in known)
 

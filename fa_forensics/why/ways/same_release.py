@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
-from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, rebuild_does, row_of
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
@@ -97,7 +98,10 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
     called = re.compile(rf"--no-binary {re.escape(name)} {re.escape(name)}$")
     helps = [called.sub(f"--no-binary {wanted} {spelt}", text) for text in answer.help]
     row = row_of(name)
-    index = row is not None and bool(row.get("find_links"))
+    # Such indexes have wheels for torch's own, in the flavour that this torch has not.
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    old = answer.direction == FLAVOUR and not new
+    index = row is not None and bool(row.get("find_links")) and not old
     label = label_of(paste, place)
     if index and label and place.present is not None:
         link = wheel_page(row, label, place.present.release)
@@ -131,7 +135,7 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
 
 def label_by_cuda(paste: Paste, release: str) -> str:
     """The CUDA that the text names by itself, as indexes do, where a torch release has that."""
-    known = published_cuda().get(minor_of(release), ())
+    known = cuda_builds(minor_of(release))
     told = (paste.versions.get(key, "") for key in ("index_cuda", "cuda"))
     found = (re.match(r"\d{1,2}\.\d(?!\d)", text) for text in told)
     own = next((one[0] for one in found if one and one[0] in known), "")

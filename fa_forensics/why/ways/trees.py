@@ -16,6 +16,17 @@ _CONDA = re.compile(r"conda|mamba|miniforge|/envs?/|-packages/|/usr/", re.IGNORE
 _BELOW = re.compile(r"\.\.\./[A-Za-z][\w-]{1,60}/(?:[\w-]{1,60}/){1,6}build/\w{1,120}\.so$")
 _CUT = re.compile(r"\.\.\.|\u2026|/path/to/")
 
+#: What stands below a cut: a checkout or an unpacked source, which has its release in its name.
+_CHECKOUT = re.compile(
+    r"(?:\.\.\.|\u2026)/[A-Za-z][\w-]{1,60}-v?\d{1,3}(?:\.\d{1,3}){1,3}(?=/(?!lib/)[\w./-]{1,300}$)"
+)
+
+
+def checkout_of(file: str) -> str:
+    """The directory of a project's source in a path whose beginning was left out; "" for none."""
+    found = _CHECKOUT.match(file)
+    return found[0] if found is not None and "-packages/" not in file else ""
+
 
 def jit_directory(file: str) -> str:
     """The directory that was filled at the program's start, whole; "" for a file of another sort.
@@ -97,6 +108,8 @@ def next_start(needed_by: Sequence[str]) -> tuple[str, ...]:
 def where_to_type(command: str, needed_by: Sequence[str]) -> tuple[str, ...]:
     """Where a command that removes compiled modules belongs; () for any other command."""
     file = needed_by[0] if needed_by else ""
+    if " -delete" in command and checkout_of(file):
+        return _typed_in(f"most likely {checkout_of(file)}")
     if " -delete" not in command or not file.startswith(("/", "~/")) or _CUT.search(file):
         return ()
     from fa_forensics.rules.remedy import row_of
@@ -111,7 +124,28 @@ def where_to_type(command: str, needed_by: Sequence[str]) -> tuple[str, ...]:
         where = f"most likely {'/'.join(parts[:last])}"
     else:
         where = f"{directory} or one above it"
+    return _typed_in(where)
+
+
+def _typed_in(where: str) -> tuple[str, ...]:
     return (
         "The command that begins with rm -rf build is for the file's source directory, the one "
         f"with setup.py ({where}): elsewhere it removes the compiled files of other projects.",
+    )
+
+
+def either_command(does: str, release: str = "") -> str:
+    """That a build of the file and another torch are two ways; ``does`` is what the first does.
+
+    ``release`` is a torch that is known for its std::string flavour alone.
+    """
+    if not release:
+        return (
+            f"One of the two commands is enough: the first {does}; the second changes torch, "
+            "for all other packages too."
+        )
+    return (
+        f"One of the two commands is enough: the first {does}; the second changes torch, for all "
+        f"other packages too, and is no help where the file's other names are not in torch "
+        f"{release}, which fa-forensics inspect --torch {release} says without installing it."
     )
