@@ -104,7 +104,7 @@ def test_packages_that_compare_their_release_with_torchs() -> None:
         "Skipping import of cpp extensions due to incompatible torch version 2.8.0+cu128 for "
         "torchao version 0.14.0"
     )
-    assert torchao.owner == "torchao" and "goes on in Python" in torchao.cause
+    assert torchao.owner == "torchao" and "goes on without" in torchao.cause
     mmcv = only("AssertionError: MMCV==2.2.0 is used but incompatible. Please install "
                 "mmcv>=2.0.0rc4, <2.2.0.")  # fmt: skip
     assert mmcv.help[0].endswith('install "mmcv>=2.0.0rc4,<2.2.0"')

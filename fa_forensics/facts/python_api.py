@@ -121,6 +121,36 @@ def ended_at(package: str) -> tuple[str, str] | None:
     return None if row is None else (row["last"], row["torch"])
 
 
+def own_check(package: str, release: str) -> tuple[str, ...] | None:
+    """The releases of torch with which a package's release loads its compiled code.
+
+    By the package's own comparison at import; () for a release that lists none, None for a
+    release or a package whose comparison is not on record.
+    """
+    row = read_table("torch_pairs.json")["own_check"].get(package, {}).get("releases", {})
+    found = row.get(release.partition("+")[0])
+    return None if found is None else tuple(found)
+
+
+def passes_check(package: str, torch: str) -> str:
+    """The release of a package that loads its compiled code with a torch: ``==0.13.0``; "".
+
+    ``>=0.17.0`` where any release from one on does.
+    """
+    row = read_table("torch_pairs.json")["own_check"].get(package)
+    wanted = torch.partition("+")[0]
+    if row is None or release_key(wanted) is None:
+        return ""
+    found = [release for release, of in row["releases"].items() if wanted in of]
+    if found:
+        return f"=={found[-1]}"
+    if not is_older(wanted, row["open"]["torch"]):
+        return f">={row['open']['release']}"
+    if ".".join(wanted.split(".")[:2]) in row["before"]["torch"]:
+        return f"=={row['before']['release']}"
+    return ""
+
+
 def exists_since(package: str) -> str | None:
     """The first release of torch that a package exists for; None where that is not on record."""
     since: str | None = read_table("torch_pairs.json")["since"].get(package)

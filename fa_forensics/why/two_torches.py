@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,12 @@ def with_the_other(
     named = paste.versions["torch"]
     if _verdict(first) == _verdict(judged):
         note = f"The text names torch {named} and torch {other}; the answer is the same for both."
+        if _pinned(first) != _pinned(judged):
+            note = (
+                f"The text names torch {named} and torch {other}. The cause is the same for both, "
+                "and the releases in the commands are those for the first: torch.__version__, "
+                "printed by the Python that fails, tells which one runs."
+            )
         return (replace(first, notes=(note, *first.notes)), *answers[1:])
     note = (
         f"The text names torch {named} and torch {other}; this is the answer for the first of "
@@ -49,6 +56,11 @@ def with_the_other(
     )
     unsure = replace(first, confidence=_LESS[first.confidence], notes=(note, *first.notes))
     return (unsure, *answers[1:])
+
+
+def _pinned(answer: Answer) -> set[str]:
+    """The releases that the commands of an answer install."""
+    return {pin for text in answer.help for pin in re.findall(r"[=<>]=[\w.+*]{1,40}", text)}
 
 
 def _verdict(answer: Answer) -> tuple[str, str, str, bool]:

@@ -136,6 +136,12 @@ def _of_versions() -> tuple[Recogniser, ...]:
             rf"incompatible torch version (?P<torch>{_VERSION}) for (?P<package>torchao) version "
             rf"(?P<found>{_VERSION})",
         ),
+        plain(  # torchao since 0.17.0
+            "pair-mismatch",
+            ("incompatible torch version",),
+            rf"import of cpp extensions due to incompatible torch version\. Please upgrade to "
+            rf"torch >= (?P<least_torch>{_VERSION}) \(found (?P<torch>{_VERSION})\)",
+        ),
         plain(
             "pair-mismatch",
             ("but found torchvision==", "but found torchaudio=="),

@@ -50,7 +50,8 @@ class Paste:
     ``file_torch`` (the torch that something is said to be compiled with), ``least:torch``
     (a lowest release that is asked for), ``build_torch`` (what pip took into a build),
     ``torch_by`` (who built torch: "conda-forge's"), ``date`` (the latest month that the text
-    names: "2023-06"), ``pkg:NAME``, ``env:NAME`` and
+    names: "2023-06"), ``pkg:NAME``, ``env:NAME``,
+    ``wheel_page`` (the torch of a project's page of wheels, "1.6.0+cu101") and
     ``local:NAME`` (a directory that the text installs from, "-e ./x" where it stays in use);
     ``version_lines`` gives the number of the line of each. ``places`` are the site-packages
     directories that it names; ``truncated`` says what was not read, and why.

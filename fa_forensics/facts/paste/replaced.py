@@ -54,6 +54,15 @@ def replaced(source: Source, places: Places) -> tuple[Mention, ...]:
     return (line.mention("torch-replaced", place, detail=detail),)
 
 
+def replaced_by_log(source: Source, places: Places) -> tuple[int, str, str] | None:
+    """(line, the torch that went, the one that came) by an installation that was done."""
+    found = _by_a_log(source, places)
+    if found is None or not re.search(r"nstall|^\s*-", found[0].body):
+        return None
+    line, _, gone, come, _ = found
+    return line.number, gone, come.replace("%2B", "+")
+
+
 Found = tuple[Line, int, str, str, dict[str, str]]
 
 

@@ -240,6 +240,7 @@ _WITHOUT_BUILD_EXTENSION = (
 #: How notes on another build of an extension begin.
 _OF_EXTENSIONS = (
     "Installing another torch changes", "One of the two commands", "Another build of",
+    "Every torch since",
     "A file that was compiled", "A build of the extension", "The command that begins with",
     "Compiled on that machine",
 )  # fmt: skip
@@ -267,8 +268,9 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         return _fault_of_the_release(answer, seen, name, gap)
     cause = (
         f"{name} is torch's own library and the missing name is torch's too, so libraries of two "
-        "torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a C++ "
-        "libtorch or an older install in the same directory."
+        "torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a "
+        "directory of the system's (/usr/local/lib), a C++ libtorch or an older install in the "
+        "same directory."
     )
     if "/" in file and not re.search(r"-packages/|/torch/lib/|\.\.\.", file):
         look = "LD_DEBUG=libs ./YOUR_PROGRAM 2>&1 | grep -E 'lib(torch|c10)'"
@@ -281,19 +283,31 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     own = is_torch(answer.owner or "")
     notes = (n for n in answer.notes if own and not n.startswith(_OF_EXTENSIONS))
     conda = "; conda list | grep -i torch" if "conda" in file else ""
+    copies = "grep -E 'lib(c10|torch|caffe2)'"
+    where = file if "-packages/" in file else f"TORCH_DIRECTORY/lib/{name}"
     return replace(
         answer, kind="wrong-torch", code="FA607", owner=answer.owner if own else "torch",
         direction=answer.direction if answer.exported_by else "unknown",
-        cause=f"{cause} {answer.cause}" if answer.exported_by else cause,
+        cause=f"{cause}{_of_which(answer)}",
         confidence="high" if own and _two_for_sure(answer, seen) else "medium",
         help=(
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
+            f"ldd {where} | {copies}; ldconfig -p | {copies}",
             f"{seen.pip} list | grep -i torch{conda}",
             f"{seen.pip} uninstall -y torch",
             *answer.help[-1:],
         ),
-        notes=(_ONE_TORCH, *_in_no_such_flavour(answer), *notes),
+        notes=(*_FOREIGN_COPY, _ONE_TORCH, *_in_no_such_flavour(answer), *notes),
     )  # fmt: skip
+
+
+#: What torch_name says of an extension, and cannot be of a library of torch's own.
+_OF_AN_EXTENSION = re.compile(r"(?:; |, )(?:else|or) torch is not whole[^.]{0,200}")
+
+
+def _of_which(answer: Answer) -> str:
+    """What the name's life says of the two torches."""
+    return f" {_OF_AN_EXTENSION.sub('', answer.cause)}" if answer.exported_by else ""
 
 
 def _in_no_such_flavour(answer: Answer) -> tuple[str, ...]:
@@ -315,11 +329,19 @@ _ONE_LIBTORCH = (
     "come from one. What was unpacked over an older download goes as a whole, and the program is "
     "linked and run with the same one."
 )
+#: The cure of a copy that lies elsewhere.
+_FOREIGN_COPY = (
+    "Where the first command works, LD_LIBRARY_PATH brings the other copy. Where the second one "
+    "shows a libc10, libtorch or libcaffe2 outside torch's own directory (in /usr/local/lib, from "
+    "a C++ libtorch or a build of torch that was installed there), that copy goes, and ldconfig "
+    "runs after it: installing torch again does not change it.",
+)
 #: The cure of two torches in one directory.
 _ONE_TORCH = (
-    "Where the first command fails too, the files in torch's own directory are mixed: uninstall "
-    "until pip finds no torch (and with conda what conda list shows of it), remove what is left of "
-    "site-packages/torch, and install one torch once. No extension has to be built again for it."
+    "Where the first command fails too and no copy lies elsewhere, the files in torch's own "
+    "directory are mixed: uninstall until pip finds no torch (and with conda what conda list shows "
+    "of it), remove what is left of site-packages/torch, and install one torch once. No extension "
+    "has to be built again for it."
 )
 
 

@@ -11,6 +11,7 @@ from fa_forensics.why.texts.builds.toolkit_commands import (
     on_windows,
     package_built,
     prebuilt,
+    unnamed,
     what_to_build,
     which_toolkit,
 )
@@ -94,6 +95,7 @@ def _notes(seen: Seen, tool: str, name: str) -> tuple[str, ...]:
     from fa_forensics.rules.remedy import row_of
 
     notes = [f"torch must be installed first, with the same {tool}."]
+    unknown = unnamed(what_to_build(seen))
     if tool == "uv":
         notes = [
             "torch must be installed first, in the same environment.",
@@ -115,7 +117,7 @@ def _notes(seen: Seen, tool: str, name: str) -> tuple[str, ...]:
             f"The setup.py of {name} takes a prebuilt wheel where its releases have one for this "
             "torch, CUDA and Python, and compiles otherwise."
         )
-    return tuple(notes)
+    return (*notes, *unknown)
 
 
 def _not_there(seen: Seen) -> Answer:

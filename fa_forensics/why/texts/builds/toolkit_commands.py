@@ -65,6 +65,8 @@ def what_to_build(seen: Seen) -> str:
         return detail["source"]
     if detail.get("editable") or re.search(r"\bbuild_editable\b|\bbuilding editable\b", words):
         return "-e ."
+    if "flag:from-here" in seen.versions and not detail.get("package"):
+        return "."
     from fa_forensics.rules.remedy import row_of
 
     name = package_built(seen)

@@ -13,6 +13,7 @@ from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.gpu.rocm_text import about_rocm, cuda_build_on_rocm
 from fa_forensics.why.texts.libraries.brought_text import torches_bringing
+from fa_forensics.why.texts.libraries.cpu_extension import by_path, cpu_ways, loaded_by_path
 from fa_forensics.why.texts.libraries.needing import (
     needing,
     package_needing,
@@ -20,8 +21,10 @@ from fa_forensics.why.texts.libraries.needing import (
     rebuild_notes,
 )
 from fa_forensics.why.texts.libraries.own_import import (
+    OF_THE_INDEX,
     imports_torch,
     index_notes,
+    with_cuda_again,
     without_its_cuda,
 )
 from fa_forensics.why.texts.libraries.own_source import own_source
@@ -100,27 +103,11 @@ def _although_first(seen: Seen, soname: str) -> Answer:
     )  # fmt: skip
 
 
-def _by_ctypes(seen: Seen, soname: str) -> Answer:
-    """A file that is loaded by its path: most often torch itself does that for an extension."""
-    cause = (
-        f"{soname} is a library of torch's CUDA builds, and a file that needs it is loaded with "
-        "ctypes, as torch.ops.load_library does when torch is already there. Then this torch is a "
-        "build without CUDA, or one for ROCm, and the extension is one for NVIDIA GPUs: it has to "
-        "be a build for this torch. Where torch is not imported before, that comes first."
-    )
-    return seen.answer(
-        "wrong-torch", "FA607", cause, owner=owner_of_library(soname), direction=UNKNOWN,
-        confidence="medium",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda, "
-              "torch.version.hip)'",),
-    )  # fmt: skip
-
-
 def _first(seen: Seen, soname: str) -> Answer:
     if seen.mention.detail.get("torch_imported"):
         return _although_first(seen, soname)
-    if seen.mention.detail.get("ctypes") and soname.startswith(_CUDA_PARTS):
-        return _by_ctypes(seen, soname)
+    if loaded_by_path(seen) and soname.startswith(_CUDA_PARTS) and not imports_torch(seen):
+        return by_path(seen, soname)
     if soname.startswith(_CUDA_PARTS) and not _core_is_missing(seen):
         return _torch_without_it(seen, soname)
     module = seen.mention.detail.get("import") or seen.module or "MODULE"
@@ -164,7 +151,6 @@ def _torch_without_it(seen: Seen, soname: str) -> Answer:
     )
     if package := imports_torch(seen):
         return without_its_cuda(seen, soname, package, with_cuda)
-    release = (seen.torch or "").partition("+")[0]
     owner = "torch/torch_cuda" if "torch_cuda" in soname else owner_of_library(soname)
     if with_cuda or seen.mention.detail.get("stable_abi"):
         cause = (
@@ -187,13 +173,11 @@ def _torch_without_it(seen: Seen, soname: str) -> Answer:
         "the file lists this library first. The first command tells them apart: None is a build "
         "without CUDA."
     )
-    again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
     return seen.answer(
         "wrong-torch", "FA601", cause, owner=owner, direction=NONE, confidence="medium",
-        help=(ask, first, *((again,) if release else ())),
-        notes=("No toolkit, driver or path brings that library: it is a part of torch's CUDA "
-               "wheel. Where the first command prints None, a CUDA build of the same torch release "
-               "has to replace this one; where it prints a version, import torch first.",),
+        help=(ask, first, *cpu_ways(seen)[0], with_cuda_again(seen)),
+        notes=(*cpu_ways(seen)[1], "Where the first command prints a version of CUDA, import torch "
+               "first.", OF_THE_INDEX),
     )  # fmt: skip
 
 
@@ -205,10 +189,11 @@ def _cpu_torch(seen: Seen, soname: str) -> Answer:
         f"torch {seen.torch} is a build without CUDA and has no {soname}: the extension needs a "
         "CUDA build of torch, most often one that a later installation replaced."
     )
+    helps, notes = cpu_ways(seen)
     return seen.answer(
         "wrong-torch", "FA601", cause, owner=owner_of_library(soname), direction=NONE,
-        confidence="high",
-        help=(f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',),
+        confidence="high", notes=notes,
+        help=(*helps, f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'),
     )  # fmt: skip
 
 

@@ -18,7 +18,9 @@ from fa_forensics.why.texts.libraries.needing import (
 )
 
 #: Packages whose Python files import torch before any compiled file of theirs is opened.
-_OWN = ("torchvision", "torchaudio", "torchtext", "torchcodec", "torch_scatter", "torch_sparse",
+_OWN = ("pytorch3d", "flash_attn", "mamba_ssm", "causal_conv1d", "deepspeed", "natten", "kaolin",
+        "MinkowskiEngine", "auto_gptq", "exllamav2", "gsplat", "tinycudann", "torch_points_kernels",
+        "torchvision", "torchaudio", "torchtext", "torchcodec", "torch_scatter", "torch_sparse",
         "torch_cluster", "torch_spline_conv", "torch_geometric", "xformers", "detectron2", "mmcv",
         "torchao", "fairseq")  # fmt: skip
 _IN = re.compile(rf"[/\\](?:site|dist)-packages[/\\](?P<package>{'|'.join(_OWN)})[/\\]")
@@ -35,7 +37,11 @@ def imports_torch(seen: Seen) -> str:
         found = _IN.search(text)
         if found is not None:
             return found["package"].replace("_", "-")
-    return ""
+    found = _IN.search(detail.get("step", ""))
+    if found is None:
+        return ""
+    # xformers imports flash-attn's module, and has imported torch by then.
+    return package_needing(seen) or found["package"].replace("_", "-")
 
 
 def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> Answer:
@@ -78,11 +84,12 @@ def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> 
         if index:
             notes.append("INDEX is the address that pytorch.org/get-started gives for one CUDA.")
     else:
-        helps = [command, inspect_package(seen, package)]
+        helps = [command, with_cuda_again(seen), inspect_package(seen, package)]
         notes.append(
             f"A CUDA build of the same torch release takes the place of this one, or {package} is "
             "built again on the torch that is there."
         )
+        notes.append(OF_THE_INDEX)
     if _IMAGE.search(seen.mention.line):
         notes.append(
             "It is a warning, of torchvision.io alone, which reads and writes JPEG and PNG files; "
@@ -93,6 +100,23 @@ def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> 
         "wrong-torch", code, cause, owner=owner_of_library(soname), direction=NONE,
         confidence="medium", help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+#: Said beside ``with_cuda_again``.
+OF_THE_INDEX = (
+    "The command that installs torch is for Linux on x86-64, where the package index has the build "
+    "with CUDA. Where conda list shows pytorch, conda's goes first (conda remove --force pytorch); "
+    "torchvision and torchaudio have to be of the same making and release."
+)
+
+
+def with_cuda_again(seen: Seen) -> str:
+    """Install the build with CUDA of the torch release that the text names, or that is there."""
+    release = (seen.torch or "").partition("+")[0]
+    if release:
+        return f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+    own = f"{seen.python} -c 'import torch; print(torch.__version__.split(chr(43))[0])'"
+    return f'{seen.pip} install --force-reinstall --no-cache-dir "torch==$({own})"'
 
 
 def index_notes(seen: Seen) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from fa_forensics.why.texts.python.pairs import (
     pair_notes,
     torch_with_cuda,
 )
+from fa_forensics.why.texts.python.torchao_text import torchao_refused
 
 HIDDEN = "FA886"
 
@@ -140,6 +141,8 @@ def pair_mismatch(seen: Seen) -> Answer:
     detail = seen.mention.detail
     package, torch = detail.get("package", ""), detail.get("torch", "").rstrip(".")
     found = detail.get("found", "").rstrip(".")
+    if package == "torchao" or detail.get("least_torch"):
+        return torchao_refused(seen, torch, found)
     release = torch.partition("+")[0]
     cause = f"{package} {found} is not for torch {torch}."
     built = torch_of(package, found)
@@ -158,9 +161,6 @@ def pair_mismatch(seen: Seen) -> Answer:
     if built:
         helps.append(f'{seen.pip} install "torch=={built}"')
     helps.append(f"{seen.pip} show torch {package}")
-    if package == "torchao":
-        cause += " It leaves its C++ and CUDA kernels out and goes on in Python."
-        notes.append("Each release of torchao has compiled code for one release of torch.")
     return seen.answer(
         "wrong-torch", "FA606", cause, owner=package, direction="unknown", confidence="high",
         help=tuple(helps), notes=tuple(notes),

@@ -9,6 +9,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
 from fa_forensics.why.texts.python.pairs import cuda_of
+from fa_forensics.why.texts.python.project_build import of_a_project
 
 KIND, CODE = "wrong-torch", "FA602"
 #: torch's own index; the tag of a build comes behind it.
@@ -26,6 +27,11 @@ def majors_differ(seen: Seen) -> Answer:
     cause = f"{package} and torch are built with different CUDA versions"
     if theirs and mine:
         cause += f": {package} with {theirs}, torch with {mine}"
+    from fa_forensics.rules.remedy import row_of
+
+    row = None if package in FAMILY else row_of(package)
+    if row is not None and row["source_build"]:
+        return of_a_project(seen, row, package, cause, mine or "")
     cause += ". Most often they came from different indexes."
     helps, notes = _from_torchs_index(seen, package, _tag(mine or ""))
     return seen.answer(

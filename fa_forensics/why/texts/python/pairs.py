@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.python_api import brings_torch, ended_at, partner_of, torch_of
+from fa_forensics.facts.python_api import brings_torch, ended_at, is_older, partner_of, torch_of
 from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
@@ -12,6 +12,9 @@ from fa_forensics.why.texts.clues import version_of
 
 #: Published once for each CUDA by PyTorch; the package index has one build of each release.
 _BY_CUDA = frozenset(("torch", "torchvision", "torchaudio", "torchcodec", "xformers"))
+#: The first torch whose xformers is on torch's own index: 0.0.22.post1 and later, of October 2023
+#: (facebookresearch/xformers pull request 876). Older releases are on the package index alone.
+XFORMERS_SINCE = "2.1.0"
 #: Where the torch is none of the package index, or is bound to another package: it has to stay.
 _OWN_TORCH = ("pkg:torch-npu", "pkg:torch-xla", "rocm", "ngc", "flag:jetson", "flag:torch-source")
 #: Builds that an index of torch has, as its version ends.
@@ -26,6 +29,8 @@ def index_tag(seen: Seen, package: str, torch: str) -> str:
     """
     release, _, tag = torch.partition("+")
     if package not in _BY_CUDA or not _TAG.fullmatch(tag):
+        return ""
+    if package == "xformers" and is_older(release, XFORMERS_SINCE):
         return ""
     if tag == "cpu":
         return "" if package == "xformers" or on_windows(seen) else tag
@@ -80,9 +85,9 @@ def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
     if torch is None:
         return _both(seen, package)
     fitting = partner_of(package, torch)
-    if fitting is None or version_of(seen, package) == fitting:
-        return ()
     tag = index_tag(seen, package, seen.torch or "")
+    if fitting is None or (version_of(seen, package) == fitting and not tag):
+        return ()
     pinned = f'"{package}=={fitting}"'
     return (f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}",)
 
@@ -122,6 +127,13 @@ def pair_words(seen: Seen, package: str | None) -> str:
             f" {package} {version} was built for torch {built}, and needs that one; no release of "
             f"it is known for torch {torch}, which the text names."
         )
+    if torch == built and _of_package_index(seen, str(package)):
+        return (
+            f" {package} {version} is the release for torch {built}, but torch {seen.torch} is "
+            f"another build than that of the package index, and {package} without "
+            f"+{str(seen.torch).partition('+')[2]} behind its number most likely is the one from "
+            "there: the releases agree, the builds do not."
+        )
     if torch == built:
         return (
             f" {package} {version} is the release for torch {built}, so these versions agree: the "
@@ -132,6 +144,15 @@ def pair_words(seen: Seen, package: str | None) -> str:
         "torch than the one that was installed with it is found first (~/.local, PYTHONPATH, "
         "conda beside pip), or one of the two was replaced."
     )
+
+
+def _of_package_index(seen: Seen, package: str) -> bool:
+    """Whether a package is told without a build, and the package index has none for this torch's.
+
+    A package from torch's own index has the build behind its number, as torch has.
+    """
+    own = version_of(seen, package) or ""
+    return "+" not in own and bool(index_tag(seen, package, seen.torch or ""))
 
 
 def which_pair(seen: Seen, package: str) -> str:

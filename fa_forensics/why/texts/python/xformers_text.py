@@ -9,7 +9,13 @@ from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import inspect_package
-from fa_forensics.why.texts.python.pairs import cuda_of, from_index, index_note, index_tag
+from fa_forensics.why.texts.python.pairs import (
+    XFORMERS_SINCE,
+    cuda_of,
+    from_index,
+    index_note,
+    index_tag,
+)
 from fa_forensics.why.texts.python.xformers_rocm import of_another_maker
 
 BANNER = "FA886"
@@ -64,8 +70,10 @@ def xformers(seen: Seen) -> Answer:
                   "torchvision and torchaudio have to come from there too."]  # fmt: skip
     elif built and have and _release(built) != _release(have):
         cause = f"xformers was built for torch {built}, and torch {have} is here."
-        cause += _other_major(built, have)
         direction = _direction(built, have)
+        newer = direction == "file-newer"
+        cause += " xformers is newer than torch." if newer else " xformers is older than torch."
+        cause += _other_major(built, have)
         commands, more = _one_of_the_two(seen, built, have)
         helps[:0] = commands
         notes[:0] = more
@@ -229,22 +237,24 @@ def _other_cuda(
         cause += (
             ", and their std::string flavours differ: names with std::string in them are not found"
         )
-    notes = (
+    fitting = partner_of("xformers", release)
+    pin = f"xformers=={fitting}" if fitting else "xformers"
+    get = f'{seen.pip} install --force-reinstall --no-deps "{pin}" --index-url INDEX'
+    more = (
         *index_note(_tag(have)),
         "The package index has one build of each xformers alone, so an install from there gets "
         "the same file again.",
-        *notes,
     )
-    fitting = partner_of("xformers", release)
-    pin = f"xformers=={fitting}" if fitting else "xformers"
+    if _direction(release, XFORMERS_SINCE) == "file-older":
+        get = f'{seen.pip} install "torch=={built}" --index-url INDEX'
+        more = (
+            *index_note(_tag(built)),
+            f"xformers for torch {release} was published for one CUDA alone, so that torch is what "
+            "has to change, with torchvision and torchaudio from the same index.",
+        )
     return seen.answer(
         "wrong-torch", BANNER, f"{cause}.", owner="xformers", direction="unknown",
-        confidence="high" if differ else "medium",
-        help=(
-            f'{seen.pip} install --force-reinstall --no-deps "{pin}" '
-            "--index-url INDEX",
-            *helps,
-        ), notes=notes,
+        confidence="high" if differ else "medium", help=(get, *helps), notes=(*more, *notes),
     )  # fmt: skip
 
 

@@ -1,0 +1,102 @@
+"""The torch that somebody says took another one's place: it is the one that is loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from fa_forensics.facts.paste.cures import is_cure
+from fa_forensics.facts.paste.lines import Places, Source
+from fa_forensics.facts.paste.replaced import replaced_by_log
+from fa_forensics.facts.paste.version_forms import LISTED, PROSE, VERSION
+
+#: How often one word is followed up.
+_MOST = 40
+_NAME = r"(?:py)?torch(?: version)?"
+_FROM = rf"(?P<gone>{VERSION})['\"`]{{0,2}}"
+_TO = (
+    rf"(?:{_NAME}[= ]{{1,3}})?['\"`]{{0,2}}v?"
+    r"(?P<come>[012]\.\d{1,2}(?:\.\d{1,2})?(?:\+\w{1,12})?)(?![\w.]{0,20}\d)"
+)
+_ARROW = r"\s{0,3}(?:->|=>|→|➜)\s{0,3}"
+_VERBS = r"(?:upgrad|downgrad|updat|replac|overwr|switch|chang|mov|bump)\w{1,6}"
+_MOVED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # "upgraded torch from 2.5.1 to 2.6.0", "replaced torch 2.5.1 by 2.6.0"
+        rf"\b{_VERBS} (?:the |my |our )?['\"`]?{_NAME}['\"`]?(?: from|==)? {{0,2}}v?{_FROM}"
+        rf"(?: (?:with|by|to) |{_ARROW}){_TO}",
+        # "torch was upgraded from 2.5.1 to 2.6.0", "torch went from 2.5.1 to 2.6.0"
+        rf"\b{_NAME} (?:(?:was|is|got|gets|has been|had been) )?(?:{_VERBS}|went|goes) from "
+        rf"v?{_FROM}(?: to |{_ARROW}){_TO}",
+        # "torch 2.5.1 -> 2.6.0"
+        rf"\b{_NAME}[= ]{{1,2}}v?{_FROM}{_ARROW}{_TO}",
+        # "uninstalled torch==2.5.1 and installed torch==2.6.0"
+        rf"\b(?:uninstall|remov)\w{{0,4}} {_NAME}[= ]{{1,2}}v?{_FROM}[,;.]? "
+        rf"(?:(?:and|then) ){{0,2}}(?:re)?install\w{{0,3}} {_TO}",
+        # "torch==2.5.1 was removed, torch==2.6.0 installed"
+        rf"\b{_NAME}[= ]{{1,2}}v?{_FROM} (?:was |got )?(?:uninstalled|removed|replaced),?"
+        rf" (?:and |by |with ){{0,2}}{_TO}",
+    )
+)
+_WORDS = ("upgrad", "downgrad", "updat", "replac", "overwr", "switch", "chang", "moved", "bump",
+          "went from", "goes from", "->", "=>", "\u2192", "\u279c", "uninstall",
+          "remov")  # fmt: skip
+#: What is not done, or what somebody thinks of doing.
+_NOT_DONE = re.compile(
+    r"\b(?:would|will|wants? to|tries to|try(?:ing)? to|could|should|must|cannot|can't|needs? to"
+    r"|have to|going to|asks? to|if you|you can|please)\b[^.;\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+
+
+def without_gone(
+    best: dict[str, tuple[int, int, str]],
+    torches: dict[str, tuple[int, int]],
+    source: Source,
+    places: Places,
+    offer: Callable[[str, int, int, str], None],
+) -> None:
+    """Of a torch that another one took the place of, the other one is loaded.
+
+    A report's own line on the loaded torch is surer than that, and stays.
+    """
+    if "torch" in best and best["torch"][0] < LISTED:
+        return
+    found = replaced_by_log(source, places) or _in_words(source, places)
+    if found is None:
+        return
+    number, gone, come = found
+    own, other = gone.partition("+")[0], come.partition("+")[0]
+    if own == other:
+        return
+    if "torch" not in best:
+        offer("torch", PROSE, number, come)
+        torches.pop(own, None)
+        return
+    sort, line, text = best["torch"]
+    public = text.partition("+")[0]
+    if public not in (own, other):
+        return
+    torches.pop(own, None)
+    torches.setdefault(other, (sort, line))
+    best["torch"] = (sort, line, text if public == other and "+" in text else come)
+
+
+def _in_words(source: Source, places: Places) -> tuple[int, str, str] | None:
+    """(line, gone, come) of the first sentence that tells of it as done, and not as the cure."""
+    seen = -1
+    for place in sorted(p for word in _WORDS for p in places(word)[:_MOST]):
+        line = source.line_at(place)
+        if line.start == seen or "torch" not in line.lower:
+            continue
+        seen = line.start
+        words = line.body[:2000]
+        for pattern in _MOVED:
+            match = pattern.search(words)
+            if match is None or _NOT_DONE.search(words[max(0, match.start() - 60) : match.start()]):
+                continue
+            if is_cure(words, match.start("come"), match.end("come")):
+                return None
+            return line.number, match["gone"], match["come"]
+    return None

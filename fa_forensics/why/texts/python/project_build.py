@@ -1,0 +1,78 @@
+"""A package of its own project that was compiled with, or for, another CUDA than torch's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import version_of
+
+KIND, CODE = "wrong-torch", "FA602"
+
+
+def of_a_project(
+    seen: Seen, row: Mapping[str, object], package: str, cause: str, cuda: str
+) -> Answer:
+    """The project's wheel for torch's CUDA, else a build with that toolkit.
+
+    Torch's own index has no such package, and the package index has its source or one build.
+    """
+    name = str(row["distribution"])
+    release = (version_of(seen, name) or "").partition("+")[0]
+    cause += (
+        f". Where pip takes no wheel of {name} it compiles the source with the nvcc that is there, "
+        "whatever CUDA torch is for; else its wheel is one for another CUDA."
+    )
+    if "wheel_page" in seen.versions and release:
+        cause += (
+            f" The page behind -f is searched beside the package index: if it has no wheel of "
+            f"{name} {release} for this Python, pip took the source from there."
+        )
+    helps = [
+        f"{seen.python} -c 'import torch, importlib.metadata as m; print(torch.__version__, "
+        f'torch.version.cuda, m.version("{name}"))\''
+    ]
+    notes = []
+    page = str(row.get("find_links", ""))
+    if page:
+        address, known = _filled(seen, page, cuda)
+        helps.append(
+            f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary {name} "
+            f"{name} -f {address}"
+        )
+        notes.append(
+            f"torch stays as it is: with --only-binary pip takes the newest {name} that has a "
+            "wheel on its project's page for that torch and CUDA, and compiles nothing."
+        )
+        if not known:
+            notes.append(
+                "In the address X.Y is torch's minor release and cuNNN its CUDA (cu118 for 11.8), "
+                "as the first command prints them."
+            )
+    toolkit = cuda or "CUDA_OF_TORCH"
+    pin = f'"{name}=={release}"' if release else name
+    variables = f"CUDA_HOME=/usr/local/cuda-{toolkit} {row.get('environment') or ''}".rstrip()
+    helps.append(
+        f"{variables} {seen.pip} install --force-reinstall --no-deps --no-cache-dir "
+        f"--no-build-isolation --no-binary {name} {pin}"
+    )
+    notes.append(
+        f"The last command compiles {name} with the toolkit of torch's CUDA, where that one "
+        f"({toolkit}) is installed; the CUDA version that the driver shows plays no part."
+    )
+    return seen.answer(
+        KIND, CODE, cause, owner=package, direction="none", confidence="high",
+        help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _filled(seen: Seen, page: str, cuda: str) -> tuple[str, bool]:
+    """(the address of the project's page, whether torch's release and CUDA are filled in)."""
+    torch = (seen.torch or seen.versions.get("wheel_page", "")).partition("+")[0]
+    minor = re.match(r"\d{1,2}\.\d{1,3}", torch)
+    number = re.match(r"(\d{1,2})\.(\d)", cuda)
+    label = f"cu{number[1]}{number[2]}" if number else "cuNNN"
+    known = minor is not None and number is not None
+    return page.format(label=label, minor=minor[0] if minor else "X.Y"), known
