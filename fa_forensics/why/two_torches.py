@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
@@ -61,6 +62,43 @@ def with_the_other(
 def _pinned(answer: Answer) -> set[str]:
     """The releases that the commands of an answer install."""
     return {pin for text in answer.help for pin in re.findall(r"[=<>]=[\w.+*]{1,40}", text)}
+
+
+def the_one_that_lacks_it(
+    answers: tuple[Answer, ...],
+    paste: Paste,
+    tables: Tables,
+    told_place: Callable[[Paste, Tables], Place],
+) -> tuple[Place, tuple[Answer, ...]] | None:
+    """(the place, the answers) for the text's other torch, where that alone lacks the name.
+
+    A name that is missing is missing from the torch that is loaded. None where the first torch
+    lacks it, where no other is named, or where the other one has it too.
+    """
+    other = paste.versions.get("torch_too") or paste.versions.get("torch_also")
+    first = answers[0]
+    if other is None or first.code != "FA607" or not first.symbol:
+        return None
+    versions = {**paste.versions, "torch": other}
+    for key in ("torch_too", "torch_also", "torch_cuda", "cxx11_abi"):
+        versions.pop(key, None)
+    second = replace(paste, versions=versions)
+    there = told_place(second, tables)
+    judged = paste_answers(second, there, tables, True)
+    if judged[0].kind != "symbol-drift" or judged[0].direction not in (OLDER, NEWER):
+        return None
+    named = paste.versions["torch"]
+    note = (
+        f"The text names torch {named} and torch {other}, and torch {named} has the name: the "
+        "other one is what is loaded. Where both are in one environment, conda's and pip's, pip's "
+        "hides the other one, and python -m pip uninstall torch takes it away."
+    )
+    helps = judged[0].help
+    if named in judged[0].exported_by:
+        helps = tuple(re.sub(r'(?<="torch==)[\d.]+(?="$)', named, text) for text in helps)
+    sure, notes = _LESS[judged[0].confidence], (note, *judged[0].notes)
+    unsure = replace(judged[0], confidence=sure, help=helps, notes=notes)
+    return there, (unsure, *judged[1:])
 
 
 def _verdict(answer: Answer) -> tuple[str, str, str, bool]:

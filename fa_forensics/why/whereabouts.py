@@ -20,7 +20,7 @@ from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place, Told
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.history import Present, order_key
-from fa_forensics.why.two_torches import with_the_other
+from fa_forensics.why.two_torches import the_one_that_lacks_it, with_the_other
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.requested import RequestedTorch
@@ -53,6 +53,9 @@ def judge_text(
     place, elsewhere, note = whereabouts(paste, here, tables, where)
     answers = paste_answers(paste, place, tables, elsewhere)
     if elsewhere:
+        loaded = the_one_that_lacks_it(answers, paste, tables, told_place)
+        if loaded is not None:
+            return *loaded, _said(f"the text names {loaded[0].here} as well", loaded[0])
         answers = with_the_other(answers, paste, place, tables, told_place)
     provider = answers[0].provider
     if elsewhere or where is not None or provider is None or any(m.file for m in paste.mentions):

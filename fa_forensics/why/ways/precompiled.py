@@ -18,7 +18,8 @@ _OTHERS = re.compile(r"install --upgrade |--force-reinstall |\"torch[=>]=|^rm -r
 #: Notes on those.
 _ON_OTHERS = re.compile(
     r"No package is named|A file that was compiled|Every torch since|The command |One of the two"
-    r"|Another build of|torch [\d.]+(?: \S [\d.]+)? ha(?:s|ve) this name"
+    r"|The package index has torch|Another build of"
+    r"|torch [\d.]+(?: \S [\d.]+)? ha(?:s|ve) this name"
 )
 
 

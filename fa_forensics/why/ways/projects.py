@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
-from fa_forensics.why.judgement import FLAVOUR
+from fa_forensics.why.judgement import FLAVOUR, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
-from fa_forensics.why.ways.same_release import cuda_label, label_of, wheel_page
+from fa_forensics.why.ways.same_release import cuda_label, label_by_cuda, label_of, wheel_page
 from fa_forensics.why.ways.step_back import step_back
 
 if TYPE_CHECKING:
@@ -120,7 +120,11 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     """The project's wheels for the text's torch and CUDA, sister packages with them."""
     label = label_of(paste, place) or cuda_label(paste.versions.get("index_cuda", ""))
     present = place.present
+    if present is not None and not label:
+        label = label_by_cuda(paste, present.release)
     built = next((t for t in answer.help if re.search(rf"--no-binary\s{name}\s", t)), None)
+    if built is not None and present is None:
+        return _with_its_page(answer, paste, place, name)
     if present is None or not present.published or not label or built is None:
         return answer
     if order_key(present.release) < (1, 4, 0, True):
@@ -145,3 +149,28 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     return replace(
         answer, help=helps, notes=(note, *(n for n in answer.notes if not _ON_BUILDS.match(n)))
     )
+
+
+def _with_its_page(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
+    """Where the project's wheels are for a torch that the text does not name."""
+    page = wheel_page(row_of(name), "cuXYZ", "X.Y.0")
+    note = (
+        f"{name}'s project has wheels by torch and CUDA, seconds in place of a build: with -f "
+        f"{page} in place of --no-binary {name} pip takes one, X.Y and cuXYZ (or cpu) being those "
+        "of the torch that is loaded."
+    )
+    notes = [*answer.notes, note]
+    of = paste.versions.get("page_torch", "")
+    have = any(minor_of(release) == minor_of(f"{of}.0") for release in answer.exported_by)
+    if not of or not have or answer.kind != "symbol-drift":
+        return replace(answer, notes=tuple(notes))
+    told = place.told
+    cause, direction = answer.cause, answer.direction
+    notes.insert(
+        0, f"The address in the text has wheels for torch {of}, which has the name: another torch "
+        "is loaded, and the page of that one is the one to take."
+    )  # fmt: skip
+    if direction == UNKNOWN and told is not None:
+        direction = OLDER
+        cause = f"{cause} The wheels in the text are for torch {of}: most likely a newer is loaded."
+    return replace(answer, cause=cause, direction=direction, notes=tuple(notes))

@@ -6,21 +6,20 @@ import re
 import shlex
 from dataclasses import replace
 
-from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import DRIFT, FLAVOUR
+from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.torch_names.history import order_key
-from fa_forensics.why.ways.builds import clean_build, cmake_build, is_module
+from fa_forensics.why.ways.builds import cmake_build, is_module
 from fa_forensics.why.ways.commands import which_torch
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
 _JIT = re.compile(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
 #: Where setup.py and CMake build; what is installed lies in site-packages.
 _BUILD = re.compile(r"^(?!\S*-packages/)\S*/build/(?:lib\b[\w.-]{0,60}|temp\b[\w.-]{0,60})/")
-_EGG = re.compile(r"(?P<egg>\S+?\.egg)/")
+_EGG = re.compile(r"(?P<egg>\S+?\.egg(?:-tmp)?)/")
 
 
 _NOT_FFMPEG = (
@@ -88,7 +87,9 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         return _own_build_first(answer, seen, file)
     egg = _EGG.search(file)
     if egg is not None and answer.kind in DRIFT:
-        return _egg(answer, seen, egg["egg"])
+        from fa_forensics.why.ways.eggs import of_egg
+
+        return of_egg(answer, seen, egg["egg"])
     return answer
 
 
@@ -202,39 +203,6 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
 
 _UPGRADE = re.compile(r"install --upgrade\b")
 _OF_INDEX = re.compile(r"(?:One of the two commands|The command g)")
-
-
-def _egg(answer: Answer, seen: Seen, egg: str) -> Answer:
-    note = (
-        f"The file lies in {egg.rsplit('/', 1)[-1]}, which setup.py install left behind for the "
-        "torch of that day; it goes before packages that pip installs. Uninstall it, then build "
-        "with the interpreter that runs it."
-    )
-    again = (
-        "In the source directory build/ keeps the old objects, which setup.py install packs again "
-        "whatever torch is there: the second command takes them away."
-    )
-    name = egg.rsplit("/", 1)[-1].split("-")[0].replace("_", "-")
-    command = f"{seen.pip} uninstall {shlex.quote(name)}"
-    clean = "rm -rf build dist *.egg-info"
-    built = clean_build(raw_python(seen), "").partition(" && ")[2]
-    helps = [text for text in answer.help if not _UPGRADE.search(text)]
-    if not any("--no-build-isolation" in text for text in helps):
-        helps.insert(0, built)
-    notes = [n for n in answer.notes if not _OF_INDEX.match(n)]
-    if answer.direction == FLAVOUR and mentions_cxx11(answer.symbol or "", answer.demangled or ""):
-        notes.insert(0, _WITHOUT_BUILD_EXTENSION)
-    return replace(answer, help=(command, clean, *helps), notes=(note, again, *notes))
-
-
-#: torch/utils/cpp_extension.py: BuildExtension adds the flag, CUDAExtension does not.
-_WITHOUT_BUILD_EXTENSION = (
-    "-D_GLIBCXX_USE_CXX11_ABI is given to the compiler by torch.utils.cpp_extension.BuildExtension "
-    "alone: a setup.py whose cmdclass does without it builds in the compiler's own flavour, which "
-    "is cxx11, whatever torch has. Newer sources may pass the flag; else it goes into the "
-    "setup.py's flags, =1 where torch.compiled_with_cxx11_abi() says True and =0 where it says "
-    "False."
-)
 
 
 #: How notes on another build of an extension begin.

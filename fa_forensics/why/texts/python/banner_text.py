@@ -9,6 +9,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.windows_build import jit_module
 from fa_forensics.why.texts.clues import inspect_package, package_in, pip_name, version_of
 from fa_forensics.why.texts.libraries.bitsandbytes_text import no_cuda_binary
+from fa_forensics.why.texts.python.crash_text import of_another_torch, only_named
 from fa_forensics.why.ways.commands import inspect_command
 
 BANNER, NO_FILE, CRASH, WINDOWS = "FA886", "FA887", "FA888", "FA889"
@@ -152,12 +153,15 @@ def nameless(seen: Seen) -> Answer:
 
 def crash(seen: Seen) -> Answer:
     """``Aborted (core dumped)``, ``Segmentation fault``: no symbol is missing."""
-    package = package_in(seen)
+    package = package_in(seen) or only_named(seen)
     torch = seen.torch
     if seen.mention.detail.get("pybind11"):
         from fa_forensics.why.texts.python.python_text import pybind_crash
 
         return pybind_crash(seen)
+    other = of_another_torch(seen, package)
+    if other is not None and not seen.mention.detail.get("thrown"):
+        return other
     aborted = re.search(r"abort|terminate|free|malloc|corrupt", seen.mention.line, re.IGNORECASE)
     what = "aborted" if aborted else "crashed"
     name = package or "an extension"

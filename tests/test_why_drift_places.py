@@ -1,0 +1,109 @@
+"""``why`` on names of torch that changed: where the file lies, and which torch the text means.
+
+The releases are those of ``nm -D`` over torch's wheels; the pages of wheels those of data.pyg.org.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+from fa_forensics.facts.paste import read_paste
+from fa_forensics.facts.torch_cuda import cuda_builds
+
+SITE = "/x/lib/python3.7/site-packages"
+IS_CUDA = "_ZNK2at6Tensor7is_cudaEv"  # 1.6.0 to 1.8.1
+
+
+def missing(file: str, symbol: str) -> str:
+    return f"ImportError: {file}: undefined symbol: {symbol}"
+
+
+def test_of_two_torches_the_one_that_lacks_the_name_is_loaded() -> None:
+    told = "conda install pytorch==1.8.0, conda install pytorch3d, and pip had torch 1.12.1"
+    answer = first(missing(f"{SITE}/pytorch3d/_C.cpython-37m-x86_64-linux-gnu.so", IS_CUDA), told)
+    assert (answer.kind, answer.direction) == ("symbol-drift", "file-older")
+    assert "older than torch 1.12.1" in answer.cause
+    assert "pip uninstall torch" in said(answer)
+    assert 'python -m pip install "torch==1.8.0"' in answer.help
+
+
+def test_what_was_a_cure_is_no_second_torch() -> None:
+    told = read_paste("torch 1.8.0\ndowngraded, and it works with torch 1.12.1").versions
+    assert "torch_also" not in told and "torch_too" not in told
+
+
+def test_an_unpacked_egg_is_removed_and_built_in_its_checkout() -> None:
+    """pkg_resources unpacks a zipped egg below ~/.cache/Python-Eggs, which is no checkout."""
+    egg = "/home/a/.cache/Python-Eggs/kaolin-0.2.0-py3.6-linux-x86_64.egg-tmp"
+    file = f"{egg}/kaolin/cuda/d.cpython-36m-x86_64-linux-gnu.so"
+    answer = first(missing(file, "_ZN3c1011CPUTensorIdEv"), "pytorch 1.3.1")
+    assert f"rm -rf {egg}" in answer.help
+    assert "python -m pip uninstall kaolin" in answer.help
+    assert "-delete" not in said(answer) and "or one above it" not in said(answer)
+
+
+def test_an_eggs_rebuild_stands_before_another_torch() -> None:
+    file = f"{SITE}/MSDA-1.0-py3.8-linux-x86_64.egg/MSDA.cpython-38-x86_64-linux-gnu.so"
+    symbol = "_ZNK2at10TensorBase8data_ptrIdEEPT_v"  # 1.10.0 and later
+    answer = first(missing(file, symbol), "PyTorch 1.9 and Cuda 11.1")
+    built = next(i for i, text in enumerate(answer.help) if text.startswith("rm -rf build dist"))
+    torch = next(i for i, text in enumerate(answer.help) if '"torch==1.10.0"' in text)
+    assert built < torch and answer.help[torch].endswith("--index-url INDEX")
+
+
+def test_a_release_in_a_directorys_name_is_a_checkout() -> None:
+    file = ".../mmdetection3d-0.17.3/mmdet3d/ops/r/r_ext.cpython-38-x86_64-linux-gnu.so"
+    answer = first(missing(file, "_ZN3c1015SmallVectorBaseIjE8grow_podEPvmm"), "torch 1.10.0")
+    assert "most likely .../mmdetection3d-0.17.3" in said(answer)
+    assert any("-delete" in text and text.endswith("-e .") for text in answer.help)
+
+
+@pytest.mark.parametrize("page", ["data.pyg.org/whl/torch-1.9.0+cu111", "x.com/whl/torch-1.9.0"])
+def test_the_page_of_wheels_tells_the_files_torch(page: str) -> None:
+    """zero_() is defined in torch 1.3 to 1.9: wheels for 1.9.0 miss it in a later torch."""
+    text = f"!pip install -q torch-sparse -f https://{page}.html"
+    file = f"{SITE}/torch_sparse/_convert_cuda.so"
+    answer = first(text, missing(file, "_ZNK2at6Tensor5zero_Ev"))
+    assert answer.direction == "file-older"
+    assert "data.pyg.org/whl/torch-X.Y.0+cuXYZ.html" in said(answer)
+
+
+def test_a_cuda_of_its_own_names_the_page_of_the_wheels() -> None:
+    symbol = "_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_S2_"  # 1.9.0 and later
+    answer = first(
+        missing(f"{SITE}/torch_sparse/_version_cuda.so", symbol), "PyTorch 1.5.0, CUDA 10.1"
+    )
+    assert any(text.endswith("whl/torch-1.5.0+cu101.html") for text in answer.help)
+
+
+def test_no_note_stands_on_an_index_that_no_command_takes() -> None:
+    text = "VLLM_USE_PRECOMPILED=1 pip install --editable ."
+    file = "/root/x/vllm-steer/vllm/_C.abi3.so"
+    symbol = "_ZN3c104cuda9SetDeviceEab"  # 2.8.0 and later
+    answer = first(text, missing(file, symbol), "PyTorch: 2.7.0+cu126, CUDA: 12.6")
+    assert not any("INDEX" in text for text in answer.help)
+    assert "INDEX" not in said(answer)
+
+
+@pytest.mark.parametrize(("minor", "cuda"), [("1.10", "11.1"), ("1.5", "10.1"), ("2.5", "12.4")])
+def test_builds_of_old_releases_are_on_record(minor: str, cuda: str) -> None:
+    """pytorch.org/get-started/previous-versions: torch==1.10.0+cu111, torch==1.5.0+cu101."""
+    assert cuda in cuda_builds(minor)
+
+
+def test_a_crash_of_a_package_for_another_torch_is_told_by_their_releases() -> None:
+    """torchao/__init__.py of 0.13.0 lists torch 2.8.0, that of 0.14.1 lists 2.9.0."""
+    answer = first(
+        '$ python -c "import torchao"\nAborted (core dumped)',
+        "torchao 0.13.0+cu128 in an environment with a PyTorch 2.9 nightly",
+    )
+    assert (answer.code, answer.owner, answer.confidence) == ("FA303", "torchao", "medium")
+    assert "built for torch 2.8.0" in answer.cause and "its compiled file is older" in answer.cause
+    assert any(text.endswith("torchao==0.14.1") for text in answer.help)
+    assert 'python -m pip install "torch==2.8.0"' in answer.help
+
+
+def test_a_crash_of_a_package_for_that_torch_is_open() -> None:
+    answer = first("Aborted (core dumped)", "import torchao", "torchao 0.14.1 with torch 2.9.0")
+    assert answer.confidence == "low" and "is built for" not in answer.cause
