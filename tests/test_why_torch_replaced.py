@@ -151,6 +151,9 @@ def test_without_a_gpu_the_extension_is_what_changes() -> None:
 def test_an_extension_without_cuda_is_the_other_way_out() -> None:
     answer = first(f"ImportError: {CUDA_PART}")
     assert any("build of the extension without CUDA" in note for note in answer.notes)
+    frame = '  File "/x/lib/python3.9/site-packages/torch_sparse/__init__.py", line 19, in <module>'
+    own = first(frame, "    torch.ops.load_library(spec.origin)", f"OSError: {CUDA_PART}")
+    assert any("torch-sparse -f https://data.pyg.org" in text for text in own.help)
     told = first(f"OSError: {CUDA_PART}", "torch-scatter 2.1.0, torch 1.13.1+cpu")
     assert any("torch-1.13.0+cpu.html" in text for text in told.help)
 

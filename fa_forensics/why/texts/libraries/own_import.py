@@ -11,6 +11,7 @@ from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import inspect_package
+from fa_forensics.why.texts.libraries.cpu_extension import cpu_ways
 from fa_forensics.why.texts.libraries.needing import (
     package_needing,
     rebuild_commands,
@@ -84,7 +85,9 @@ def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> 
         if index:
             notes.append("INDEX is the address that pytorch.org/get-started gives for one CUDA.")
     else:
-        helps = [command, with_cuda_again(seen), inspect_package(seen, package)]
+        without, ways = cpu_ways(seen)
+        helps = [command, *without, with_cuda_again(seen), inspect_package(seen, package)]
+        notes += ways[1:] if without else ()
         notes.append(
             f"A CUDA build of the same torch release takes the place of this one, or {package} is "
             "built again on the torch that is there."
