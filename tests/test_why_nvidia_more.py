@@ -90,3 +90,42 @@ def test_a_part_that_is_not_found_stays_a_part_in_two_lines(bare: str) -> None:
     )
     owners = [answer.owner for answer in explain([text], bare, {}).answers]
     assert owners and set(owners) <= {"cudnn", "nvrtc"}
+
+
+CUBLAS = (
+    "OSError: /srv/envs/a/lib/python3.7/site-packages/nvidia/cublas/lib/libcublas.so.11: undefined "
+    "symbol: cublasLtHSHMatmulAlgoInit, version libcublasLt.so.11\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "failed"),
+    [
+        ("export LD_LIBRARY_PATH=/srv/nvidia/cublas/lib solved it", False),
+        ("LD_LIBRARY_PATH=/usr/local/cuda/lib64", True),
+    ],
+)
+def test_a_variable_that_put_it_right_is_not_the_state_that_failed(
+    bare: str, line: str, failed: bool
+) -> None:
+    assert ("is set in the text" in said(first(CUBLAS + line, bare))) == failed
+
+
+def test_torch_itself_tells_that_the_variable_brings_the_other_cudnn(bare: str) -> None:
+    answer = first(
+        "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 7, 0) but "
+        "found runtime version (8, 6, 0). PyTorch already comes bundled with cuDNN. Looks like "
+        "your LD_LIBRARY_PATH contains incompatible version of cudnn\n\ntorch 2.0.1+cu118", bare,
+    )  # fmt: skip
+    assert "torch itself says where from" in answer.cause
+    assert "from a wheel" not in said(answer) and "pip check" not in said(answer)
+
+
+def test_condas_torch_has_its_cublas_from_conda(bare: str) -> None:
+    answer = first(
+        "OSError: /srv/conda/envs/a/lib/python3.8/site-packages/torch/lib/../../../../"
+        "libcublas.so.11: symbol free_gemm_select version libcublasLt.so.11 not defined in file "
+        "libcublasLt.so.11 with link time reference", bare,
+    )  # fmt: skip
+    assert not any("pip list" in text for text in answer.help)
+    assert any(text.startswith("conda list") for text in answer.help)

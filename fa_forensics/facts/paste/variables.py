@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from fa_forensics.facts.paste.cures import is_cure
 from fa_forensics.facts.paste.lines import Places, Source
-from fa_forensics.facts.paste.versions_table import REPORT
+from fa_forensics.facts.paste.version_forms import REPORT
 
 #: How often one variable is followed up.
 _PER_SIGN = 300
@@ -15,6 +16,16 @@ _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "p
         "flash_attention_skip_cuda_build", "hsa_override_gfx_version", "conda_prefix",
         "nvidia_driver_capabilities", "torch_cuda_arch_list", "vllm_use_precompiled",
         "vllm_precompiled_wheel_location")  # fmt: skip
+
+
+#: The shell's words before a variable that is set.
+_SETTING = re.compile(r"(?:\b(?:export|setting|set|adding|with)\s+|[`'\"])+\Z", re.IGNORECASE)
+
+
+def _put_it_right(words: str, start: int, end: int) -> bool:
+    """Whether a value is told as the cure: "export LD_LIBRARY_PATH=... solved it"."""
+    before = _SETTING.search(words[max(0, start - 40) : start])
+    return is_cure(words, start - len(before[0]) if before is not None else start, end)
 
 
 def read_variables(
@@ -30,7 +41,7 @@ def read_variables(
         for place in places(name)[:_PER_SIGN]:
             line = source.line_at(place)
             match = pattern.search(line.body)
-            if match is not None:
+            if match is not None and not _put_it_right(line.body, match.start(), match.end()):
                 offer(f"env:{name.upper()}", REPORT, line.number, match["value"])
                 break
             if re.search(rf"echo\s+\$\{{?{name}", line.body, re.IGNORECASE):

@@ -316,8 +316,7 @@ def _help(
         asked = f"{python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
         return (asked, needed_libraries(needed_by), look)
     if history is not None and not history.having and judgement.direction == NONE:
-        copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
-        return (without_path(place), copy, list_wheels(place, short_name(history)), look)
+        return (*_of_two_releases(place, history, needed_by), look)
     if history is None or not history.having or judgement.kind != KIND:
         return (look,)
     if judgement.code == "FA210" or EITHER in judgement.notes:
@@ -349,6 +348,19 @@ def _help(
     if wheel is None or place.told is not None:
         commands.append(list_wheels(place, short_name(history)))
     return (*dict.fromkeys((*commands, *again)), look)
+
+
+def _of_two_releases(
+    place: Place, history: CudaHistory, needed_by: Sequence[str]
+) -> tuple[str, ...]:
+    """Which copies there are of two libraries of one release, and what makes them one."""
+    copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
+    if "/torch/lib/../../../../lib" not in needed_by[0]:
+        return (without_path(place), copy, list_wheels(place, short_name(history)))
+    # The search path of conda's own torch: one package has all of CUDA 11 there, and no wheel.
+    listed = "conda list | grep -iE 'cudatoolkit|cublas|pytorch'"
+    newer = ('conda install "cudatoolkit>=11.1,<12"',) if history.soname.endswith(".11") else ()
+    return (without_path(place), copy, listed, *newer)
 
 
 def _at(own: tuple[int, int, int, bool], releases: Sequence[str]) -> int:

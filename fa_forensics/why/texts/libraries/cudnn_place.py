@@ -30,6 +30,11 @@ def in_its_place(seen: Seen, built: str, found: str) -> Answer:
             f" The LD_LIBRARY_PATH of the text names {folder}: that directory has to leave it, or "
             "the program runs without that variable."
         )
+    elif "LD_LIBRARY_PATH contains incompatible" in seen.mention.line:
+        cause += (
+            " torch itself says where from: its LD_LIBRARY_PATH has a directory with cuDNN or CUDA "
+            "in the name (it looks into the variable for that), which has to leave it."
+        )
     elif wheels:
         cause += (
             " It comes from LD_LIBRARY_PATH (a toolkit's or a module's directory), from conda, or "
@@ -81,8 +86,14 @@ def _notes(seen: Seen, built: str, found: str, wheels: bool) -> tuple[str, ...]:
 
 
 def _has_wheel(seen: Seen, built: str) -> bool:
-    """Whether cuDNN can be a wheel that torch lists, by torch's release or by cuDNN's own."""
+    """Whether cuDNN can be a wheel that torch lists, by torch's release or by cuDNN's own.
+
+    PyTorch's builds for CUDA 11.8 up to torch 2.0 have it in torch/lib.
+    """
     present = seen.place.present
+    inside = present is not None and order_key(present.release) < order_key("2.1.0")
+    if inside and (seen.torch_cuda or "").startswith("11.8"):
+        return False
     if present is not None and order_key(present.release) < order_key(_FIRST_WHEEL):
         return False
     return numbers(built)[:2] >= _FIRST_CUDNN
