@@ -12,10 +12,9 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.loader_symbols import LINK_TIME
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.own_library import told_by_set_up
-from fa_forensics.facts.paste.programs import without_python
 from fa_forensics.facts.paste.python_abi import last_package
 from fa_forensics.facts.paste.recogniser import Build, Claim, Recogniser, by_pattern, plain
-from fa_forensics.facts.paste.system_around import shown_elsewhere
+from fa_forensics.facts.paste.system_around import program_around, user_of
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
 
 
@@ -65,9 +64,7 @@ def _not_preloaded(line: Line, match: re.Match[str]) -> Mention:
 
 def _not_opened(line: Line, match: re.Match[str]) -> Mention:
     """CTranslate2 opens CUDA's libraries by name."""
-    detail = {"by": "ctranslate2"}
-    if any(word in line.source.lower for word in ("faster-whisper", "faster_whisper")):
-        detail["used_by"] = "faster-whisper"
+    detail = {"by": "ctranslate2", "used_by": user_of(line)}
     library = match["library"].rstrip(".")
     return line.mention("missing-library", match.start(), library=library, detail=detail)
 
@@ -96,8 +93,7 @@ def _could_not_load(line: Line, match: re.Match[str]) -> Claim:
         detail["reason"] = body[why.end() : why.end() + 300]
         sought = re.search(r"([^\s:]{1,300}\.so[.\d]{0,20}): cannot open", detail["reason"])
         detail["sought"] = sought[1] if sought else ""
-        detail["present"] = shown_elsewhere(line, detail["sought"] or match["library"].rstrip("."))
-        detail.update(without_python(line))
+        detail.update(program_around(line, detail["sought"] or match["library"].rstrip(".")))
         end = len(body)
     mention = line.mention(
         "could-not-load-library",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.programs import without_python
 
@@ -72,6 +73,17 @@ def shown_elsewhere(line: Line, library: str | None) -> str:
     return ""
 
 
+def program_around(line: Line, library: str) -> dict[str, str]:
+    """``present``, where the text shows the library, and what tells of a program without Python."""
+    return {**without_python(line), "present": shown_elsewhere(line, library)}
+
+
+def user_of(line: Line) -> str:
+    """The package in the text that asks for CTranslate2; "" for none."""
+    named = any(word in line.source.lower for word in ("faster-whisper", "faster_whisper"))
+    return "faster-whisper" if named else ""
+
+
 def shown_number(line: Line, library: str | None) -> str:
     """The number of another copy of the library that a wheel of NVIDIA's brings: "13".
 
@@ -137,7 +149,7 @@ def system_around(line: Line) -> dict[str, str]:
     source = line.source
     start, end = max(0, line.start - 4_000), line.start + 4_000
     near, lower = source.text[start:end], source.lower[start:end]
-    found: dict[str, str] = without_python(line)
+    found: dict[str, str] = {**without_python(line), "step": frame(line)[0]}
     if "conda" in lower or "mamba" in lower:
         found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
         toolkit = _CUDATOOLKIT.search(near)
@@ -149,12 +161,34 @@ def system_around(line: Line) -> dict[str, str]:
     found["board"] = _board(lower) if source.holds(_BOARD_SIGNS) else ""
     if "export ld_library_path" in lower and _CELL_EXPORT.search(lower):
         found["notebook_export"] = "yes"
+    found["without_gpus"] = _without_gpus(lower)
     if "tensorrt" in lower:
         binding = _BINDING.search(lower)
         found["binding"] = (binding["a"] or binding["b"]).strip(".") if binding else ""
     if "cpu" in lower or "gpu" in lower:
         found["cpu_wanted"] = "yes" if _CPU_WANTED.search(near) else ""
     return found
+
+
+#: What hands a GPU to a container, by docker's and podman's own options.
+_HANDS_IN = (
+    "--gpus",
+    "--runtime",
+    "nvidia.com/gpu",
+    "/dev/nvidia",
+    "--privileged",
+    "nvidia-docker",
+)
+#: The whole command, with the lines that a backslash joins to it.
+_RUN = re.compile(r"\b(docker|podman) run\s(?:[^\n\\]|\\\n|\\)*")
+
+
+def _without_gpus(lower: str) -> str:
+    """The program ("docker") that a text starts a container with, and hands in no GPU; "" else."""
+    if " run " not in lower or any(word in lower for word in ("default-runtime", *_HANDS_IN)):
+        return ""
+    found = _RUN.search(lower)
+    return found[1] if found is not None else ""
 
 
 def _board(lower: str) -> str:

@@ -7,6 +7,7 @@ import shlex
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10, is_of_cuda_10_too
+from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -15,7 +16,6 @@ from fa_forensics.why.texts.libraries.brought_text import (
     known_releases,
     major_of,
     of_old_driver,
-    there_already,
     told_cuda,
     torch_again,
     torches_bringing,
@@ -23,6 +23,11 @@ from fa_forensics.why.texts.libraries.brought_text import (
 )
 from fa_forensics.why.texts.libraries.cuda10_text import of_cuda_10
 from fa_forensics.why.texts.libraries.in_wheels import in_a_wheel, is_late, not_by_torch
+from fa_forensics.why.texts.libraries.inside_torch import (
+    has_cuda_inside,
+    in_torch_lib,
+    inside_before_wheels,
+)
 from fa_forensics.why.texts.libraries.major_alone import EXACT, ONE_RUNTIME, major_alone
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
@@ -31,6 +36,7 @@ from fa_forensics.why.texts.libraries.needing import (
     rebuild_notes,
     who_needs_it,
 )
+from fa_forensics.why.texts.libraries.nvrtc_text import fault_of_2_0, nvrtc_of_cudnn
 from fa_forensics.why.texts.libraries.other_cuda_text import (
     of_another_maker,
     of_program,
@@ -96,7 +102,9 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         return beside
     bringing = torches_bringing(seen, soname)
     present = seen.place.present
-    if bringing and present is not None and present.release in known_releases(seen):
+    other_index = major is not None and major == own and _is_of_another_index(seen)
+    on_record = present is not None and present.release in known_releases(seen)
+    if bringing and present is not None and on_record and not other_index:
         if present.release not in bringing:
             return _other_torches(seen, soname, owner, bringing, major)
         if major is None:
@@ -108,6 +116,17 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     if major is None or own is None:
         return major_alone(seen, soname, owner, major, bringing)
     return _same_major(seen, soname, owner, major)
+
+
+def _is_of_another_index(seen: Seen) -> bool:
+    """Whether torch is a build for another CUDA major version than the package index has of it.
+
+    What that one brings says nothing then: 2.2.0+cu118 asks for NVIDIA's wheels for CUDA 11.
+    """
+    asked = seen.place.requested
+    if asked is None or not asked.cuda or not asked.build.cuda:
+        return False
+    return asked.cuda.split(".")[0] != asked.build.cuda.split(".")[0]
 
 
 def tensorflow(seen: Seen, soname: str, owner: str | None) -> Answer:
@@ -190,25 +209,42 @@ def other_toolkit(
         cause += f" That torch is one for CUDA {own} is read from this: {by}."
     ask = (f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",)
     notes = [EXACT if "." in wanted else ONE_RUNTIME]
+    other = _torch_for(seen, wanted)
+    notes += [_OTHER_TORCH] if other else []
     major = int(wanted.split(".")[0])
     if newer and (floor := driver_table().floors.get(major)):
         notes.append(f"A torch for CUDA {wanted} needs the NVIDIA driver {floor} or newer.")
     return seen.answer(
         KIND, "FA602", cause, owner=owner, direction=NEWER if newer else OLDER,
         confidence="medium" if by else "high",
-        help=(*(ask if by else ()), *rebuild_commands(seen), who_needs_it(seen)),
+        help=(*(ask if by else ()), *rebuild_commands(seen), *other, who_needs_it(seen)),
         notes=(*notes, *rebuild_notes(seen)),
     )  # fmt: skip
 
 
-_EXACT = (
-    "Up to CUDA 10 the minor version is a part of the name too: 10.0, 10.1 and 10.2 cannot stand "
-    "in for one another, and giving one the name of another mixes two CUDA runtimes."
+_OTHER_TORCH = (
+    "The command that installs torch is the other way: the same release, in the build for that "
+    "CUDA. What else was built on the torch that is there has to be replaced with it."
 )
-_ONE_RUNTIME = (
-    "The major version is in a library's name because one cannot stand in for another. Installing "
-    "only that library, or giving another the name, would put two CUDA runtimes into one process."
-)
+
+
+def _torch_for(seen: Seen, wanted: str) -> tuple[str, ...]:
+    """The same release of torch for another CUDA, where the package index has that build."""
+    release = (seen.torch or "").partition("+")[0]
+    atlas = seen.tables.atlas
+    build = atlas.build(release, seen.place.machine) if atlas is not None and release else None
+    other = seen.mention.detail.get("conda") or "ngc" in seen.versions
+    if build is None or build.cuda is None or other or "torch_by" in seen.versions:
+        return ()
+    if not f"{build.cuda}.".startswith(f"{wanted}."):
+        return ()
+    partners = [
+        f" {name}=={fitting}"
+        for name in ("torchvision", "torchaudio")
+        if f"pkg:{name}" in seen.versions and (fitting := partner_of(name, release))
+    ]
+    again = f"install --force-reinstall --no-cache-dir torch=={release}{''.join(partners)}"
+    return (f"{seen.pip} {again}",)
 
 
 def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
@@ -240,6 +276,9 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
 def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
     """``libnvrtc.so``: the name that only a toolkit's development files have."""
     stem = soname.removesuffix(".so")
+    again = nvrtc_of_cudnn(seen, soname)
+    if again is not None:
+        return again
     cause = (
         f"{soname} without a number is the name that building needs: a CUDA toolkit has it, among "
         "its development files, and torch's wheels have the library under its numbered name alone. "
@@ -254,33 +293,15 @@ def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
         notes=("The toolkit has to be of the same CUDA as torch: its directory goes on "
                "LD_LIBRARY_PATH, for example /usr/local/cuda-11.8/lib64.",
                "NVIDIA's container images have it in the variant -devel, not in -base or -runtime; "
-               "its packages are cuda-nvrtc-dev and the like.",),
-    )  # fmt: skip
-
-
-def _inside(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
-    """torch's wheel has the library inside, under a name of its own."""
-    stem = soname.split(".so")[0]
-    who = needing(seen)
-    cause = (
-        f"{who[0].upper()}{who[1:]} is a build for CUDA {major}, as torch {seen.torch} is. The "
-        f"wheels of torch before 1.13 have {stem} inside under a name with a hash "
-        f"({stem}-80664282.so.10.2 is one), which serves torch alone: {soname} itself has to come "
-        f"from a CUDA {major} toolkit, or from conda's cudatoolkit, where the loader looks."
-    )
-    number = exact_toolkit(soname) or (seen.torch_cuda or major)
-    return seen.answer(
-        KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
-        help=("ls -d /usr/local/cuda*", f"ldconfig -p | grep {shlex.quote(stem)}",
-              f'conda install "cudatoolkit={number}"'),
-        notes=("A toolkit's directory goes on LD_LIBRARY_PATH before Python starts, for example "
-               f"/usr/local/cuda-{number}/lib64.", *there_already(seen)),
+               "its packages are cuda-nvrtc-dev and the like.", *fault_of_2_0(seen, soname)),
     )  # fmt: skip
 
 
 def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
     if seen.torch and order_key(seen.torch) < order_key("1.13.0"):
-        return _inside(seen, soname, owner, major)
+        return inside_before_wheels(seen, soname, owner, major)
+    if major == "11" and has_cuda_inside(seen) and not seen.mention.detail.get("torch_loads"):
+        return in_torch_lib(seen, soname, owner, major)
     wheel = wheel_of(seen, soname, major)
     bringer = wheel or "the wheel that brings it"
     cause = (

@@ -20,6 +20,7 @@ from fa_forensics.why.texts.libraries.cudnn_parts import (
     wheel_without_part,
 )
 from fa_forensics.why.texts.libraries.cudnn_place import dotted, in_its_place, version_without_path
+from fa_forensics.why.texts.libraries.cudnn_there import cudnn_there, is_before_cudnn_9
 from fa_forensics.why.texts.libraries.wheels_path import wheels_on_path
 from fa_forensics.why.texts.symbol_text import symbol_of_text
 
@@ -41,13 +42,23 @@ _CTRANSLATE2 = (
 
 def cudnn_part(seen: Seen, soname: str) -> Answer:
     """A part of cuDNN that is not found: of the release that is there, or of another one."""
+    if (there := cudnn_there(seen, soname)) is not None:
+        return there
     found = _CUDNN_MAJOR.match(soname)
     major = found["major"] if found else ""
+    before_9 = is_before_cudnn_9(seen)
     cause = (
         f"cuDNN loads its parts at run time, by name, and {soname} is not on the loader's path: "
         "cuDNN is installed in part, or in another place than the one that was loaded first."
     )
-    if _ONLY_8.match(soname):
+    if _ONLY_8.match(soname) and before_9:
+        cause = (
+            f"{soname} is a part of cuDNN 8, which torch before 2.4.0 brings, as a wheel of "
+            "NVIDIA's or in torch/lib. cuDNN loads its parts at run time, by name, and CTranslate2 "
+            "and ONNX Runtime look for it so too: the directory that has it is not on the loader's "
+            "path, or cuDNN is not installed whole."
+        )
+    elif _ONLY_8.match(soname):
         cause = (
             f"{soname} is a part of cuDNN 8, and cuDNN 9 has none of that name. Most likely the "
             "cuDNN at hand is 9, which torch brings since 2.4.0, and something in the process "
@@ -67,11 +78,11 @@ def cudnn_part(seen: Seen, soname: str) -> Answer:
         "print(torch.backends.cudnn.version())'",
     ]
     toolkit = (seen.versions.get("cuda") or "").strip()
-    if toolkit and toolkit != (seen.torch_cuda or ""):
+    if seen.torch and toolkit and toolkit != (seen.torch_cuda or ""):
         notes.append(f"The CUDA {toolkit} of the machine plays no part: torch brings its own.")
     if major in ("8", "9"):
-        helps += _of_one_major(seen, major)
-        if not _ONLY_8.match(soname) or _goes_with_torch(seen, major):
+        helps += _of_one_major(seen, major) if not before_9 or seen.torch else _whole_8(seen)
+        if not _ONLY_8.match(soname) or before_9 or _goes_with_torch(seen, major):
             helps.append(wheels_on_path(seen.python, *_FOLDERS))
         notes.append(_CTRANSLATE2)
         if major == "9" and seen.place.present is None:
@@ -80,7 +91,7 @@ def cudnn_part(seen: Seen, soname: str) -> Answer:
                 "that torch asks for: without --force-reinstall pip leaves a damaged one as it is. "
                 'Without torch it is pip install --force-reinstall "nvidia-cudnn-cu12==9.*".'
             )
-        if _ONLY_8.match(soname):
+        if _ONLY_8.match(soname) and not before_9:
             notes.append(
                 "Where torch is older than 2.4.0, its cuDNN is 8: then ctranslate2 stays below "
                 '4.5.0 ("ctranslate2<4.5"), and nvidia-cudnn-cu12 below 9.'
@@ -89,6 +100,12 @@ def cudnn_part(seen: Seen, soname: str) -> Answer:
         "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _whole_8(seen: Seen) -> list[str]:
+    """cuDNN 8 for the CUDA of the text, where no torch is named."""
+    cuda = "12" if seen.versions.get("cuda", "").startswith("12") else "11"
+    return [f'{seen.pip} install "nvidia-cudnn-cu{cuda}==8.*"']
 
 
 def _of_one_major(seen: Seen, major: str) -> list[str]:

@@ -118,6 +118,9 @@ def _driver(seen: Seen, soname: str, owner: str) -> Answer:
         "container toolkit). No toolkit and no wheel brings it."
     )
     board = bool(seen.mention.detail.get("board"))
+    by = seen.mention.detail.get("without_gpus", "")
+    if by and not board:
+        return _not_handed_in(seen, soname, owner, by)
     if board:
         cause += (
             " On a Jetson it is a part of JetPack (L4T), and docker run --runtime nvidia hands it "
@@ -133,6 +136,32 @@ def _driver(seen: Seen, soname: str, owner: str) -> Answer:
             "library goes to the run, or the daemon's default-runtime is nvidia "
             "(/etc/docker/daemon.json). The stub of the toolkit (lib64/stubs) is for linking "
             "alone.",
+        ),
+    )  # fmt: skip
+
+
+def _not_handed_in(seen: Seen, soname: str, owner: str, by: str) -> Answer:
+    """The text starts a container and hands no GPU in."""
+    driver = seen.versions.get("driver", "")
+    words = ("--gpus", "all") if by == "docker" else ("--device", "nvidia.com/gpu=all")
+    option = " ".join(words)
+    cause = (
+        f"{soname} is a part of the NVIDIA driver, and a container has it from its host alone. The "
+        f"text has {by} run without {option}: the driver's libraries were not handed in. Start the "
+        f"container with {by} run {option} and all else as it is; the host needs the NVIDIA "
+        "container toolkit for that. Nothing is to be installed in the image."
+    )
+    if driver:
+        cause += f" The host has a driver, {driver}."
+    more = ("docker info | grep -i runtime",) if by == "docker" else ()
+    trial = " ".join((by, "run", "--rm", option, "ubuntu", "nvidia-smi"))
+    helps = ("nvidia-smi", trial, *more)
+    return seen.answer(
+        "gpu-driver", "FA209", cause, owner=owner, direction=NONE,
+        confidence="high" if driver else "medium", help=helps,
+        notes=(
+            "The first command is for the host: without a driver there, that comes first. The "
+            "second one shows the GPU where the container toolkit works.",
         ),
     )  # fmt: skip
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
-from fa_forensics.facts.python_api import partner_of
+from fa_forensics.facts.python_api import brings_torch, partner_of
 from fa_forensics.why.nvidia.cuda_origin import opened
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
+from fa_forensics.why.texts.libraries.attached import attached_wheel, installed_release
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
 from fa_forensics.why.ways.builds import name_then
 
@@ -83,8 +84,13 @@ def rebuild_commands(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         return (_of_index(seen, name),)
     if row is not None and row.get("wheels"):
         return _project_wheel(seen, first, version, row)
+    if row is not None and (own := attached_wheel(seen, version, row)):
+        return (own,)
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
-    return (rebuild_command(python, first, version, row),)
+    command = rebuild_command(python, first, version, row)
+    if not version and brings_torch(first) and command.endswith(f"--no-binary {first} {first}"):
+        command = command.removesuffix(first) + installed_release(seen, first)
+    return (command,)
 
 
 def flavours_needing(seen: Seen) -> Flavours | None:

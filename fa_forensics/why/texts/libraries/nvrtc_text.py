@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.cuda_names import first_torch_with
+from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -91,3 +92,54 @@ def _notes(number: str) -> tuple[str, ...]:
         "brings the builtins of its own release."
     )
     return (ways, other, check)
+
+
+def nvrtc_of_cudnn(seen: Seen, soname: str) -> Answer | None:
+    """cuDNN 8 in PyTorch's own builds for CUDA 11.8 opens NVRTC by its bare name; None for others.
+
+    pytorch/pytorch#97041 is on torch 2.0.0+cu118, with a workaround in 2.0.1 (#99451).
+    """
+    opener = (seen.mention.file or "").rsplit("/", 1)[-1]
+    label = seen.versions.get("torch", "").partition("+")[2]
+    if soname != "libnvrtc.so" or not opener.startswith("libcudnn_") or label != "cu118":
+        return None
+    torch = (seen.torch or "").partition("+")[0]
+    if torch != "2.0.0":
+        return None
+    cause = (
+        f"{opener} opens NVRTC by the name {soname}, which only a CUDA toolkit has: torch {torch}"
+        f"+{label} brings the library in torch/lib, under a name with a hash, where that name is "
+        "not found. It is a known fault of that very build (pytorch/pytorch#97041), and torch "
+        "2.0.1 has a workaround for it. cuDNN itself is there."
+    )
+    partners = "".join(
+        f" {name}=={release}"
+        for name in ("torchvision", "torchaudio")
+        if f"pkg:{name}" in seen.versions and (release := partner_of(name, "2.0.1"))
+    )
+    address = f"https://download.pytorch.org/whl/{label}"
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="nvrtc", direction=NONE, confidence="medium",
+        help=(
+            f"{seen.pip} install torch==2.0.1{partners} --index-url {address}",
+            "find / -name 'libnvrtc.so*' -not -path '/proc/*' 2>/dev/null",
+            "export LD_LIBRARY_PATH=/usr/local/cuda-11.8/lib64:$LD_LIBRARY_PATH",
+        ),
+        notes=(
+            "The command with export is for a machine that has the CUDA 11.8 toolkit, or its "
+            "package cuda-nvrtc-dev-11-8: another toolkit's library of that name is not to be "
+            "used. What else was built on torch (torchvision, torchaudio) goes with torch 2.0.1.",
+        ),
+    )  # fmt: skip
+
+
+def fault_of_2_0(seen: Seen, soname: str) -> tuple[str, ...]:
+    """The fault of one build, where cuDNN 8 opens NVRTC and no torch is named."""
+    opener = (seen.mention.file or "").rsplit("/", 1)[-1]
+    if soname != "libnvrtc.so" or seen.torch or not opener.endswith(".so.8"):
+        return ()
+    return (
+        "Where torch is 2.0.0+cu118, it is a known fault of that very build "
+        "(pytorch/pytorch#97041), and torch 2.0.1 has a workaround for it: pip install torch==2.0.1"
+        " --index-url https://download.pytorch.org/whl/cu118 puts it right without a toolkit.",
+    )

@@ -13,6 +13,7 @@ from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.nvidia.without_torch import releases_for, row_without_torch
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import on_path, there_already
+from fa_forensics.why.texts.libraries.cudnn_there import is_before_cudnn_9
 from fa_forensics.why.texts.libraries.needing import needing, package_needing, package_of_text
 from fa_forensics.why.torch_names.history import order_key
 
@@ -53,7 +54,9 @@ def _of_package(
         direction = NEWER if float(wanted) > float(own) else OLDER
         fitting = releases_for(row, own)
         if fitting is not None:
-            helps.append(f'{seen.pip} install "{fitting}"')
+            helps.append(
+                f'{seen.pip} install "{_for_cudnn(seen, row, fitting)}"{_users(seen, row)}'
+            )
     else:
         cause += (
             f" Either the libraries of {f'CUDA {wanted}' if wanted else 'that CUDA'} are not where "
@@ -64,9 +67,9 @@ def _of_package(
         cause += _by_its_release(seen, row, wanted)
         newer = _next_line(row, wanted)
         if newer is not None and not own:
-            helps.append(f'{seen.pip} install --upgrade "{newer}"')
-            wheels = [f"nvidia-{name}-cu{wanted}" for name in _BESIDE] if wanted == "11" else []
-            helps += [f"{seen.pip} install {' '.join(wheels)}"] if wheels else []
+            helps.append(f'{seen.pip} install --upgrade "{newer}"{_users(seen, row)}')
+    if wanted == "11" and row.get("opens"):
+        helps += _beside(seen, row, wanted)
     if row.get("needs") and wanted in ("11", "12"):
         own_wheels = [f"nvidia-{name}-cu{wanted}" for name in row["needs"]]
         helps += [f"{seen.pip} install {' '.join(own_wheels)}", on_path(seen, *own_wheels)]
@@ -79,8 +82,54 @@ def _of_package(
     helps.append(f"ldconfig -p | grep {shlex.quote(stem)}; ls -d /usr/local/cuda*")
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction=direction, confidence="medium",
-        help=tuple(helps), notes=(*_lines(row), *there_already(seen)),
+        help=tuple(helps),
+        notes=(*_lines(row), *_cudnn_lines(row), *there_already(seen)),
     )  # fmt: skip
+
+
+def _beside(seen: Seen, row: Mapping[str, Any], wanted: str) -> list[str]:
+    """The wheels of NVIDIA that a build for one CUDA opens by name, and their directories."""
+    lines = {cuda: first for cuda, first in row["cuda"]}
+    cudnn = [major for major, first in row["cudnn"] if first == lines.get(wanted)]
+    wheels = [f"nvidia-{name}-cu{wanted}" for name in row["opens"]]
+    pinned = [f'"{one}=={cudnn[0]}.*"' if cudnn and "cudnn" in one else one for one in wheels]
+    return [f"{seen.pip} install {' '.join(pinned)}", on_path(seen, *wheels)]
+
+
+def _for_cudnn(seen: Seen, row: Mapping[str, Any], fitting: str) -> str:
+    """The releases that fit the CUDA, up to the last for the cuDNN of the text's torch."""
+    lines = [first for major, first in row.get("cudnn", ()) if major == "9"]
+    old = lines and is_before_cudnn_9(seen) and "<" not in fitting
+    if not old or fitting.endswith(f">={lines[0]}"):
+        return fitting
+    return f"{fitting},<{lines[0]}"
+
+
+def _users(seen: Seen, row: Mapping[str, Any]) -> str:
+    """What the text names besides that asks for older releases of the package, with a blank."""
+    told = (seen.mention.detail.get("used_by", ""), seen.mention.detail.get("by", ""))
+    named = [
+        f' "{name}>={first}"'
+        for name, first in row.get("used_by", ())
+        if name in told or name.replace("-", "_") in told or f"pkg:{name}" in seen.versions
+    ]
+    return "".join(named)
+
+
+def _cudnn_lines(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Which releases of the package are for which cuDNN, and what the wheels need."""
+    lines = row.get("cudnn", ())
+    if len(lines) < 2:
+        return ()
+    (old, _), (new, since) = lines[-2:]
+    users = [f"{name} {first}" for name, first in row.get("used_by", ())]
+    note = (
+        f"{row['install']} opens cuDNN {old} before {since}, and cuDNN {new} since: that of torch "
+        "in the same process has to be the same (torch has cuDNN 9 since 2.4.0)."
+    )
+    asks = (f"{' and '.join(users)} and newer take the new line; older ones hold "
+            f"{row['install']} back and are to be upgraded with it.",) if users else ()  # fmt: skip
+    return (note, *asks)
 
 
 def _label(cuda: str) -> str:
@@ -133,10 +182,6 @@ def of_program(seen: Seen, soname: str, owner: str | None, major: str | None) ->
             *there_already(seen),
         ),
     )  # fmt: skip
-
-
-#: What a build for CUDA 11 opens, as wheels of NVIDIA.
-_BESIDE = ("cublas", "cudnn", "cuda-runtime", "cufft", "curand")
 
 
 def _next_line(row: Mapping[str, Any], wanted: str | None) -> str | None:

@@ -11,6 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import (
+    brought_by_torch,
     known_releases,
     major_of,
     there_already,
@@ -186,7 +187,8 @@ def _commands(
     helps.append(f"{seen.pip} check | grep -i torch")
     cudnn = _CUDNN.match(soname)  # the wheel for one CUDA has had several cuDNN
     number = f"=={cudnn[1]}.*" if cudnn else f"=={wanted}.*" if wanted else ""
-    helps.append(f'{seen.pip} install --force-reinstall --no-deps "{wheels[0]}{number}"')
+    wanted_wheel = brought_by_torch(seen, soname) or f"{wheels[0]}{number}"
+    helps.append(f'{seen.pip} install --force-reinstall --no-deps "{wanted_wheel}"')
     if torch := _published(seen):
         helps.append(torch_again(seen, torch))
     return tuple(helps)
@@ -206,9 +208,19 @@ _ON_JETSON = (
 )
 
 
+_POETRY = (
+    "The environment is one of Poetry: it takes what a release depends on from one of its wheels, "
+    "and leaves NVIDIA's wheels out where that one lists none, as with torch 2.0.1. Another "
+    'release of torch (poetry add "torch!=2.0.1") is the way that lasts; the pip commands here are '
+    "to be run in that environment (poetry run before them)."
+)
+
+
 def _notes(seen: Seen, wheels: tuple[str, ...]) -> tuple[str, ...]:
     notes = []
     board = seen.mention.detail.get("board")
+    if wheels and "/pypoetry/" in f"{seen.mention.detail.get('frame', '')}{seen.mention.file}":
+        notes.append(_POETRY)
     if len(wheels) > 1 and not board:
         notes.append(
             f"{', '.join(wheels)}: the one for torch's own CUDA is meant, cu12 for CUDA 12; the "
