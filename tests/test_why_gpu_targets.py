@@ -145,3 +145,56 @@ def test_code_that_runs_on_a_newer_gpu_is_of_an_older_cuda() -> None:
 def test_a_busy_gpu() -> None:
     answer = first("RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable")
     assert answer.owner == "cuda-driver" and answer.help
+
+
+def test_nvrtc_is_as_old_as_torchs_cuda() -> None:
+    # CUDA 11.8 is the first that compiles for 8.9, and torch 2.0 the first with wheels for it.
+    answer = first(
+        "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)\n4060ti",
+        "RTX 4060 Ti, CUDA 12.5, torch 1.7.0+cu110",
+    )
+    assert answer.code == "FA510" and "8.9" in answer.cause and "CUDA 11.0" in answer.cause
+    assert any("torch==2.0.*" in text and "whl/cu118" in text for text in answer.help)
+
+
+def test_an_older_target_names_the_cuda_that_makes_it() -> None:
+    answer = first("nvcc fatal : Unsupported gpu architecture 'compute_86'")
+    assert "CUDA 11.0 or newer compiles it" in said(answer)
+    old = first("nvcc fatal : Unsupported gpu architecture 'compute_86'\n环境cuda10.2-cudnn7-devel")
+    assert "CUDA 10.2" in old.cause and not any('"8.0"' in text for text in old.help)
+
+
+def test_tiny_cuda_nn_takes_lower_modules_too() -> None:
+    answer = first(
+        "OSError: Could not find compatible tinycudann extension for compute capability 61."
+    )
+    # bindings/torch/tinycudann/modules.py: the highest module that is not above the GPU's.
+    assert "6.1 or lower" in answer.cause and "another major version" not in said(answer)
+
+
+def test_a_name_of_two_gpus_is_the_one_that_the_check_refuses() -> None:
+    answer = first(
+        "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+        "PyTorch: 2.9.1+cu130, 2xRTX 5000 16GB",
+    )
+    assert "Quadro RTX 5000" in answer.cause and "7.5" in answer.cause
+    assert "sdpa" in said(answer)
+
+
+def test_the_major_cuda_of_torch_tells_the_driver() -> None:
+    # CUDA 13's release notes: minor version compatibility from driver 580.65.06 on.
+    answer = first(
+        "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version",
+        "nunif with a CUDA 13 torch",
+    )
+    assert "580.65.06" in answer.cause
+    assert any("whl/cu12" in text for text in answer.help)
+
+
+def test_in_a_container_torch_is_changed_in_the_image() -> None:
+    answer = first(
+        "NVIDIA GeForce RTX 5060 Ti with CUDA capability sm_120 is not compatible with the current "
+        "PyTorch installation. The current PyTorch install supports CUDA capabilities sm_86 sm_90",
+        "docker compose",
+    )
+    assert "Dockerfile" in answer.notes[0]

@@ -34,6 +34,7 @@ CODE_WORDS = {
     "FA210": "a library that the file does not list",
     "FA507": "a GPU or a call that the package itself refuses",
     "FA509": "code that asks for more than the GPU can do",
+    "FA510": "a compiler at run time that does not know the GPU",
     "FA602": "a build for another CUDA than torch's, or for none",
     "FA880": "a compiled module that is not there",
     "FA882": "Python files and a compiled module that do not match",

@@ -63,8 +63,8 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "rtx",
-        r"\b((?:NVIDIA )?(?:GeForce |Quadro )?RTX[ -]?(?:PRO )?(?:A?\d{4,5})(?: ?(?:Ti|SUPER|D"
-        r"|Ada))?)\b",
+        r"(?:\b|(?<=\dx))((?:NVIDIA )?(?:GeForce |Quadro )?RTX[ -]?(?:PRO )?(?:A?\d{4,5})"
+        r"(?: ?(?:Ti|SUPER|D|Ada))?)\b",
         "gpu",
     ),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 
 from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Places, Source
@@ -61,6 +62,14 @@ def _named(source: Source, places: Places) -> dict[str, tuple[str, list[str], bo
     return found
 
 
+def _longest(named: Iterable[str]) -> set[str]:
+    """The names that are no part of another, blanks aside: "4060ti" is the "rtx 4060 ti"."""
+    spelt: dict[str, str] = {}
+    for name in sorted(named, key=len):
+        spelt[re.sub(r"[\s-]", "", name)] = name
+    return {name for key, name in spelt.items() if not any(key != k and key in k for k in spelt)}
+
+
 def one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Places) -> None:
     """Take the GPU off the versions where a text names several, and put them all there.
 
@@ -78,7 +87,7 @@ def one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Place
     if known[0] != PROSE:
         return
     named = _named(source, places)
-    names = {name for name in named if not any(name != n and name in n for n in named)}
+    names = _longest(named)
     names -= {machine for machine, gpu in _MACHINES.items() if gpu in names}
     if len(names) < 2:
         return

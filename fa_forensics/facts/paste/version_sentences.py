@@ -81,6 +81,16 @@ SENTENCES: tuple[Row, ...] = (
         "cuda",
         PROSE,
     ),
+    *(  # "a CUDA 13 torch", "PyTorch for CUDA 12": the major number alone
+        (sign, pattern, "torch_cuda_major", PROSE)
+        for sign in ("cuda 1", "cuda1", "cuda-1")
+        for pattern in (
+            r"(?<![\w./+-])CUDA[ -]?(1\d)(?:\.x)? (?:build of |version of |wheels? of )?"
+            r"(?:py)?torch(?![\w-])",
+            r"(?<![\w./-])(?:py)?torch (?:build )?(?:for|with|built for|built with) CUDA[ -]?"
+            r"(1\d)(?:\.x)?(?!\.?\d)",
+        )
+    ),
     ("+cuda", r"\+cuda\s?(\d{1,2}\.\d)", "torch_cuda", PROSE),
     (
         "with cuda",

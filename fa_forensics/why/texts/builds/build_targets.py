@@ -65,7 +65,10 @@ def _entries(told: str) -> list[str]:
 def instead(
     seen: Seen, number: str, can: Callable[[Family], bool], who: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(commands, notes) to build for an older target that runs on the same GPU, or without it."""
+    """(commands, notes) to build for an older target that runs on the same GPU, or without it.
+
+    ``who`` says who compiles it; "" for the nvcc of the CUDA that came with that target.
+    """
     told, asked = the_list(seen), asked_in_full(seen) or number
     if list_lacks(seen, number):
         return (), ()
@@ -73,6 +76,9 @@ def instead(
     entry = None if asked[-1] in "af" else runs_instead(parse_capability(number), can)
     notes: list[str] = []
     if entry is not None:
+        if not who:
+            made = gpu_table().family(parse_capability(entry))
+            who = f"the nvcc of CUDA {made.since_cuda if made else 'X.Y'} or newer compiles it"
         notes.append(
             f"Code for {entry} runs on {number} too, and {who}: {entry} in place of {number} in "
             "the list builds without a newer one."
@@ -144,7 +150,7 @@ def toolkit_that_can(
     if needed is not None:
         known = mine is not None and mine < needed
         can = by_toolkit(mine) if known and mine is not None else before(needed)
-        who = "this nvcc compiles it" if known else "the nvcc of an older CUDA compiles it"
+        who = "this nvcc compiles it" if known else ""
         other, more = instead(seen, number, can, who)
         other, more = ((), ()) if runs_deepspeed(seen) else (other, more)
         notes += more

@@ -60,8 +60,8 @@ def too_old(seen: Seen) -> Answer:
             cause += f" (driver {driver.version})"
     if wanted is not None and lua:
         cause += f"; the toolkit that the text names is CUDA {cuda_text(wanted)}{_since(wanted)}"
-    elif wanted is not None:
-        cause += f"; torch here brings CUDA {cuda_text(wanted)}{_since(wanted)}"
+    elif brought := _brought(seen, wanted):
+        cause += brought
     elif driver is not None and driver.cuda is not None and driver.cuda[0] >= 11:
         # Within one major version of CUDA any driver of that version will do.
         floor = driver_table().floors.get(driver.cuda[0] + 1)
@@ -94,6 +94,16 @@ _IMAGE_KEYS = ("flag:image", "flag:nv-image", "ngc", "server_image", "flag:conta
 def in_image(seen: Seen) -> bool:
     """Whether the program runs in a container's image, whose packages are of one build."""
     return any(key in seen.versions for key in _IMAGE_KEYS)
+
+
+def _brought(seen: Seen, wanted: CudaVersion | None) -> str:
+    """The CUDA of torch and the driver that it takes, as the end of a sentence; "" if untold."""
+    if wanted is not None:
+        return f"; torch here brings CUDA {cuda_text(wanted)}{_since(wanted)}"
+    major = seen.versions.get("torch_cuda_major")
+    if major is None:
+        return ""
+    return f"; the torch of the text is one for CUDA {major}{_since((int(major), 0))}"
 
 
 def _since(wanted: CudaVersion) -> str:
@@ -160,6 +170,7 @@ def _old_or_none(seen: Seen) -> Answer:
     """
     other = seen.versions.get("other_gpu")
     wanted = cuda_version(seen.torch_cuda)
+    commands: tuple[str, ...] = ()
     if other and not {"gpu", "gpus"} & seen.versions.keys():
         cause = (
             "The CUDA runtime says so too where there is no NVIDIA driver at all, and the only GPU "
@@ -176,16 +187,44 @@ def _old_or_none(seen: Seen) -> Answer:
             "is installed, the GPU is not NVIDIA's, or a container was started without GPUs), or "
             "the driver is older than the CUDA runtime that was started"
         )
-        cause += f"; torch here brings CUDA {cuda_text(wanted)}{_since(wanted)}" if wanted else ""
-        cause += ". The command tells them apart: it fails where there is no driver."
+        cause += _brought(seen, wanted)
+        cause += ". The first command tells them apart: it fails where there is no driver."
+        commands, more = _major_before(seen, wanted)
         notes = (
-            _ways_out(seen, None),
+            _HOSTS if in_image(seen) else _ways_out(seen, None),
+            *more,
             _SAYS_THE_SAME,
         )
     return seen.answer(
         KIND, CODE, cause, owner=OWNER, direction="none", confidence="medium",
-        help=(SMI,), notes=notes,
+        help=(SMI, *commands), notes=notes,
     )  # fmt: skip
+
+
+def _major_before(
+    seen: Seen, wanted: CudaVersion | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): torch for the CUDA major version before that of the torch in the text.
+
+    Only where the text tells that one, and nothing was compiled for one release of torch.
+    """
+    told = seen.versions.get("torch_cuda_major")
+    told = told or (str(wanted[0]) if wanted and "+cu" in (seen.torch or "") else None)
+    if told not in ("12", "13") or in_image(seen) or _built_for_torch(seen) is not None:
+        return (), ()
+    other = str(int(told) - 1)
+    minor = ".".join((seen.torch or "").split(".")[:2])
+    same = [one for one in _cudas(minor) if one.startswith(f"{other}.")]
+    kept = same_for(seen, same[-1]) if same else None
+    newest = (kept, "") if kept else newest_for(seen, int(other))
+    if newest is None:
+        return (), ()
+    said = (
+        f"Where nvidia-smi shows a driver older than {driver_table().floors[int(told)]}, the last "
+        f"command is the way without a new one: a torch for CUDA {other}, which runs from driver "
+        f"{driver_table().floors[int(other)]} on."
+    )
+    return (newest[0],), (said,)
 
 
 def _of_binding(seen: Seen, driver: Driver | None) -> Answer:

@@ -141,6 +141,12 @@ def left_out(seen: Seen) -> Answer:
         ". Its release or its architecture list left that GPU out; torch, its C++ ABI and the "
         "driver play no part."
     )
+    if package == "tinycudann" and gpus:
+        cause = (
+            f"The tinycudann that is installed has no module for {which} or lower: it was built "
+            "for newer GPUs, on another machine as a rule. Torch, its C++ ABI and the driver play "
+            "no part."
+        )
     advice = rebuild(build_of(seen, package), (), gpus) if gpus and package else None
     helps = list(advice.help) if advice else []
     notes = [*_rebuilds(package, gpus)]
@@ -161,8 +167,10 @@ def left_out(seen: Seen) -> Answer:
 def _rebuilds(package: str | None, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
     if package == "tinycudann":
         return (
-            "tiny-cuda-nn makes one module for each compute capability that it is built for, and "
-            "takes those of the GPUs that it sees; code for another major version never runs.",
+            "tiny-cuda-nn makes one module for each compute capability that it is built for (those "
+            "of the GPUs that it sees, where it is not told), and loads the highest that is not "
+            "above the GPU's, with a warning where it is a lower one: none that is built is low "
+            "enough here.",
         )
     if package is None:
         return ()

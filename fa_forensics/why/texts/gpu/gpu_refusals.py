@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Sequence
 
 from fa_forensics.facts.drivers import parse_cuda
-from fa_forensics.facts.flash_limits import Limits, all_limits
-from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table
+from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
+from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table, parse_capability
+from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import Build, rebuild
 from fa_forensics.why.seen import Answerer, Seen
@@ -30,6 +31,7 @@ from fa_forensics.why.texts.clues import (
     raw_python,
     version_of,
 )
+from fa_forensics.why.texts.gpu.nvrtc_lacks import nvrtc_lacks
 from fa_forensics.why.texts.gpu.ptxas_text import ptxas_commands, ptxas_notes
 
 KIND = "gpu-arch"
@@ -56,7 +58,7 @@ def ampere_only(seen: Seen) -> Answer:
     if rows and package not in names:
         package = names[0]
     rows = rows or flash_rows(seen, package)
-    gpus = gpus_of(seen)[:1]
+    gpus = gpus_of(seen)[:1] or one_of_two(seen, rows)
     if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
         return refused(seen, gpus[0], package, rows)
     accepted = f"accepts {_gpus_words(rows[-1])} alone" if rows else "accepts newer GPUs alone"
@@ -84,6 +86,16 @@ def ampere_only(seen: Seen) -> Answer:
         confidence="medium" if gpus else "high",
         help=(f"{seen.python} {TORCH_ARCHS}",), notes=tuple(notes),
     )  # fmt: skip
+
+
+def one_of_two(seen: Seen, rows: Sequence[Limits]) -> tuple[Gpu, ...]:
+    """Of two GPUs of one name ("RTX 5000") the one that a check refuses, where it is one."""
+    name = seen.versions.get("gpu", "").upper().removeprefix("NVIDIA ")
+    two = read_table("gpus.json")["ambiguous"].get(name, {})
+    found = [Gpu(full, parse_capability(number)) for number, full in two.items()]
+    # A check that refuses the one and takes the other tells which of them it is.
+    stopped = [gpu for gpu in found if not any(row.accepts(gpu.capability) for row in rows)]
+    return tuple(stopped) if rows and len(stopped) == 1 else ()
 
 
 def by_build_file(seen: Seen) -> Answer:
@@ -175,13 +187,27 @@ def refused(seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits]) -
         f"{row.name}{release} refuses {called(gpu)} by a check of its own: it accepts "
         f"{_gpus_words(row)} alone."
     )
+    notes = advice.notes
     if not advice.helps:
         cause += " No rebuild and no architecture list changes that."
+        notes = (*notes, _SETTING)
+    if row.id == "fa2" and first_accepting("fa1", gpu.capability) is not None:
+        notes = (*notes, _FIRST_GENERATION)
     helps = advice.help or (f"{seen.python} {TORCH_ARCHS}",)
     return seen.answer(
         KIND, "FA507", cause, owner=package, direction="none", confidence="high",
-        help=helps, notes=advice.notes,
+        help=helps, notes=notes,
     )  # fmt: skip
+
+
+_SETTING = (
+    "The program that calls it has to be told: its setting of the attention goes to torch's own "
+    "(sdpa) or to another that serves this GPU (xformers), where it has the choice."
+)
+_FIRST_GENERATION = (
+    "FlashAttention 1 (flash-attn 1.x, of 2023) is compiled from source, on the torch of its time, "
+    "and its functions have other names than those of flash-attn 2."
+)
 
 
 #: Who said that it does not know an architecture: what to call it, its owner, how to ask it, and
@@ -189,11 +215,6 @@ def refused(seen: Seen, gpu: Gpu, package: str | None, rows: Sequence[Limits]) -
 _COMPILERS = {
     "ptxas": (
         "ptxas", "ptxas", "", "",
-    ),
-    "nvrtc": (
-        "NVRTC", "nvrtc", "{python} -c 'import torch; print(torch.version.cuda)'",
-        "NVRTC compiles at run time and comes with torch's CUDA version, not with the system's "
-        "toolkit: a torch for a newer CUDA version brings a newer one.",
     ),
     "torch": (
         "torch's build helper", "torch", "{python} -c 'import torch; print(torch.__version__)'",
@@ -208,11 +229,18 @@ _COMPILERS = {
 }  # fmt: skip
 
 
+def lacks_arch(seen: Seen) -> Answer:
+    """A compiler of CUDA's does not know an architecture: NVRTC, or one that is a program."""
+    said = (seen.mention.detail.get("compiler") or seen.mention.line).lower()
+    return nvrtc_lacks(seen) if "nvrtc" in said else compiler_lacks_arch(seen)
+
+
 def compiler_lacks_arch(seen: Seen) -> Answer:
     """``nvcc fatal : Unsupported gpu architecture 'compute_120'``, and its like."""
     gpus = gpus_of(seen)[:1]
     said = (seen.mention.detail.get("compiler") or seen.mention.line).lower()
-    found = next((name for name in ("ptxas", "nvrtc", "torch") if name in said), "nvcc")
+    found = next((name for name in ("ptxas", "torch") if name in said), "nvcc")
+    code = "FA510" if found == "ptxas" else "FA883"
     name, owner, ask, note = _COMPILERS[found]
     cuda = seen.versions.get("cuda")
     if found == "nvcc":
@@ -223,14 +251,13 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     )  # fmt: skip
     helps = (*asks, f"{seen.python} {TORCH_ARCHS}")
     asked = _asked(seen)
-    told = helper_lacks(seen, asks[0]) if found == "torch" else None
-    if told is not None:
+    if found == "torch" and (told := helper_lacks(seen, asks[0])) is not None:
         return told
     if asked in gpu_table().gone:
         return _dropped(seen, name, owner, capability_text(asked), gpu_table().gone[asked])
     if not gpus:
         return seen.answer(
-            KIND, "FA883", f"{name} does not know the architecture that was asked for.",
+            KIND, code, f"{name} does not know the architecture that was asked for.",
             owner=owner, direction="none", confidence="medium", help=helps, notes=own_notes,
         )  # fmt: skip
     family = gpu_table().family(gpus[0].capability)
@@ -265,7 +292,7 @@ def compiler_lacks_arch(seen: Seen) -> Answer:
     if found in ("nvcc", "torch") and not runs_deepspeed(seen):
         notes.append(leave_out(seen, number))
     return seen.answer(
-        KIND, "FA883", f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,
+        KIND, code, f"{cause}.", owner=owner, direction="none", confidence="high", help=helps,
         notes=tuple(notes),
     )  # fmt: skip
 
@@ -313,5 +340,5 @@ def _dropped(seen: Seen, name: str, owner: str, number: str, last: str) -> Answe
 ANSWERERS: dict[str, Answerer] = {
     "ampere-only": ampere_only,
     "gpu-refused-by-build": by_build_file,
-    "arch-unsupported-by-nvcc": compiler_lacks_arch,
+    "arch-unsupported-by-nvcc": lacks_arch,
 }

@@ -13,6 +13,7 @@ from fa_forensics.rules.coverage import parse_arch
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import called, gpus_of, inspect_for
 from fa_forensics.why.texts.gpu.code_here import torch_code_here
+from fa_forensics.why.texts.gpu.driver_age import in_image
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
 from fa_forensics.why.texts.gpu.torch_for_gpu import (
     covers,
@@ -20,6 +21,7 @@ from fa_forensics.why.texts.gpu.torch_for_gpu import (
     install_torch,
     old_gpu,
     wheels_with,
+    why_that_one,
 )
 
 
@@ -107,10 +109,20 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
         "Extensions that are compiled for the torch of now have to be installed or built again for "
         "the new one."
     )
+    commands = install_torch(seen, gpu)
+    notes[:0] = [_IN_IMAGE] if in_image(seen) else []
+    notes += why_that_one(seen, commands)
     return seen.answer(
         KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
-        help=(*install_torch(seen, gpu), f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
+        help=(*commands, f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
     )  # fmt: skip
+
+
+_IN_IMAGE = (
+    "In a container what pip installs is lost with it: the line that installs torch in the image "
+    "(its Dockerfile or lock file, with the index .../whl/cuNNN) is the one to change, or a tag "
+    "of the image with a torch for a CUDA named below is to be taken."
+)
 
 
 def torch_lacks(seen: Seen, gpu: Gpu) -> bool:

@@ -148,7 +148,7 @@ def ptxas_too_old(seen: Seen) -> Answer:
         cause += ": it is older than what wrote the PTX counts on."
         notes = (*ptxas_notes(seen, None), *notes)
     return seen.answer(
-        "gpu-arch", "FA883", cause, owner="triton" if counted else "ptxas", direction="none",
+        "gpu-arch", "FA510", cause, owner="triton" if counted else "ptxas", direction="none",
         confidence="medium" if counted else "high", help=ptxas_commands(seen), notes=notes,
     )  # fmt: skip
 
@@ -182,7 +182,7 @@ def ptxas_failed(seen: Seen) -> Answer:
             "the wheel is not whole, or a build of Triton's own has none."
         )
     return seen.answer(
-        "gpu-arch", "FA883", cause, owner="ptxas", direction="none",
+        "gpu-arch", "FA510", cause, owner="ptxas", direction="none",
         confidence="low" if gpus else "medium",
         help=(*ptxas_commands(seen), f"{seen.pip} show triton"),
         notes=ptxas_notes(seen, gpus[0] if gpus else None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fa_forensics.facts.drivers import parse_cuda
+from fa_forensics.facts.drivers import driver_table, parse_cuda
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.rules.coverage import NONE, code_for, fit
@@ -82,7 +82,7 @@ def _from_index(seen: Seen) -> bool:
     return re.search(r"aarch64|arm64|jetson", machine, re.IGNORECASE) is None
 
 
-def _served(seen: Seen, minor: str) -> bool:
+def served(seen: Seen, minor: str) -> bool:
     """Whether a minor release has a wheel for the Python of the text, as far as that is told."""
     atlas = seen.tables.atlas
     builds = atlas.builds(seen.place.machine) if atlas is not None else ()
@@ -105,7 +105,7 @@ def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
         (minor, cuda)
         for minor in torch_minors()
         for cuda in cuda_of_minor(minor)
-        if parse_cuda(cuda)[0] == major and _served(seen, minor)
+        if parse_cuda(cuda)[0] == major and served(seen, minor)
     ]
     if not rows or not _from_index(seen):
         return None
@@ -146,10 +146,25 @@ def _by_index(seen: Seen, gpu: Gpu) -> str | None:
         return None
     for minor in reversed(torch_minors()):
         cuda = cuda_with(minor, gpu)
-        if cuda is not None and _served(seen, minor):
+        if cuda is not None and served(seen, minor):
             wanted = f'"torch=={minor}.*" --index-url {_INDEX}{_tag(cuda)}'
             return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
     return None
+
+
+def why_that_one(seen: Seen, commands: Sequence[str]) -> tuple[str, ...]:
+    """Why ``install_torch`` takes no newer release, where the text names no torch."""
+    found = re.search(r'"torch==(\d+\.\d+\.\d+)"$', commands[0] if commands else "")
+    atlas = seen.tables.atlas
+    if found is None or atlas is None or seen.torch is not None:
+        return ()
+    last = [build for build in atlas.builds(seen.place.machine) if serves(build, seen)][-1]
+    if last.release == found[1] or (last.cuda_major or 0) < 13:
+        return ()
+    return (
+        f"torch {found[1]} is the last whose wheel on the package index is for CUDA 12: newer ones "
+        f"are for CUDA 13, which takes driver {driver_table().floors[13]} or newer.",
+    )
 
 
 def install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def gpu_not_known(seen: Seen) -> Answer:
     cause += " Neither the driver nor the C++ ABI plays a part."
     triton, torch = _SINCE_12
     return seen.answer(
-        KIND, "FA883", cause, owner=OWNER, direction="none",
+        KIND, "FA510", cause, owner=OWNER, direction="none",
         confidence="medium",
         help=(f"{seen.pip} show triton", f"{seen.python} {TORCH_ARCHS}"),
         notes=(
