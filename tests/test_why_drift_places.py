@@ -107,3 +107,17 @@ def test_a_crash_of_a_package_for_another_torch_is_told_by_their_releases() -> N
 def test_a_crash_of_a_package_for_that_torch_is_open() -> None:
     answer = first("Aborted (core dumped)", "import torchao", "torchao 0.14.1 with torch 2.9.0")
     assert answer.confidence == "low" and "is built for" not in answer.cause
+
+
+def test_lmcache_is_compiled_again_where_no_file_is_named() -> None:
+    """The wheel of lmcache 0.3.3 has lmcache/c_ops, and its release has a source distribution."""
+    answer = first("pip install lmcache==0.3.3", "undefined symbol _ZN3c104cuda9SetDeviceEa")
+    assert any(text.endswith("--no-binary lmcache lmcache") for text in answer.help)
+
+
+def test_torchvisions_image_library_is_missed_by_reading_images_alone() -> None:
+    file = f"{SITE}/torchvision/image.so"
+    symbol = "_ZN3c104impl8GPUTrace13gpuTraceStateE"  # 1.13.0 and later
+    answer = first(missing(file, symbol))
+    assert answer.direction == "file-newer"
+    assert "It is a warning" in said(answer) and "torchvision 0.13.1" in said(answer)

@@ -16,6 +16,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import CUDA_OWNERS, Place
+from fa_forensics.why.seen import file_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.ways.builds import NOT_EXCHANGED
 from fa_forensics.why.ways.by_torch import (
@@ -72,6 +73,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
         helps = _first_pair(helps, answer, place, name)
         helps, notes = _of_one_release(helps, notes, name)
+        notes += _on_images(file_of(paste), answer)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
     answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
@@ -143,6 +145,22 @@ def _of_one_release(
         "runtime has to be restarted behind that."
     )
     return kept, [note, *notes]
+
+
+def _on_images(file: str, answer: Answer) -> list[str]:
+    """What a torchvision without its image.so still does (torchvision/io/image.py warns alone)."""
+    if not re.search(r"torchvision/image(?:\.[\w-]{1,40})?\.(?:so|pyd)$", file):
+        return []
+    notes = [
+        "It is a warning: torchvision goes on without that file, and torchvision.io alone (reading "
+        "and writing of images) does not work."
+    ]
+    if answer.direction == NEWER:
+        notes.append(
+            "Where the older torch is there on purpose, the torchvision of its release is the "
+            "other way: torch 1.12.1 goes with torchvision 0.13.1, torch 2.0.1 with 0.15.2."
+        )
+    return notes
 
 
 def _of_the_one_left(note: str) -> str:
