@@ -77,6 +77,11 @@ def test_a_build_for_another_cuda_has_two_ways_out() -> None:
     answer = first(f"{text}vllm==0.2.2, torch 1.13.1+cu117")
     assert not any(command.endswith("torch==1.13.1") for command in answer.help)
     assert '"vllm==$(' in said(first(text))
+    # The package index has another build of torch for arm, which GB10 and GH200 are part of.
+    text = f"    import my_ext\nImportError: libcudart.so.12: {GONE}\ntorch 2.9.1+cu130"
+    assert any(command.endswith("torch==2.9.1") for command in first(text).help)
+    assert "torch==2.9.1" not in said(first(f"{text}\nNVIDIA GB10"))
+    assert "torch==2.9.1" not in said(first(f"{text}\nmachine: aarch64"))
 
 
 def test_ctranslate2_is_held_at_the_cudnn_of_its_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from fa_forensics.atlas.builds import interval_text
@@ -228,13 +229,22 @@ _OTHER_TORCH = (
 )
 
 
+#: GPUs of machines with an arm processor, where the package index has other builds of torch.
+_ON_ARM = re.compile(r"\bG[BH]\d{2,3}\b|\b(?:Orin|Thor|Jetson|Spark)\b")
+
+
 def _torch_for(seen: Seen, wanted: str) -> tuple[str, ...]:
     """The same release of torch for another CUDA, where the package index has that build."""
     release = (seen.torch or "").partition("+")[0]
     atlas = seen.tables.atlas
     build = atlas.build(release, seen.place.machine) if atlas is not None and release else None
-    other = seen.mention.detail.get("conda") or "ngc" in seen.versions
-    if build is None or build.cuda is None or other or "torch_by" in seen.versions:
+    detail, versions = seen.mention.detail, seen.versions
+    other = (
+        detail.get("conda") or detail.get("board") or "ngc" in versions
+        or _ON_ARM.search(seen.gpu or "")
+        or versions.get("machine", "x86_64") not in ("x86_64", "amd64")
+    )  # fmt: skip
+    if build is None or build.cuda is None or other or "torch_by" in versions:
         return ()
     if not f"{build.cuda}.".startswith(f"{wanted}."):
         return ()
