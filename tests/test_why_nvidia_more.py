@@ -129,3 +129,4 @@ def test_condas_torch_has_its_cublas_from_conda(bare: str) -> None:
     )  # fmt: skip
     assert not any("pip list" in text for text in answer.help)
     assert any(text.startswith("conda list") for text in answer.help)
+    assert "pip check" not in said(answer)
