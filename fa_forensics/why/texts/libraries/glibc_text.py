@@ -160,8 +160,8 @@ def _built_newer(seen: Seen, version: str, enough: bool) -> str:
 
 #: Tags of torch's wheels on PyPI for x86_64: manylinux1 up to 2.6.0, manylinux_2_28 from 2.7.0.
 _WHOLE_TORCH = (
-    "torch's wheel as a whole asks for it, not this file alone: no package that uses torch is at "
-    "fault, and the same torch installed again changes nothing."
+    "torch as a whole, its wheel or conda package, asks for it, not this file alone: no package "
+    "that uses torch is at fault, and the same torch installed again changes nothing."
 )
 _FOR_OLD = (
     "A newer system (or a container of one) is the way out; else a torch that was built on an "
@@ -197,7 +197,12 @@ def _ways_out(seen: Seen, version: str, enough: bool) -> list[str]:
     notes = []
     package = seen.package
     row = row_of(package) if package and not enough else None
-    if row is not None and row.get("conda_forge") and version_number(version) > (2, 17):
+    if (
+        package != "flash-attn"
+        and row is not None
+        and row.get("conda_forge")
+        and version_number(version) > (2, 17)
+    ):
         notes.append(
             f"An older release of {package} may have a wheel that was built on an older system. "
             f"conda-forge's build ({row['conda_forge']}) most often asks for glibc 2.17 alone, and "

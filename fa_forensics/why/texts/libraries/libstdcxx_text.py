@@ -177,7 +177,12 @@ def _run(seen: Seen, file: str, of_environment: bool) -> str:
     if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
         return f"{quoted(file)} --version"  # a program
     module = _imported(file) or (seen.module if of_environment else "")
-    if not re.fullmatch(r"[A-Za-z_][\w.]*", module) or module.startswith("lib") or is_torchs(file):
+    own = re.search(r"-packages/_\w+\.[^/]*$", file) is not None  # a module without a package
+    if (
+        not re.fullmatch(r"[A-Za-z_][\w.]*" if own else r"[A-Za-z][\w.]*", module)
+        or module.startswith("lib")
+        or is_torchs(file)
+    ):
         module = "torch"
     # A compiled module of an extension of torch finds torch's libraries in the process alone.
     first = package_of(file) is not None or bool(seen.mention.detail.get("torch_first"))
