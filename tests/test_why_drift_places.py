@@ -121,3 +121,8 @@ def test_torchvisions_image_library_is_missed_by_reading_images_alone() -> None:
     answer = first(missing(file, symbol))
     assert answer.direction == "file-newer"
     assert "It is a warning" in said(answer) and "torchvision 0.13.1" in said(answer)
+
+
+def test_a_change_of_torch_after_which_it_works_is_the_cure() -> None:
+    text = "But when I changed pytorch from 1.5 to 1.0. Both of them worked.\npytorch  1.5"
+    assert read_paste(text).versions["torch"] == "1.5"

@@ -42,6 +42,12 @@ _MOVED = tuple(
 _WORDS = ("upgrad", "downgrad", "updat", "replac", "overwr", "switch", "chang", "moved", "bump",
           "went from", "goes from", "->", "=>", "\u2192", "\u279c", "uninstall",
           "remov")  # fmt: skip
+#: "changed pytorch from 1.5 to 1.0. Both of them worked": the one before is what failed.
+_WORKED = re.compile(
+    r"[.,;]? (?:and |then |now )?(?:(?:both|all)(?: of)?(?: them| it)?|everything|it|they|that)"
+    r"(?: (?:now|then|all|again))? (?:works?|worked|runs?|ran|was fine|is fine)\b",
+    re.IGNORECASE,
+)
 #: What is not done, or what somebody thinks of doing.
 _NOT_DONE = re.compile(
     r"\b(?:would|will|wants? to|tries to|try(?:ing)? to|could|should|must|cannot|can't|needs? to"
@@ -97,6 +103,8 @@ def _in_words(source: Source, places: Places) -> tuple[int, str, str] | None:
             if match is None or _NOT_DONE.search(words[max(0, match.start() - 60) : match.start()]):
                 continue
             if is_cure(words, match.start("come"), match.end("come")):
+                return None
+            if _WORKED.match(words, match.end("come")):
                 return None
             return line.number, match["gone"], match["come"]
     return None
