@@ -119,7 +119,7 @@ def cuda_answer(
     notes += _bringing(torches, tables, place)
     asked = symbol.version or ""
     helps = _help(judgement, place, history, wheel, torches, needed_by, asked)
-    if not shared and any("pip install " in text and ">=" in text for text in helps):
+    if not shared and any("pip" in text and " install " in text and ">=" in text for text in helps):
         notes.append(_about_pin(history, wheel))
     if shared and history is not None:
         helps = (*separate_commands(place, shared, history), *helps[-1:])

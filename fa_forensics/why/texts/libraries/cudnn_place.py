@@ -14,6 +14,9 @@ KIND, CODE = "versioned-symbol", "FA204"
 #: torch's wheels list a wheel of cuDNN since 1.13.0, the first of which is 8.5.0.
 _FIRST_WHEEL, _FIRST_CUDNN = "1.13.0", (8, 5)
 
+#: What torch says after a look into that variable.
+_BY_VARIABLE = re.compile(r"LD_LIBRARY_PATH\s+contains\s+incompatible")
+
 
 def in_its_place(seen: Seen, built: str, found: str) -> Answer:
     """torch compares the version of its headers with that of the library, and says both."""
@@ -30,7 +33,7 @@ def in_its_place(seen: Seen, built: str, found: str) -> Answer:
             f" The LD_LIBRARY_PATH of the text names {folder}: that directory has to leave it, or "
             "the program runs without that variable."
         )
-    elif "LD_LIBRARY_PATH contains incompatible" in seen.mention.line:
+    elif _BY_VARIABLE.search(seen.mention.line):
         cause += (
             " torch itself says where from: its LD_LIBRARY_PATH has a directory with cuDNN or CUDA "
             "in the name (it looks into the variable for that), which has to leave it."
