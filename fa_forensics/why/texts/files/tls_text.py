@@ -85,8 +85,8 @@ def _earlier(library: str, failing: str) -> str:
 _UNPACKED = re.compile(r"/tmp/[\w./+-]{1,300}/torch/lib/[\w.+-]+$")
 _ANEW = (
     "The path lies in /tmp, under a name that is another one at each start (Triton's Python "
-    "backend unpacks its environment there): what is set by path (LD_PRELOAD) takes the same file from the "
-    "environment that was packed."
+    "backend unpacks its environment there): what is set by path (LD_PRELOAD) takes the same file "
+    "from the environment that was packed."
 )
 _ON_ARM = (
     "It is most often seen on aarch64 (ARM), where libgomp and its like take their variables from "

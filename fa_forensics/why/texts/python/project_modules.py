@@ -46,8 +46,8 @@ def built_by_program(seen: Seen, module: str) -> Answer | None:
 
 _APEX_NEEDS = (
     "apex compiles this module with --cpp_ext --cuda_ext (APEX_CPP_EXT=1 APEX_CUDA_EXT=1 in "
-    "today's sources), and for torch 1.0 and later alone: a newer torch comes first, or the program does "
-    "without that module."
+    "today's sources), and for torch 1.0 and later alone: a newer torch comes first, or the "
+    "program does without that module."
 )
 
 
