@@ -48,14 +48,15 @@ def shapes(text: str) -> str | None:
 class Places:
     """Where a small-letter word stands in a text, each looked up once."""
 
-    __slots__ = ("_ascii_only", "_found", "_letters", "_shapes", "_stems", "_text")
+    __slots__ = ("_found", "_letters", "_shapes", "_stems", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._ascii_only = text.isascii()
         self._found: dict[str, list[int]] = {}
         self._stems: dict[str, list[int] | None] = {}
-        self._letters: dict[str, bool] = {}
+        #: A word with another letter stands nowhere: foreign words, and most where a text repeats
+        #: a few characters.
+        self._letters = frozenset(text)
         self._shapes = shapes(text)
 
     def __call__(self, word: str) -> list[int]:
@@ -67,7 +68,7 @@ class Places:
         return found
 
     def _look_up(self, word: str) -> list[int]:
-        if not word.isascii() and not self._could_hold(word):
+        if not self._letters.issuperset(word):
             return []
         stem = stem_of(word)
         if stem:
@@ -103,17 +104,6 @@ class Places:
             found.append(at)
             at = find(word, at + len(word))
         return found
-
-    def _could_hold(self, word: str) -> bool:
-        """Whether the letters of a foreign word stand in the text at all: a quick look."""
-        if self._ascii_only:
-            return False
-        for letter in [letter for letter in word if not letter.isascii()][:3]:
-            if letter not in self._letters:
-                self._letters[letter] = letter in self._text
-            if not self._letters[letter]:
-                return False
-        return True
 
 
 @lru_cache(maxsize=4_096)
