@@ -205,3 +205,34 @@ def test_an_amd_gpu_is_rocms() -> None:
 )
 def test_what_is_no_matter_of_files_is_not_recognised(line: str) -> None:
     assert first(line).kind == "unrecognised"
+
+
+@pytest.mark.parametrize(
+    ("found", "torch", "wanted"),
+    [
+        ("10010", "torch 1.7.1", "torch==1.7.1+cu101"),
+        ("10010", "torch 1.7.1+cu102", "torch==1.7.1+cu101"),
+        ("10010", "torch 1.6.0", "torch==1.6.0+cu101"),
+        ("9020", "torch 1.5.1", "torch==1.5.1+cu92"),
+        ("10000", "torch 1.7.1", "torch==1.7.1+cu92"),
+        ("10020", "torch 1.7.1+cu110", '"torch==1.7.1"'),  # PyPI's own is for CUDA 10.2
+        ("10010", "", "torch==1.4.0"),  # PyPI's torch is for CUDA 10.2 from 1.5 to 1.12
+    ],
+)
+def test_below_cuda_11_a_driver_gets_a_torch_for_its_own_cuda_or_an_older_one(
+    found: str, torch: str, wanted: str
+) -> None:
+    answer = first(
+        f"RuntimeError: The NVIDIA driver on your system is too old (found version {found}).",
+        torch,
+    )
+    assert wanted in " ".join(answer.help) and "1.12" not in " ".join(answer.help)
+    assert "CUDA major version" not in said(answer)
+
+
+def test_the_cuda_of_the_package_index_is_told_where_the_text_names_the_release_alone() -> None:
+    answer = first(
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 10010).",
+        "cuda10.2 torch1.7.1",
+    )
+    assert "built for CUDA 10.2" in answer.cause and "440.33" in answer.cause

@@ -220,3 +220,14 @@ def test_a_half_written_jit_build_is_removed_and_no_package_reinstalled() -> Non
     answer = first("OSError: /h/.cache/flashinfer/90/cached_ops/a/a.so: invalid ELF header")
     assert answer.help[0] == "rm -r /h/.cache/flashinfer"
     assert not any("install" in text for text in answer.help)
+
+
+def test_a_torch_for_32_bit_arm_is_not_sent_to_conda_forge() -> None:
+    answer = first(
+        "ImportError: /lib/arm-linux-gnueabihf/libc.so.6: version 'GLIBC_2.32' not found "
+        "(required by /home/pi/.local/lib/python3.9/site-packages/torch/lib/libtorch_python.so)",
+        "torch 1.10.2 armv7l wheel, python3.9, Raspberry Pi 2B",
+    )
+    words = said(answer)
+    assert "linux_armv7l" in words and "x86_64" not in words
+    assert "conda-forge's" not in words and "build from source" in words

@@ -17,6 +17,12 @@ from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import cuda_version, driver_of, named_gpu, serves
+from fa_forensics.why.texts.gpu.driver_before_11 import (
+    before_11,
+    brought_by_index,
+    torch_for,
+    ways_out,
+)
 from fa_forensics.why.texts.gpu.driver_ill import SMI
 from fa_forensics.why.texts.gpu.torch_for_gpu import newest_for, same_for, wheels_with
 
@@ -62,6 +68,8 @@ def too_old(seen: Seen) -> Answer:
         cause += f"; the toolkit that the text names is CUDA {cuda_text(wanted)}{_since(wanted)}"
     elif brought := _brought(seen, wanted):
         cause += brought
+    elif driver is not None and driver.cuda is not None and before_11(driver.cuda):
+        cause += brought_by_index(seen, driver.cuda)
     elif driver is not None and driver.cuda is not None and driver.cuda[0] >= 11:
         # Within one major version of CUDA any driver of that version will do.
         floor = driver_table().floors.get(driver.cuda[0] + 1)
@@ -155,6 +163,8 @@ def _ways_out(seen: Seen, driver: Driver | None) -> str:
             "Only a newer driver helps: there has been no wheel of torch for a CUDA that old. "
             "Where none is offered for the GPU, the GPU is older than all that torch serves."
         )
+    if driver is not None and driver.cuda is not None and before_11(driver.cuda):
+        return ways_out(driver.cuda)
     return (
         "Two ways out: a newer driver, or a torch built for a CUDA major version that this "
         "driver supports. The CUDA toolkit of the system plays no part where torch comes from "
@@ -269,6 +279,8 @@ def _older_torch(seen: Seen, driver: Driver | None) -> tuple[tuple[str, ...], tu
     atlas = seen.tables.atlas
     if driver is None or driver.cuda is None or atlas is None:
         return (), ()
+    if before_11(driver.cuda) and _built_for_torch(seen) is None:
+        return torch_for(seen, driver.cuda)
     mine = driver.cuda[0]
     minor = ".".join((seen.torch or "").split(".")[:2])
     same = [one for one in _cudas(minor) if parse_cuda(one)[0] == mine]

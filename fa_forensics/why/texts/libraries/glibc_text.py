@@ -6,6 +6,7 @@ import os
 import re
 
 from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.facts.paste.machines import conda_has
 from fa_forensics.facts.system_releases import (
     brings,
     family_of,
@@ -110,7 +111,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
             "directory it is built again here; a cache directory for each system avoids it."
         )
     elif is_torchs(path):
-        helps, notes = (), _of_torch(path, version, notes)
+        helps, notes = (), _of_torch(path, version, notes, _machine(seen))
     else:
         notes = [*_ways_out(seen, version, enough), *notes]
     return seen.answer(
@@ -167,6 +168,11 @@ _FOR_OLD = (
     "A newer system (or a container of one) is the way out; else a torch that was built on an "
     "older system: an earlier release, or conda-forge's (most often glibc 2.17)."
 )
+_FOR_OLD_RARE = (
+    "A newer system (or a container of one) is the way out; else a torch that was built on an "
+    "older system: an earlier release of whoever made that wheel, or a build from source on this "
+    "system. conda-forge and PyPI have no torch for {machine}."
+)
 _FOR_SO_OLD = (
     "A newer system (or a container of one, whose image has glibc 2.17 or newer) is the way out; "
     "else a torch that was built on a system as old as this one."
@@ -177,15 +183,16 @@ _TAG_OF_TORCH = (
 )
 
 
-def _of_torch(path: str, version: str, notes: list[str]) -> list[str]:
+def _of_torch(path: str, version: str, notes: list[str], machine: str) -> list[str]:
     """What is to be said of torch's own file: of a wheel's, or of an archive of libtorch."""
     if "-packages/" not in path:
         return [LIBTORCH, *notes[-1:]]
-    old = version_number(version) <= (2, 17)
+    old, rare = version_number(version) <= (2, 17), not conda_has(machine)
+    for_old = _FOR_OLD_RARE.format(machine=machine) if rare else _FOR_OLD
     return [
         _WHOLE_TORCH,
-        _FOR_SO_OLD if old else _FOR_OLD,
-        *([_TAG_OF_TORCH] if old else notes[:1]),
+        _FOR_SO_OLD if old else for_old,
+        *([_TAG_OF_TORCH] if old and machine == "x86_64" else notes[:1]),
         *notes[-1:],
     ]
 
@@ -275,7 +282,12 @@ def own_glibc(seen: Seen) -> tuple[str | None, str | None]:
 
 
 def _machine(seen: Seen) -> str:
-    """The processor in a wheel's tag, by the paths of the text."""
+    """The processor in a wheel's tag, by the paths of the text, else by its words."""
+    if "arm-linux-gnueabi" in seen.mention.line:
+        return "armv7l"
+    host = seen.mention.detail.get("host", "")
+    if host and host != "arm" and not conda_has(host):
+        return host
     return "aarch64" if "aarch64" in seen.mention.line else "x86_64"
 
 
