@@ -126,3 +126,44 @@ def test_torchvisions_image_library_is_missed_by_reading_images_alone() -> None:
 def test_a_change_of_torch_after_which_it_works_is_the_cure() -> None:
     text = "But when I changed pytorch from 1.5 to 1.0. Both of them worked.\npytorch  1.5"
     assert read_paste(text).versions["torch"] == "1.5"
+
+
+#: torch::autograd::_wrap_outputs of 1.10.0 to 2.0.1; 2.1.0 added a parameter.
+WRAP_OUTPUTS = (
+    "_ZN5torch8autograd13_wrap_outputsERKSt6vectorIN2at6TensorESaIS3_EERKSt13unordered_setIPN3c1010"
+    "TensorImplESt4hashISB_ESt8equal_toISB_ESaISB_EESJ_NS9_8ArrayRefINS9_8optionalIS3_EEEERKSt10"
+    "shared_ptrINS0_4NodeEESt8functionIFS5_S5_S5_EE"
+)
+
+
+@pytest.mark.parametrize(("torch", "across"), [("PyTorch 2.1.1", False), ("PyTorch 2.3.0", True)])
+def test_a_change_counts_where_the_file_and_torch_lie_on_its_two_sides(
+    torch: str, across: bool
+) -> None:
+    """c10::optional became std::optional in torch 2.2.0."""
+    file = "/e/lib/python3.10/site-packages/torch_scatter/_scatter_cuda.so"
+    answer = first(missing(file, WRAP_OUTPUTS), torch)
+    assert answer.direction == "file-older"
+    assert ("In 2.2.0 the name of every function" in said(answer)) is across
+
+
+def test_a_change_after_the_torch_of_that_day_is_not_told() -> None:
+    """TaskMatrix issue 25: March 2023 is before torch 2.2.0 (January 2024)."""
+    symbol = (
+        "_ZN2at4_ops5zeros4callEN3c108ArrayRefINS2_6SymIntEEENS2_8optionalINS2_10ScalarTypeEEENS6_"
+        "INS2_6LayoutEEENS6_INS2_6DeviceEEENS6_IbEE"
+    )
+    file = "/usr/local/lib/python3.9/dist-packages/torchtext/lib/libtorchtext.so"
+    assert "In 2.2.0 the name" not in said(first(missing(file, symbol), "March 2023"))
+    assert "on the two sides of that" in said(first(missing(file, symbol)))
+
+
+def test_older_torches_without_the_name_in_either_flavour_are_told() -> None:
+    """extension-cpp issue 103: parseSchema got its bool in 2.4.0; 2.7.0 is of April 2025."""
+    file = "/e/lib/python3.11/site-packages/extension_cpp/_C.cpython-311-x86_64-linux-gnu.so"
+    text = missing(file, "_ZN5torch3jit11parseSchemaERKSsb")
+    alone = first(text)
+    assert alone.kind == "cxx11-abi" and "2.3.1 have it in neither" in alone.cause
+    dated = first(text, "October 2024")
+    assert (dated.kind, dated.direction) == ("symbol-drift", "file-newer")
+    assert "is older than 2.4.0" in dated.cause and "conda-forge's" in said(dated)

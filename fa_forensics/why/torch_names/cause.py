@@ -43,7 +43,8 @@ from fa_forensics.why.torch_names.history import (
 )
 from fa_forensics.why.torch_names.nowhere import cut_off, never_exported, unknown_name
 from fa_forensics.why.torch_names.other_flavour import also_other_flavour, told_flavour
-from fa_forensics.why.torch_names.signature import changes, reach_of
+from fa_forensics.why.torch_names.reach import touched
+from fa_forensics.why.torch_names.signature import changes
 
 
 def judge_missing(question: Question, place: Place) -> Judgement:
@@ -63,7 +64,7 @@ def judge_missing(question: Question, place: Place) -> Judgement:
     if history is None or not (history.alive or history.forms or history.kin or history.moved):
         return unknown_name(question, place)
     if present is None:
-        return without_torch(question, place, history, _line_words(history), _reach(history))
+        return without_torch(question, place, history, _line_words(history))
     told = told_flavour(question, place, history)
     if told is not None:
         return told
@@ -213,10 +214,11 @@ def _drift(question: Question, place: Place, history: History, stands: str) -> J
     else:
         cause += ", and this one does not yet" if newer else ", and this one does not any more"
     cause += f"{_line_words(history, place.present)}."
-    notes = (*_reach(history), *_drift_flavour(question, history, place.present))
+    direction = NEWER if newer else OLDER
+    reach = touched(history, (place.present.version,), direction) if place.present else ()
+    notes = (*reach, *_drift_flavour(question, history, place.present))
     if history.moved is not None:
         notes = (moved_words(history), *notes)
-    direction = NEWER if newer else OLDER
     return Judgement("symbol-drift", "FA201", direction, cause, notes)
 
 
@@ -254,15 +256,6 @@ def _contradiction(place: Place, history: History) -> Judgement:
             "is another build than the published one."
         )
     return Judgement("wrong-torch", "FA607", UNKNOWN, cause)
-
-
-def _reach(history: History) -> tuple[str, ...]:
-    """That a change touched more than this function, where it did."""
-    for before, after in zip(history.line, history.line[1:], strict=False):
-        reach = reach_of(changes(before.demangled, after.demangled))
-        if reach:
-            return (f"In {after.releases[0]} {reach}, so many others are missing with it.",)
-    return ()
 
 
 def _drift_flavour(

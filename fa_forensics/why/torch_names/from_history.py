@@ -24,18 +24,20 @@ from fa_forensics.why.torch_names.other_flavour import (
     also_other_flavour,
     flavour_of_name,
     had_words,
+    in_neither,
     limits,
+    newer_than_both,
     of_stated_flavour,
+    older_than_both,
 )
+from fa_forensics.why.torch_names.reach import touched
 from fa_forensics.why.ways.unlisted import can_be_before, is_before, left_from_then
 
 
-def without_torch(
-    question: Question, place: Place, history: History, line: str, reach: tuple[str, ...]
-) -> Judgement:
+def without_torch(question: Question, place: Place, history: History, line: str) -> Judgement:
     """No torch here: the history alone, and what it says of any torch that lacks the name.
 
-    ``line`` says how the signature changed, ``reach`` what else changed with it.
+    ``line`` says how the signature changed.
     """
     if not history.alive:
         return never_exported(question, None, history)
@@ -56,6 +58,7 @@ def without_torch(
         # A file that is linked by hand misses that library with every torch.
         words += "; or the file was linked without libtorch_python.so, and no release is wrong"
         confidence = "medium"
+    reach = touched(history, _meant(question, place, history), direction)
     if history.moved is not None:
         reach = (moved_words(history), *reach)
     if mentions_old_string(question.demangled):
@@ -156,21 +159,16 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
     every = limited and history.releases and set(meant) <= set(history.releases)
     if every and mentions_old_string(question.demangled):
         return all_in_this_flavour(place, history)
+    older = older_than_both(history, meant)
+    dated = place.told is not None and bool(place.told.last)
+    if older and dated and not set(meant) & set(twin.releases):
+        return newer_than_both(place, history, cause, _OR_FLAVOUR)
     cause += ": the torch that lacks it has most likely the other flavour."
+    if older:
+        cause += f" Or that torch is older than the file: torch {older} have it in neither."
     return Judgement(
-        "cxx11-abi", "FA301", FLAVOUR, cause + _in_neither(meant, history), (), "medium"
+        "cxx11-abi", "FA301", FLAVOUR, cause + in_neither(meant, history), (), "medium"
     )
-
-
-def _in_neither(meant: Sequence[str], history: History) -> str:
-    """That newer releases have the name in neither flavour; "" where none can be meant."""
-    had = (*history.releases, *(history.twin.releases if history.twin else ()))
-    last = max(map(order_key, had))
-    lacking = [r for r in meant if order_key(r) > last]
-    if not lacking:
-        return ""
-    which = history.interval(lacking)
-    return f" Or that torch is newer than the file: in torch {which} neither flavour has it."
 
 
 def _meant(question: Question | None, place: Place, history: History) -> Sequence[str]:

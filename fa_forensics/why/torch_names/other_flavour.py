@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import FLAVOUR, Judgement, Question, who_exports
+from fa_forensics.why.judgement import FLAVOUR, NEWER, Judgement, Question, who_exports
 from fa_forensics.why.place import Place
-from fa_forensics.why.torch_names.history import BETWEEN, INSIDE, History, Present, order_key
+from fa_forensics.why.torch_names.history import (
+    BETWEEN,
+    INSIDE,
+    LONG_AGO,
+    History,
+    Present,
+    order_key,
+)
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -81,6 +89,42 @@ def all_in_this_flavour(place: Place, history: History) -> Judgement:
         "from source), and the file was built for the pre-cxx11 flavour of the wheels."
     )
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+
+
+def older_than_both(history: History, meant: Sequence[str]) -> str:
+    """The older releases that lack a pre-cxx11 name in either flavour, of those that can be meant.
+
+    "" for a cxx11 name, whose own releases are the newest, and for one that hardly any torch is
+    too old for.
+    """
+    twin = history.twin
+    if twin is None or not history.releases or not twin.releases:
+        return ""
+    first = order_key(history.releases[0])
+    if first <= LONG_AGO or first >= order_key(twin.releases[0]):
+        return ""
+    lacking = [release for release in meant if order_key(release) < first]
+    return history.interval(lacking) if lacking else ""
+
+
+def newer_than_both(place: Place, history: History, exports: str, built_alike: str) -> Judgement:
+    """No torch of the other flavour was out by the day of the text: the file is newer."""
+    cause = (
+        f"{exports}: a torch that lacks it and {had_words(place)} is older than "
+        f"{history.releases[0]}, so the file was built for a newer torch than that."
+    )
+    return Judgement("symbol-drift", "FA201", NEWER, cause, (built_alike,), "medium")
+
+
+def in_neither(meant: Sequence[str], history: History) -> str:
+    """That newer releases have the name in neither flavour; "" where none can be meant."""
+    had = (*history.releases, *(history.twin.releases if history.twin else ()))
+    last = max(map(order_key, had))
+    lacking = [r for r in meant if order_key(r) > last]
+    if not lacking:
+        return ""
+    which = history.interval(lacking)
+    return f" Or that torch is newer than the file: in torch {which} neither flavour has it."
 
 
 def told_flavour(question: Question, place: Place, history: History) -> Judgement | None:
