@@ -236,3 +236,26 @@ def test_the_cuda_of_the_package_index_is_told_where_the_text_names_the_release_
         "cuda10.2 torch1.7.1",
     )
     assert "built for CUDA 10.2" in answer.cause and "440.33" in answer.cause
+
+
+@pytest.mark.parametrize(
+    "retold",
+    [
+        "warning: sm_120 not supported by the current installation",
+        "sm_120 is not supported by the current PyTorch installation",
+        "(sm_120) is not compatible with this pytorch build",
+    ],
+)
+def test_torchs_own_warning_as_people_retell_it_decides_for_torch(retold: str) -> None:
+    answer = first(NO_KERNEL, f"NVIDIA RTX 5090 GPU, CUDA 12.8; {retold}")
+    assert answer.owner == "torch" and "2.7 to 2.11 for CUDA 12.8" in said(answer)
+
+
+def test_an_installation_of_another_package_is_not_torchs() -> None:
+    answer = first(NO_KERNEL, "sm_120 is not supported by the current installation of flash-attn")
+    assert answer.owner != "torch"
+
+
+def test_where_torch_is_one_of_two_causes_its_wheels_for_the_gpu_are_named() -> None:
+    answer = first(NO_KERNEL, "GPU: NVIDIA GeForce RTX 5090")
+    assert answer.owner is None and "2.7 to 2.11 for CUDA 12.8" in said(answer)

@@ -136,6 +136,13 @@ def _of_capability() -> tuple[Recogniser, ...]:
             r"PyTorch installation",
             _not_in_torch,
         ),
+        by_pattern(  # the same, as people retell it
+            ("not supported by", "not compatible with"),
+            r"(?<![\w-])(?P<sm>sm_\d{2,3}[af]?)\)? (?:is |was )?not (?:supported by|compatible with)"
+            r" (?:the current(?:ly installed)?|this|your|the installed) (?:(?:Py)?Torch"
+            r"(?: installation| build| version| wheel)?|installation)\b(?! of (?!(?:Py)?Torch))",
+            _not_in_torch,
+        ),
         by_pattern(
             ("which is of cuda capability", "no longer supports this gpu"),
             r"which is of (?:cuda )?(?:compute )?capability\s{1,4}(?P<capability>\d{1,2}\.\d)\b",

@@ -55,6 +55,7 @@ from fa_forensics.why.texts.gpu.gpu_torch_text import (
     torch_lacks,
     torch_list,
     torch_says_nothing,
+    torchs_with,
 )
 from fa_forensics.why.texts.gpu.own_build import (
     again_by_name,
@@ -197,6 +198,8 @@ def _notes_on(
     bundled = bundler(seen) if rows and rows[-1].id == "fa3" else None
     notes = [own_copy(bundled)] if bundled else [*printed_by_fa3(seen)]
     notes += [*([] if file_archs(seen) else beliefs(gpu)), *server_notes(seen, package, gpu)]
+    if package is None and operator(seen) is None and not in_every_torch(gpu):
+        notes += torchs_with(seen, gpu)
     notes += [*([] if package == "lmdeploy" else advised), *hide_note(seen, gpu)]
     notes += [*origin(seen, package), *idle(seen)]
     if not rows and not lists_gpus_itself(package):

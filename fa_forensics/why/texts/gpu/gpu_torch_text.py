@@ -125,6 +125,17 @@ _IN_IMAGE = (
 )
 
 
+def torchs_with(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
+    """Which of torch's own wheels have a GPU, where torch may be what lacks it."""
+    having = wheels_with(gpu)
+    if not having or torch_list(seen) is not None:
+        return ()
+    return (
+        f"If it is torch that lacks it: of torch's own wheels from {first_on_record()} on, these "
+        f"have code for this GPU: {having}.",
+    )
+
+
 def torch_lacks(seen: Seen, gpu: Gpu) -> bool:
     """Whether torch itself has nothing for a GPU; no when that is not known."""
     archs = torch_list(seen)
