@@ -115,3 +115,43 @@ def test_a_missing_library_is_read_in_every_wording(words: str) -> None:
 def test_a_missing_version_is_read_in_every_wording(words: str) -> None:
     first = read_paste(words).mentions[0]
     assert (first.what, first.version) == ("version-not-found", "GLIBC_2.32")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "flash-attn 2.5.6", "flash_attn==2.5.6", "flash-attn: v2.5.6", "flash attention 2.5.6",
+        "FlashAttention 2.5.6", "flash attn 2.5.6", "flash-attn版本2.5.6", "flash_attn2.5.6",
+        "flash-attention v2.5.6", "| flash-attn | 2.5.6 |", "Flash Attention: 2.5.6",
+        "flash_attn-2.5.6+cu122torch2.1cxx11abiFALSE-cp310-cp310-linux_x86_64.whl",
+    ],
+)  # fmt: skip
+def test_a_package_is_read_in_every_form(words: str) -> None:
+    assert (told(words, "pkg:flash-attn") or "").startswith("2.5.6")
+
+
+def test_a_kind_of_attention_is_no_release() -> None:
+    words = "You are attempting to use Flash Attention 2.0 without specifying a torch dtype."
+    assert told(words, "pkg:flash-attn") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "version"),
+    [
+        ("NVIDIA-SMI 535.104.05", "driver", "535.104.05"),
+        ("nvidia-driver-535", "driver", "535"),
+        ("gcc9.4", "gcc", "9.4"),
+        ("g++ 9.4", "gcc", "9.4"),
+        ("Debian 12.2", "os", "Debian 12"),
+        ("RHEL8", "os", "RHEL8"),
+        ("Rocky Linux 8.9", "os", "Rocky Linux 8"),
+        ("CentOS Linux 7", "os", "CentOS Linux 7"),
+        ("Amazon Linux 2023", "os", "Amazon Linux 2023"),
+    ],
+)
+def test_a_system_is_read_in_every_form(words: str, key: str, version: str) -> None:
+    assert told(words, key) == version
+
+
+def test_the_version_of_a_compilers_package_is_no_system() -> None:
+    assert told("gcc 10.2.1 Debian (Debian 10.2.1-6)", "os") is None

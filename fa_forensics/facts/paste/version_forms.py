@@ -23,5 +23,8 @@ SEP = (
 #: Markdown's stars and backticks around a name.
 MARK = r"[*`]{0,3}"
 
+#: "version", as Chinese, Japanese and Korean put it behind a name.
+VERSION_WORD = r"\s?(?:的)?(?:版本|版|バージョン|버전)(?:号|번호)?(?:是|为|為|은|는|:)?[\s:]{0,3}v?"
+
 #: (small-letter sign, pattern, key, how sure[, what makes of it the version]).
 Row = tuple[str, str, str, int] | tuple[str, str, str, int, Callable[[str], str]]

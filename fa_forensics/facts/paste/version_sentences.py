@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fa_forensics.facts.paste.version_flags import cuda_label
 from fa_forensics.facts.paste.version_forms import (
+    BANNER,
     MARK,
     PATH,
     PROSE,
@@ -11,6 +12,7 @@ from fa_forensics.facts.paste.version_forms import (
     SEP,
     SHORT,
     VERSION,
+    VERSION_WORD,
     Row,
 )
 
@@ -19,11 +21,6 @@ def _python(found: str) -> str:
     """310, as tags have it, is Python 3.10."""
     return f"{found[0]}.{found[1:]}"
 
-
-#: "version", as Chinese, Japanese and Korean put it behind a name.
-_VERSION_WORD = (
-    r"\s?(?:的)?(?:版本|版|バージョン|버전)(?:号|번호)?(?:是|为|為|은|는|:)?[\s:]{0,3}v?"
-)
 
 #: Versions in sentences.
 SENTENCES: tuple[Row, ...] = (
@@ -36,7 +33,7 @@ SENTENCES: tuple[Row, ...] = (
     (
         "torch",
         rf"(?<![\w./-])(?:py)?torch{MARK}(?:\s?[=:v~]{{1,3}}{MARK}\s?|\s{{0,20}}\|\s{{0,20}}"
-        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?(?:= ?)?v?|@|\.(?=\d\.\d)|{_VERSION_WORD}"
+        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?(?:= ?)?v?|@|\.(?=\d\.\d)|{VERSION_WORD}"
         rf"|(?=\d\.\d))({VERSION})"
         rf"(?:(?![\w-]|\.\d)|(?=[-_]?cu\d{{3}}(?!\w)))",
         "torch",
@@ -76,7 +73,7 @@ SENTENCES: tuple[Row, ...] = (
     (
         "cuda",
         rf"(?<![\w./+-])CUDA(?: toolkit)?{MARK}(?:\s?[=:]{MARK}\s?|\s{{0,20}}\|\s{{0,20}}|[-_]"
-        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?v?|{_VERSION_WORD}|(?=\d{{1,2}}\.\d))"
+        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?v?|{VERSION_WORD}|(?=\d{{1,2}}\.\d))"
         rf"({SHORT})(?:(?![\w-])|(?=[-_]?cudnn))",
         "cuda",
         PROSE,
@@ -102,7 +99,7 @@ SENTENCES: tuple[Row, ...] = (
     (
         "python",
         rf"(?<![\w./-])python{MARK}(?:\s?[=:]{{1,2}}{MARK}\s?|\s?\(|\s{{0,20}}\|\s{{0,20}}|\s+[*`]{{0,3}}(?:version:?\s+)?"
-        rf"(?:is\s+)?v?|{_VERSION_WORD}|(?=3|2\.7))"
+        rf"(?:is\s+)?v?|{VERSION_WORD}|(?=3|2\.7))"
         rf"({SHORT})(?![\w/-])",
         "python",
         PROSE,
@@ -116,12 +113,17 @@ SENTENCES: tuple[Row, ...] = (
     ("rocm", rf"\bROCm[\s:=-]{{0,4}}v?({SHORT})", "rocm", PROSE),
     ("glibc", rf"\bglibc[\s:=-]{{1,3}}(?:version\s)?({SHORT})", "glibc", PROSE),
     ("ldd --version", rf"\bldd --version\W{{1,4}}({SHORT})", "glibc", PROSE),
-    (
-        "gcc",
-        rf"(?<![\w/-])g(?:cc|\+\+)[\s:=-]{{1,3}}(?:version\s)?({SHORT})(?![\w-])",
-        "gcc",
-        PROSE,
+    *(
+        (
+            sign,
+            rf"(?<![\w/-])g(?:cc|\+\+)(?:[\s:=-]{{1,3}}(?:version\s)?|(?=\d\d?\.))({SHORT})(?![\w-])",
+            "gcc",
+            PROSE,
+        )
+        for sign in ("gcc", "g++")
     ),
+    ("nvidia-smi ", r"\bNVIDIA-SMI (\d{3}\.\d{2,3}(?:\.\d{1,2})?)(?![\w.])", "driver", BANNER),
+    ("nvidia-driver-", r"\bnvidia-driver-([3-6]\d\d)(?!\d)", "driver", PROSE),
     (
         "driver",
         r"\bdrivers?(?: version)?(?: is| 版本)?[\s:=(]{1,3}"
@@ -139,7 +141,15 @@ SENTENCES: tuple[Row, ...] = (
     ),
     ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
     ("ubuntu", r"\b(Ubuntu[ -]?\d\d(?:\.\d\d|(?![\w.])))", "os", PROSE),
-    ("centos", r"\b(CentOS(?: Stream)?[ -]?\d)", "os", PROSE),
+    ("centos", r"\b(CentOS(?: Linux| Stream)?[ -]?\d)", "os", PROSE),
+    ("debian", r"\b(Debian(?: GNU/Linux)?[ -]?\d{1,2})(?!\d|\.\d{1,2}\.\d)", "os", PROSE),
+    *(
+        (sign, r"\b((?:RHEL|Red Hat Enterprise Linux)[ -]?\d{1,2})(?!\d)", "os", PROSE)
+        for sign in ("rhel", "red hat enterprise")
+    ),
+    ("rocky", r"\b(Rocky(?: Linux)?[ -]?\d{1,2})(?!\d)", "os", PROSE),
+    ("almalinux", r"\b(AlmaLinux[ -]?\d{1,2})(?!\d)", "os", PROSE),
+    ("amazon linux", r"\b(Amazon Linux (?:2023|2))(?!\d)", "os", PROSE),
     (
         "jetpack",
         r"\bJetPack(?: SDK)?(?: version)?[ :=-]{0,3}v?(\d(?:\.\d)?)(?!\d)",

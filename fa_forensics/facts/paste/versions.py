@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from fa_forensics.facts.paste.checkouts import read_checkouts
 from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right, works_there
@@ -16,6 +16,7 @@ from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.several_gpus import one_gpu
 from fa_forensics.facts.paste.several_torches import of_several
+from fa_forensics.facts.paste.spelled_packages import ALSO, stands_alone, versions_behind
 from fa_forensics.facts.paste.traced import traced_torch
 from fa_forensics.facts.paste.variables import read_variables
 from fa_forensics.facts.paste.version_forms import (
@@ -287,22 +288,14 @@ def _packages(
     places: Places,
     offer: Callable[[str, int, int, str], None],
 ) -> None:
-    pattern = re.compile(
-        r"(?<![\w/.-])(?P<name>[a-z0-9_-]{2,40}?)"
-        rf"(?:\[[\w,-]{{1,40}}\])?"
-        rf"(?:\s?==\s?|\s?[:=]\s{{1,3}}v?(?=\d)|\s{{2,60}}|-(?=\d+\.\d)|\s\(|=(?=\d)"
-        rf"|\s+(?:(?:version:?|is)\s){{0,2}}v?)"
-        rf"(?P<version>{VERSION})",
-        re.IGNORECASE | re.ASCII,
-    )
     for package in PACKAGES:
-        for spelling in {package, package.replace("-", "_")}:
+        for spelling in {package, package.replace("-", "_"), *ALSO.get(package, ())}:
             found = places(spelling)[:PER_SIGN]
-            if any(_stands_alone(source.text, place, spelling) for place in found[:20]):
+            if any(stands_alone(source.text, place, spelling) for place in found[:20]):
                 offer(f"named:{package}", LOOSE, 0, package)
             for place in found:
                 line = source.line_at(place)
-                for match in _near(pattern, line, place, spelling):
+                for match in versions_behind(line, place, spelling):
                     key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
                     sort = _listing(line, match)
                     if sort == PROSE and _REQUIRED.match(match.string, match.end()):
@@ -325,33 +318,6 @@ def _packages(
                         sort = LOOSE + 1 if _ANOTHER.search(before) else sort
                     text += _local_part(key, text, match.string, match.end())
                     offer(key, sort, line.number, text)
-
-
-def _stands_alone(text: str, place: int, name: str) -> bool:
-    """Whether a package is named at a place as a word, an extra (.[vllm]) or a library (X.so)."""
-    before = text[max(0, place - 1) : place]
-    after = text[place + len(name) : place + len(name) + 3]
-    return not re.match(r"[\w/.-]", before, re.ASCII) and not re.match(
-        r"[\w/-]|\.(?!so\b|\s|$)", after, re.ASCII
-    )
-
-
-def _near(pattern: re.Pattern[str], line: Line, place: int, name: str) -> Iterable[re.Match[str]]:
-    """The package at a place of the text and its version, and pip show's two lines."""
-    offset = line.raw.lower().find(name, max(0, place - line.start - 1))
-    if offset < 0 or line.raw[max(0, offset - 1) : offset] in tuple("/_-.") + tuple(
-        "abcdefghijklmnopqrstuvwxyz"
-    ):
-        return
-    match = pattern.match(line.raw, offset)
-    if match is not None and match["name"].lower() == name:
-        yield match
-        return
-    if line.body.lower() == f"name: {name}":
-        for below in line.below(1):
-            shown = re.match(rf"Version: (?P<version>{VERSION})", below.body)
-            if shown:
-                yield shown
 
 
 def _listing(line: Line, match: re.Match[str]) -> int:
