@@ -91,3 +91,27 @@ def test_the_number_of_a_rocm_library_is_torchs() -> None:
         assert "torch.version.hip" in answer.cause and "no build for ROCm" not in answer.cause
         assert "BNB_ROCM_VERSION" in said(answer) and "-DROCM_VERSION=63" in said(answer)
         assert "cuda" not in "\n".join(answer.help)
+
+
+def test_the_form_that_names_the_file_had_found_cuda() -> None:
+    """bitsandbytes/cextension.py of 0.46.0: an error, and no warning."""
+    site = "/usr/local/lib/python3.12/dist-packages/bitsandbytes"
+    answer = first(
+        f"RuntimeError: Configured CUDA binary not found at {site}/libbitsandbytes_cuda129.so"
+    )
+    assert (answer.code, answer.owner) == ("FA202", "bitsandbytes")
+    assert "CUDA 12.9" in answer.cause and "CPU library" not in answer.cause
+    assert "did not find" not in answer.cause and "BNB_CUDA_VERSION" in said(answer)
+    later = first(
+        f"RuntimeError: Configured CUDA binary not found at {site}/libbitsandbytes_cuda130.so"
+    )
+    assert "CUDA 13.0" in later.cause
+
+
+def test_the_warning_that_names_the_file_had_found_cuda_too() -> None:
+    """cextension.py of 0.43: a warning, after which the library for the CPU is loaded."""
+    answer = first(
+        "Could not find the bitsandbytes CUDA binary at PosixPath('/usr/lib/python3/dist-packages/"
+        "bitsandbytes/libbitsandbytes_cuda126.so')"
+    )
+    assert "CUDA 12.6" in answer.cause and "did not find the CUDA" not in answer.cause

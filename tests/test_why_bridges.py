@@ -177,3 +177,19 @@ def test_numpy_says_once_why_it_failed() -> None:
         "ImportError: numpy.core.multiarray failed to import",
     )
     assert answer.confidence == "high" and "numpy>=1.13" in answer.help[0]
+
+
+def test_a_link_line_without_object_files_made_an_empty_module() -> None:
+    """Pointnet2_PyTorch issue 93; a linker needs an input to put a start function in."""
+    link = (
+        "g++ -pthread -shared -Wl,-z,relro -g %s-L/usr/local/cuda/lib64 -lcudart -o build/"
+        "lib.linux-x86_64-3.7/pointnet2/_ext.cpython-37m-x86_64-linux-gnu.so"
+    )
+    error = "ImportError: dynamic module does not define module export function (PyInit__ext)"
+    empty = first(link % "", error)
+    assert empty.owner == "pointnet2" and "causes fit" not in empty.cause
+    assert "nothing was compiled" in empty.cause and "pointnet2._ext" in said(empty)
+    for inputs in ("build/temp/_ext-src/a.o ", "@build/objects.rsp ", "libparts.a ", "... "):
+        assert "causes fit" in first(link % inputs, error).cause, inputs
+    other = first(link.replace("_ext.", "_other.") % "", error)
+    assert "causes fit" in other.cause

@@ -220,3 +220,16 @@ def test_a_cpu_torch_and_its_pair_are_changed_together() -> None:
     )
     answer = first(line, "torch 2.1.0+cpu")
     assert any("torch==2.1.0 torchvision==0.16.0" in text for text in answer.help)
+
+
+def test_a_package_that_says_of_itself_that_it_has_no_cuda() -> None:
+    """NATTEN issue 34: the sentence goes on, and the subject is the package."""
+    answer = first(
+        "RuntimeError: NATTEN is not compiled with CUDA! Please make sure you installed correctly "
+        "by referring to shi-labs.com/natten.\nnatten 0.14.6, torch 1.11.0+cu102, Python 3.8.10"
+    )
+    assert answer.owner == "natten" and answer.cause.startswith("An operation of natten has")
+    assert any("natten==0.14.6" in command for command in answer.help)
+    assert "torch230cu121" not in said(answer)  # wheels of that form begin with torch 2.1
+    prose = first("It is not compiled with CUDA, as far as I see. PyTorch is.")
+    assert prose.code == "FA899"

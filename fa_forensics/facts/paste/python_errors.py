@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.paste import python_abi
+from fa_forensics.facts.paste import empty_link, python_abi
 from fa_forensics.facts.paste.around import frame, importing, package_file_near, source_tree
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -110,6 +110,7 @@ def _no_init(line: Line, match: re.Match[str]) -> Mention:
         "python2": "yes" if match["sort"].lower() == "init" else "",
         "import": importing(line),
         "frame": path,
+        "nothing_linked": empty_link.linked_from_nothing(line, match["function"] or ""),
     }
     return line.mention("no-init", match.start(), detail=detail)
 

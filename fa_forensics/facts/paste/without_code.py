@@ -29,7 +29,7 @@ def recognisers() -> tuple[Recogniser, ...]:
         by_pattern(
             ("compiled with gpu support", "compiled with cuda support", "compiled with cuda"),
             r"(?:(?P<op>[A-Za-z_][\w.]{1,60})\s(?:(?:is|was)\s)?)?\bnot compiled with "
-            r"(?:(?:GPU|CUDA) support|CUDA(?=\W{0,3}$))",
+            r"(?:(?:GPU|CUDA) support|CUDA(?=\W{0,3}$|[!.]\s{1,3}[A-Z]))",
             _said,
         ),
         by_pattern(
@@ -49,7 +49,10 @@ def _by_device(line: Line, match: re.Match[str]) -> Mention:
 def _said(line: Line, match: re.Match[str]) -> Mention | None:
     if _OTHERS.search(line.body) or (match["op"] or "").lower() in ("torch", "pytorch"):
         return None
-    detail = {"op": match["op"] or "", "device": "cuda", "package": packages_near(line)}
+    package, operation = packages_near(line), match["op"] or ""
+    if package and operation.replace("_", "-").lower() == package:
+        operation = ""  # NATTEN says so of itself
+    detail = {"op": operation, "device": "cuda", "package": package}
     return line.mention("built-without-cuda", match.start(), detail=detail)
 
 

@@ -103,6 +103,10 @@ def _again(seen: Seen, package: str | None) -> tuple[str, ...]:
         return built
     if not any("--no-b" in text for text in built):
         built = (rebuild_command(raw_python(seen), package, "", row, jobs_of(seen)),)
+    told = seen.versions.get(f"pkg:{package}", "").partition("+")[0]
+    if re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){1,3}", told):  # that very release, in place of a range
+        exact = f'"{package}=={told}"'
+        built = tuple(re.sub(rf"'{re.escape(package)}<[\w.]+'", exact, text) for text in built)
     forced = package in _FORCED and "FORCE_CUDA" not in built[0]
     return (f"FORCE_CUDA=1 {built[0]}" if forced else built[0], *built[1:])
 

@@ -33,6 +33,8 @@ def renamed_module(seen: Seen) -> Answer:
             help=(_look(seen, module), *_again(seen, module), seen.inspect_command()),
             notes=("python3 in place of python, or a build for Python 2, is the way out.",),
         )  # fmt: skip
+    if detail.get("nothing_linked"):
+        return _of_no_source(seen, module, wanted, detail["nothing_linked"])
     if _on_windows(seen):
         return _without_export(seen, module, wanted)
     cause, notes = _causes(seen, module, wanted)
@@ -41,6 +43,36 @@ def renamed_module(seen: Seen) -> Answer:
         help=(*_found_first(seen, module), _look(seen, module), *_again(seen, module),
               *(() if _on_mac(seen) else (seen.inspect_command(),))),
         notes=notes,
+    )  # fmt: skip
+
+
+def _of_no_source(seen: Seen, module: str, wanted: str, made: str) -> Answer:
+    """The link line in the text names no object file: the module was made out of nothing."""
+    top = re.search(r"/lib\.[\w.-]{1,60}/(?P<path>[\w/]{1,200})\.", made)
+    dotted = top["path"].replace("/", ".") if top else module
+    package = dotted.partition(".")[0] if "." in dotted else None
+    return seen.answer(
+        KIND, CODE,
+        f"The file holds no start function{wanted}, for nothing was compiled into it: the link "
+        f"line in the text makes {made.rsplit('/', 1)[-1]} out of no object file (.o) at all. "
+        "setup.py was given an empty list of sources, most likely since its pattern (glob) is "
+        "relative to another directory than the one that the build ran in. Python, torch and the "
+        "GPU play no part.",
+        owner=_owner(seen) or package, direction="none", confidence="high",
+        help=(
+            "grep -n -E 'glob|sources|_ext_src|dirname|__file__' setup.py",
+            f"rm -rf build *.egg-info && {seen.python} -m pip install -v --no-build-isolation "
+            "--no-deps --force-reinstall .",
+            f"cd / && {seen.python} -c 'import torch, {dotted}'",
+        ),
+        notes=(
+            "The first two run in the directory of setup.py. The first shows where it looks for "
+            "the sources: each has to be there (git submodules and files left out of an archive "
+            "are often not), and a pattern is best made absolute with "
+            "os.path.dirname(os.path.abspath(__file__)).",
+            "A build that is right shows a line with -c for each source and their .o files in the "
+            "link line.",
+        ),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import re
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.bitsandbytes_files import (
+    list_own,
     misnamed,
     never_compiled,
     nothing_there,
@@ -35,14 +36,19 @@ def no_cuda_binary(seen: Seen) -> Answer:
     tree = seen.mention.detail.get("bin", "")
     if tree and "-packages/" not in tree and ".egg/" not in tree:
         return never_compiled(seen, tree)
+    if "Configured CUDA binary" in seen.mention.line and (told := _CUDA_IN_NAME.search(file)):
+        return _not_for_this_cuda(seen, file, told[1])
     missing = f" ({file})" if file else ""
     cause = (
         f"bitsandbytes has no library{missing} for the CUDA version of this torch, or did not find "
         "the CUDA runtime, and goes on with its CPU library: what is missing later follows from "
         "that."
     )
-    if seen.mention.detail.get("detected"):
-        found = seen.mention.detail["detected"]
+    found = seen.mention.detail.get("detected", "")
+    if not found and "bitsandbytes CUDA binary at" in seen.mention.line:
+        named = _CUDA_IN_NAME.search(file)  # of torch.version.cuda, in a warning of 0.43 and 0.44
+        found = named[1] if named else ""
+    if found:
         cause = (
             f"bitsandbytes has no library for CUDA {found[:-1]}.{found[-1]}, which it found, and "
             "goes on with its CPU library: what is missing later follows from that. Neither the "
@@ -56,6 +62,41 @@ def no_cuda_binary(seen: Seen) -> Answer:
             f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
         ),
         notes=("Each release holds libraries for the CUDA versions of its time.",),
+    )  # fmt: skip
+
+
+#: The CUDA of a library in its name: 129 is 12.9.
+_CUDA_IN_NAME = re.compile(r"_cuda(\d{3})(?=[._])")
+
+
+def _not_for_this_cuda(seen: Seen, file: str, number: str) -> Answer:
+    """``Configured CUDA binary not found at ...`` (cextension.py since 0.45): an error, no warning.
+
+    The number is torch.version.cuda's, or BNB_CUDA_VERSION's, so that CUDA was found.
+    """
+    cause = (
+        f"bitsandbytes looks for {file}, its library for CUDA {number[:-1]}.{number[-1]}, and the "
+        "bitsandbytes that is imported has none of that name. The number is that of torch's CUDA "
+        "(torch.version.cuda), unless BNB_CUDA_VERSION is set: CUDA was found, and neither the "
+        "driver nor the CUDA runtime is missing."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner="bitsandbytes", direction="none",
+        confidence="high",
+        help=(
+            list_own(seen),
+            f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
+            f"{seen.python} -m bitsandbytes",
+        ),
+        notes=(
+            "Each release holds libraries for the CUDA versions of its time: a newer one may have "
+            "that one too. The first command lists those that are there.",
+            "Without another release, BNB_CUDA_VERSION names one of these before Python starts "
+            "(128 is CUDA 12.8): the nearest below, of the same major version as torch's CUDA. "
+            "Where the variable is set already, unset it first.",
+            "From source it is cmake -DCOMPUTE_BACKEND=cuda -S . and make, with the nvcc of "
+            "torch's CUDA, then pip install . there.",
+        ),
     )  # fmt: skip
 
 
