@@ -239,3 +239,41 @@ def test_a_nightly_can_be_older_than_the_target() -> None:
     )
     assert answer.owner == "torch" and "20250929" in said(answer)
     assert "take it off" not in said(answer)
+
+
+_HIP = "RuntimeError: HIP error: invalid device function"
+
+
+@pytest.mark.parametrize(
+    "built",
+    [
+        "$ rocm-sdk targets\ngfx1100;gfx1101;gfx1102",
+        "PYTORCH_ROCM_ARCH='gfx1100;gfx1101;gfx1102'",
+        "torch.cuda.get_arch_list() is ['gfx1100', 'gfx1101', 'gfx1102']",
+    ],
+)
+def test_a_list_of_targets_is_what_was_built_and_never_the_gpu(built: str) -> None:
+    assert "gfx" not in read_paste(f"{_HIP}\n{built}").versions
+    alone = said(first(_HIP, built))
+    assert "gfx1100, gfx1101, gfx1102" in alone and "this GPU (gfx1100)" not in alone
+    answer = first(_HIP, built, "AMD Radeon 780M (gfx1103)")
+    assert "this GPU (gfx1103)" in answer.cause and "not among them" in answer.cause
+    assert "HSA_OVERRIDE_GFX_VERSION=11.0.0" in " ".join(answer.help)
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        "Pytorch version: 2.4.1, ROCM HIP version: 6.1.40093, AMD Radeon RX 6800M",
+        "torch 2.4.1, AMD Radeon RX 6800M",
+    ],
+)
+def test_a_torch_on_an_amd_gpu_is_not_the_build_that_pypi_has(versions: str) -> None:
+    told = repr(explain([f"{_HIP}\n{versions}"], None))
+    assert "torch 2.4.1, as the text says" in told and "that PyPI has" not in told
+
+
+def test_a_cuda_in_brackets_behind_torch_is_that_of_the_build() -> None:
+    text = "version `GLIBC_2.29' not found (required by /x/site-packages/libpyg.so)"
+    told = repr(explain([f"{text}\nPyTorch 2.1.0 (conda cu118)"], None))
+    assert "torch 2.1.0+cu118, as the text says" in told and "that PyPI has" not in told

@@ -67,12 +67,13 @@ def judge_text(
     return other, paste_answers(paste, other, tables, True), _said(reason, other)
 
 
-def _said(reason: str, place: Place) -> str:
+def _said(reason: str, place: Place, other_build: bool = False) -> str:
+    """``other_build``: the text's torch is none of the package index's builds for CUDA."""
     told = "judged by the history"
     if place.present is not None:
         told = f"judged by {place.here}, as the text says"
         asked = place.requested.request.text if place.requested is not None else "+"
-        if "+" not in asked and "+" in place.present.version:
+        if "+" not in asked and "+" in place.present.version and not other_build:
             release = place.present.version.partition("+")[0]
             told = (
                 f"judged by torch {release}, as the text says, in the build that PyPI has of it "
@@ -99,7 +100,18 @@ def whereabouts(
         return here, False, None
     place = told_place(paste, tables)
     here.close()
-    return place, True, _said(reason or "the text is of another machine", place)
+    said = _said(reason or "the text is of another machine", place, _other_build(paste, place))
+    return place, True, said
+
+
+def _other_build(paste: Paste, place: Place) -> bool:
+    """Whether a text tells a torch for ROCm, or for a CUDA that is not that of the index's."""
+    told = paste.versions.get("torch_cuda") or paste.versions.get("index_cuda")
+    own = place.requested.cuda if place.requested is not None else None
+    if told is not None and own is not None:
+        return told.split(".")[:2] != own.split(".")[:2]
+    amd = any(key in paste.versions for key in ("rocm", "gfx", "amd_gpu", "rocm_sdk"))
+    return amd and not any(key in paste.versions for key in _OF_NVIDIA)
 
 
 def told_torch(paste: Paste, tables: Tables) -> str | None:

@@ -138,8 +138,9 @@ def _of_capability() -> tuple[Recogniser, ...]:
         ),
         by_pattern(  # the same, as people retell it
             ("not supported by", "not compatible with"),
-            r"(?<![\w-])(?P<sm>sm_\d{2,3}[af]?)\)? (?:is |was )?not (?:supported by|compatible with)"
-            r" (?:the current(?:ly installed)?|this|your|the installed) (?:(?:Py)?Torch"
+            r"(?<![\w-])(?P<sm>sm_\d{2,3}[af]?)\)? (?:is |was )?not "
+            r"(?:supported by|compatible with) "
+            r"(?:the current(?:ly installed)?|this|your|the installed) (?:(?:Py)?Torch"
             r"(?: installation| build| version| wheel)?|installation)\b(?! of (?!(?:Py)?Torch))",
             _not_in_torch,
         ),

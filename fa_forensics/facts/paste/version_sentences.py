@@ -41,7 +41,8 @@ SENTENCES: tuple[Row, ...] = (
     ),
     (
         "cu1",
-        rf"\b(?:py)?torch[ =:v]{{0,3}}{VERSION}[ ,;/|(]{{1,3}}cu(1[0-3]\d)(?![\w.-])",
+        rf"\b(?:py)?torch[ =:v]{{0,3}}{VERSION}[ ,;/|(]{{1,3}}(?:conda,? |pip,? )?"
+        r"cu(1[0-3]\d)(?![\w.-])",
         "torch_cuda",
         PROSE,
         cuda_label,
@@ -139,7 +140,13 @@ SENTENCES: tuple[Row, ...] = (
         "cuda",
         PROSE,
     ),
-    ("gfx", r"(?<![\w-])(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w)", "gfx", PROSE),
+    (  # "gfx1100;gfx1101" and "['gfx1100', 'gfx1101']" are what something was built for
+        "gfx",
+        r"(?<![\w;-])(?<!, ['\"])(?<!\[['\"])"
+        r"(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w|;gfx|['\"],)",
+        "gfx",
+        PROSE,
+    ),
     ("ubuntu", r"\b(Ubuntu[ -]?\d\d(?:\.\d\d|(?![\w.])))", "os", PROSE),
     ("centos", r"\b(CentOS(?: Linux| Stream)?[ -]?\d)", "os", PROSE),
     ("debian", r"\b(Debian(?: GNU/Linux)?[ -]?\d{1,2})(?!\d|\.\d{1,2}\.\d)", "os", PROSE),

@@ -23,6 +23,8 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import of_bitsandbytes
 KIND = "rocm"
 
 _GFX = re.compile(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d|8\d\d)\b")
+#: A list of targets, which is never the GPU: "gfx1100;gfx1101".
+_TARGETS = re.compile(r"\bgfx\w{3,5}(?:;gfx\w{3,5})+|\['gfx[^\]\n]{1,400}\]")
 #: Prints the targets that torch itself has code for.
 LIST = "-c 'import torch; print(torch.version.hip, torch.cuda.get_arch_list())'"
 
@@ -33,7 +35,8 @@ def target_of(seen: Seen) -> str | None:
     for key in ("target", "target2", "sm"):
         if detail.get(key, "").startswith("gfx"):
             return detail[key]
-    found = _GFX.search(seen.mention.line) or _GFX.search(seen.versions.get("gfx", ""))
+    line = _TARGETS.sub(" ", seen.mention.line)
+    found = _GFX.search(line) or _GFX.search(seen.versions.get("gfx", ""))
     if found is not None:
         return found[0]
     name = seen.versions.get("amd_gpu")
@@ -73,6 +76,9 @@ def no_code(seen: Seen) -> Answer:
             "torch's own wheels for ROCm, and no extension is the first cause. Machine code of AMD "
             "GPUs is for one target, and there is no PTX to fall back on."
         )
+    if (built := _built_list(seen)) and target not in built:
+        only = "the GPU's is not among them" if target else "it runs on GPUs of these alone"
+        cause += f" The text lists what was built: {', '.join(built)}; {only}."
     file = seen.mention.file or package
     look = (f"fa-forensics inspect {file}",) if file else ()
     command, notes = _ways_out(seen, target)
@@ -89,6 +95,11 @@ def no_code(seen: Seen) -> Answer:
             *_space_in_path(seen),
         ),
     )  # fmt: skip
+
+
+def _built_list(seen: Seen) -> tuple[str, ...]:
+    """The targets of a list in the text, "gfx1100;gfx1101": those that something was built for."""
+    return tuple(_GFX.findall(seen.versions.get("gfx_built", "")))[:12]
 
 
 def _attention(seen: Seen) -> str | None:
