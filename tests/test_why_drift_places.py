@@ -167,3 +167,17 @@ def test_older_torches_without_the_name_in_either_flavour_are_told() -> None:
     dated = first(text, "October 2024")
     assert (dated.kind, dated.direction) == ("symbol-drift", "file-newer")
     assert "is older than 2.4.0" in dated.cause and "conda-forge's" in said(dated)
+
+
+def test_the_head_of_a_repository_is_not_for_a_torch_of_years_ago() -> None:
+    """pytorch3d's v0.6.1 builds on torch 1.6 to 1.10; apex of 2019 knows --cpp_ext alone."""
+    symbol = (
+        "_ZN6caffe28TypeMeta21_typeMetaDataInstanceISt7complexIfEEEPKNS_6detail12TypeMetaDataEv"
+    )
+    file = "/x/lib/python3.8/site-packages/pytorch3d/_C.cpython-38-x86_64-linux-gnu.so"
+    answer = first(missing(file, symbol), "August 2020")
+    assert any("pytorch3d@v0.6.1" in command for command in answer.help)
+    assert "newest source" not in said(answer)
+    apex = f"{SITE}/fused_layer_norm_cuda.cpython-37m-x86_64-linux-gnu.so"
+    old = first(missing(apex, "_ZN2at7getTypeERKNS_6TensorE"), "pytorch 1.2")
+    assert "may not compile on torch 1.2" in said(old) and "--cpp_ext" in said(old)

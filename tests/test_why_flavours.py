@@ -212,3 +212,23 @@ def test_a_wheel_of_ones_project_is_named_beside_the_build() -> None:
     answer = first(missing(OLD, file))
     assert any("exllamav3/releases" in note for note in answer.notes)
     assert not any(text.startswith("rm -rf build") for text in answer.help)
+
+
+def test_a_torch_that_another_package_asks_for_stays() -> None:
+    """vllm 0.11.0 has Requires-Dist: torch==2.8.0."""
+    text = missing("_ZNK2at10TensorBase4nameEv", "kvcached/vmm_ops.cpython-310-x86_64-linux-gnu.so")
+    answer = first(text, "vllm 0.11.0, torch 2.8.0, kvcached 0.1.2")
+    assert answer.direction == "other-flavour"
+    assert any("--no-build-isolation" in command for command in answer.help)
+    assert not any('"torch' in command for command in answer.help)
+    assert "vllm 0.11.0 asks for torch 2.8.0" in told(answer)
+
+
+def test_a_cut_name_beside_a_cxx11_wheel_of_flash_attn_is_its_flavour() -> None:
+    """flash-attn 2.8.0's cxx11abiFALSE wheels for torch 2.6 are cxx11; 2.7.4.post1's are not."""
+    text = "flash_attn_2_cuda ImportError: undefined symbol _ZN3c105ErrorC2"
+    answer = first(text, "PyTorch 2.6 + Flash-Attn 2.8.0")
+    assert (answer.kind, answer.direction) == ("cxx11-abi", "other-flavour")
+    assert any(command.endswith("flash-attn==2.7.4.post1") for command in answer.help)
+    assert any(command.endswith("flash-attn==2.8.0") for command in answer.help)
+    assert first(text, "PyTorch 2.6 + Flash-Attn 2.7.4.post1").kind == "symbol-drift"

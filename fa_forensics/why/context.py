@@ -21,8 +21,10 @@ from fa_forensics.why.ways.containers import in_container
 from fa_forensics.why.ways.gems import gem_of, in_ruby
 from fa_forensics.why.ways.local_source import from_its_directory
 from fa_forensics.why.ways.named_wheel import beside_a_build, cuda_words, in_its_release, twin_words
+from fa_forensics.why.ways.old_heads import at_that_time
 from fa_forensics.why.ways.other_ways import other_ways
 from fa_forensics.why.ways.pairs import of_its_index, put_right, with_pairs
+from fa_forensics.why.ways.pinned import without_its_torch
 from fa_forensics.why.ways.precompiled import of_another_commit
 from fa_forensics.why.ways.same_release import package_in_text, same_release
 
@@ -50,6 +52,7 @@ def with_context(
     if gem := gem_of(paste):
         first = in_ruby(first, place, gem)
     first = of_another_commit(from_its_directory(first, paste), paste)
+    first = at_that_time(without_its_torch(first, paste, place), place)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")

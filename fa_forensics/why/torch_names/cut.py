@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.demangle import demangle, fold_flavour, qualified_name, readable
+from fa_forensics.facts.demangle import (
+    demangle,
+    fold_flavour,
+    mentions_cxx11,
+    qualified_name,
+    readable,
+)
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer, Overload
@@ -56,6 +62,8 @@ def cut_answer(seen: Seen) -> Answer:
     cause += "; which one is missing, only the whole name says."
     if len(scopes) == 1 and len(found_names) <= _SHOWN:
         return _one_function(seen, start, owner, rows)
+    if (called := _of_flash(seen, start, owner, rows)) is not None:
+        return called
     span = _span(seen, found_names)
     notes = (f"Names that begin so are in torch {span} alone.",) if span else ()
     return seen.answer(
@@ -91,6 +99,43 @@ def _twins(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
         "cxx11-abi", "FA301", cause, symbol=start, demangled=qualified_name(rows[0].demangled),
         owner=owner, overloads=tuple(rows), releases_looked_up=True, direction=FLAVOUR,
         help=(*commands, seen.inspect_command()), notes=notes, confidence="medium",
+    )  # fmt: skip
+
+
+def _of_flash(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer | None:
+    """A cut name beside a flash-attn whose wheels for this torch are cxx11; None for others."""
+    from fa_forensics.facts.wheel_matrix import PACKAGE, called_pre_cxx11
+    from fa_forensics.why.ways.same_release import package_in_text
+
+    present, version = seen.place.present, seen.versions.get(f"pkg:{PACKAGE}", "")
+    new = [row for row in rows if mentions_cxx11(row.symbol, row.demangled)]
+    if present is None or present.flavour != "pre-cxx11" or not new:
+        return None
+    if PACKAGE not in (seen.package, package_in_text(seen.paste)):
+        return None
+    if not called_pre_cxx11(version, ".".join(present.release.split(".")[:2])):
+        return None
+    name = qualified_name(new[0].demangled)
+    cause = (
+        f"The name is cut off; it begins as {name}. {present.text} is pre-cxx11, and the wheels of "
+        f"{PACKAGE} {version} for it have a cxx11 file in them, whatever their name says: most "
+        f"likely the missing one is the form with std::__cxx11 (torch {new[0].interval})."
+    )
+    back = f"{PACKAGE}==2.7.4.post1"
+    commands = [which_torch(seen.place, flavour=True)]
+    commands.append(f"{seen.pip} install --no-build-isolation --no-cache-dir --no-deps {back}")
+    built = (
+        f"FLASH_ATTENTION_FORCE_BUILD=TRUE MAX_JOBS=4 {seen.pip} install --no-build-isolation "
+        f"--no-cache-dir --force-reinstall --no-deps --no-binary {PACKAGE} {PACKAGE}=={version}"
+    )
+    note = (
+        f"One of the two commands is enough: {back} is the last release whose wheels for this "
+        f"torch have its flavour; the other compiles {PACKAGE} {version} for it, in hours."
+    )
+    return seen.answer(
+        "cxx11-abi", "FA301", cause, symbol=start, demangled=name, owner=owner,
+        overloads=tuple(rows), releases_looked_up=True, direction=FLAVOUR,
+        help=(*commands, built, seen.inspect_command()), notes=(note,), confidence="medium",
     )  # fmt: skip
 
 

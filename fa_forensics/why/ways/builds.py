@@ -234,7 +234,8 @@ def _of_its_time(
     older = (row or {}).get("older")
     if not isinstance(older, list) or row is None:
         return command
-    torch = place.present.release if place.present else None
+    then = place.told.last if place.told else ""  # the newest torch of the text's day
+    torch = place.present.release if place.present else then or None
     for tag in older:
         by_torch = torch is not None and order_key(torch) < order_key(tag["torch"])
         if by_torch or (python is not None and order_key(python) < order_key(tag["python"])):

@@ -1,0 +1,48 @@
+"""The head of a repository, built on a torch of years ago: it may no longer compile there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import OLDER
+from fa_forensics.why.place import Place
+from fa_forensics.why.torch_names.history import order_key
+
+#: A repository without a tag, branch or commit behind it.
+_HEAD = re.compile(r"git\+https://[\w./-]{1,200}?(?P<name>[\w-]{1,60})(?:\.git)?/?(?=[#'\"\s]|$)")
+#: torch before 2.0: its headers ask for C++14 (torch/extension.h of 2.1 asks for C++17), and
+#: repositories of today are written for later ones.
+_OLD = (2, 0, 0, False)
+
+
+def at_that_time(answer: Answer, place: Place) -> Answer:
+    """The answer with a word on builds of a repository's head, where torch is an old one."""
+    head = next((found for text in answer.help if (found := _HEAD.search(text))), None)
+    torch, words = _torch(answer, place)
+    if head is None or not torch or order_key(torch) >= _OLD:
+        return answer
+    note = (
+        f"The address is that of the newest source, which may not compile on {words}: a tag or "
+        "commit of that time goes behind it, after an @."
+    )
+    if head["name"] == "apex":
+        note += (
+            " apex of those years has no variables for its modules: pip is given --global-option "
+            'twice in their place, with "--cpp_ext" and with "--cuda_ext".'
+        )
+    return replace(answer, notes=(*answer.notes, note))
+
+
+def _torch(answer: Answer, place: Place) -> tuple[str, str]:
+    """(release, in words) of the torch that is built for; "" where nothing tells its age."""
+    if place.present is not None:
+        return place.present.release, place.present.text
+    if place.told is not None and place.told.last:
+        return place.told.last, "a torch of the text's day"
+    if answer.direction == OLDER and answer.exported_by:
+        # The loaded torch is newer than these, and most often the next ones.
+        last = answer.exported_by[-1]
+        return last, f"a torch that is little newer than {last}, if that is the one that runs"
+    return "", ""
