@@ -56,9 +56,14 @@ def _of_libraries() -> tuple[Recogniser, ...]:
     )
 
 
+#: What the loader said to torch's first try.
+_TRIED = re.compile(r"OSError: (lib(?:cu|nv|nccl)\w{0,30}\.so\.\d{1,2}): cannot open")
+
+
 def _not_preloaded(line: Line, match: re.Match[str]) -> Mention:
     """torch looks through sys.path for the wheel of a library that the loader did not find."""
-    detail = {"import": "torch"}
+    tried = [found[1] for above in line.above(40) if (found := _TRIED.search(above.body))]
+    detail = {"import": "torch", **({"tried": tried[0]} if tried else {})}
     return line.mention("missing-library", match.start(), library=match["library"], detail=detail)
 
 

@@ -168,7 +168,7 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     if what == "missing-library" and _FFMPEG.match(mention.library or ""):
         return _another_try(mention, all_of_them)
     if what == "missing-library" and _OF_CUDA.search(mention.library or ""):
-        return any(_mapped_later(mention, m) for m in all_of_them)
+        return any(_mapped_later(mention, m) or _first_try(mention, m) for m in all_of_them)
     if what == "undefined-symbol" and not mention.symbol:
         return any(m.symbol for m in (*loading, *_bare(all_of_them)))
     if what == "cuda-home-missing":
@@ -247,6 +247,12 @@ def _mapped_later(missing: Mention, other: Mention) -> bool:
     """Whether another library of CUDA was found after one was missed, and could not be mapped."""
     refused = other.what == "map-refused" and other.number > missing.number
     return refused and _OF_CUDA.search(other.library or other.file or "") is not None
+
+
+def _first_try(missing: Mention, other: Mention) -> bool:
+    """Whether torch said after its first try that it does not find its own libraries at all."""
+    later = other.what == "missing-library" and other.number > missing.number
+    return later and "OSError" in missing.line and ".so.*[0-9] not found" in other.line
 
 
 def _another_try(mention: Mention, all_of_them: Sequence[Mention]) -> bool:

@@ -52,6 +52,10 @@ def for_one_torch(name: str) -> dict[str, str]:
 _NOT_THERE = ("ln -s", "cannot open", "no such file", "not found", " rm ", "could not load")
 
 
+#: How a path begins whose first slash was not written.
+_WITHOUT_SLASH = ("home/", "usr/", "opt/", "mnt/", "root/")
+
+
 def shown_elsewhere(line: Line, library: str | None) -> str:
     """The path of the missing library in a line nearby: what find or ls showed."""
     if library is None or "/" in library:
@@ -66,7 +70,9 @@ def shown_elsewhere(line: Line, library: str | None) -> str:
         words = text[max(0, at - 300) : at].split()
         head = words[-1].lstrip("'\"`(") if words and not text[at - 1].isspace() else ""
         after = text[end : end + 1]
-        shown = head.startswith(("/", "~")) and not (after.isalnum() or after == ".")
+        head = f"/{head}" if head.startswith(_WITHOUT_SLASH) else head
+        shown = head.startswith(("/", "~")) or "-packages/" in head
+        shown = shown and not (after.isalnum() or after == ".")
         if shown and not any(words in other.lower for words in _NOT_THERE):
             return f"{head}/{library}"
         at = text.find(name, end, line.start + 4_000)

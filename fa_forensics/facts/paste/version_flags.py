@@ -16,6 +16,14 @@ def cuda_label(found: str) -> str:
     return f"{found[:-1]}.{found[-1]}"
 
 
+def _dotted(found: str) -> str:
+    """128 and 12.8 are CUDA 12.8."""
+    return found if "." in found else cuda_label(found)
+
+
+#: pip without what packages depend on, for torch or for a list of requirements.
+_NO_DEPS = r"\binstall\b(?=[^\n]{0,200}?\s(?:-r\s|torch(?![\w-])))[^\n]{0,200}?(--no-deps)(?![\w-])"
+
 #: (sign, pattern, key, conversion); their key says what it is where it is no version.
 FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     (
@@ -126,6 +134,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("no gpu", r"(?i)\b(?:has|have|with|is|there is|there's) (no gpu)\b", "flag:cpu-only", None),
+    ("(no gpu", r"(?i)\((no gpu)\)", "flag:cpu-only", None),
+    ("--no-deps", _NO_DEPS, "flag:no-deps", None),
     (
         "without",
         r"(?i)\b(?:machine|server|node|host|system|laptop) (without) (?:a|any)?\s?gpu",
@@ -223,6 +233,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("/whl/cu", r"(?<!pytorch\.org)/whl/(cu\d{2,3})(?!\d)", "flag:wheel-index", None),
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+cu\d{2,3})", "wheel_page", None),
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2})(?:\.\d)?(?:\+\w{3,6})?\.html", "page_torch", None),
+    ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+1\d\.\d)(?![\d.]\d)", "wrong_page", None),
     ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", lambda _abi: "True"),
     (
         "libtorch-shared-with-deps",
@@ -236,6 +247,16 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         r"(\d{1,2}\.\d)(?!\d)",
         "torch_cuda",
         None,
+    ),
+    *(
+        (  # "torch 2.7 cuda 128", "torch 2.7 cuda 12.8": nothing but a blank between the two
+            sign,
+            r"(?i)(?<![\w./-])(?:py)?torch[ =v]{1,3}[12]\.\d{1,2}(?:\.\d)? cuda ?"
+            r"(1[0-3]\.?\d)(?![\w.]\d|\d)",
+            "torch_cuda",
+            _dotted,
+        )
+        for sign in (" cuda 1", " cuda1")
     ),
     (
         "cuda",  # "a CUDA 11.8 torch", not "CUDA 11.8 torch 2.1"

@@ -25,6 +25,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
 from fa_forensics.why.texts.libraries.cuda10_text import of_cuda_10
 from fa_forensics.why.texts.libraries.in_wheels import in_a_wheel, is_late, not_by_torch
 from fa_forensics.why.texts.libraries.inside_torch import (
+    OWN_NAME,
     has_cuda_inside,
     in_torch_lib,
     inside_before_wheels,
@@ -43,7 +44,9 @@ from fa_forensics.why.texts.libraries.other_cuda_text import (
     of_program,
     without_torch,
 )
+from fa_forensics.why.texts.libraries.page_torch import about_page, with_torch_of_page
 from fa_forensics.why.texts.libraries.part_text import part_answer
+from fa_forensics.why.texts.libraries.preloaded import is_preloaded
 from fa_forensics.why.texts.libraries.torch_itself import is_torch_itself, of_torch_itself
 from fa_forensics.why.torch_names.history import order_key
 
@@ -70,7 +73,9 @@ def cuda_major_of_soname(seen: Seen, soname: str) -> str | None:
 def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     """A library of the CUDA toolkit: its major version against that of torch."""
     major = cuda_major_of_soname(seen, soname)
-    if is_torch_itself(seen):
+    if major is None and (tried := seen.mention.detail.get("tried")):
+        major = cuda_major_of_soname(seen, tried)
+    if is_torch_itself(seen) or is_preloaded(seen, owner, major):
         return of_torch_itself(seen, soname, owner, major)
     special = (
         of_another_maker(seen, soname, owner)
@@ -83,6 +88,10 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         return special
     if soname.endswith(".so"):
         return _unnumbered(seen, soname, owner)
+    if owner == "cudnn" and soname.endswith(".so.8") and has_cuda_inside(seen):
+        return in_torch_lib(seen, soname, owner, "11")
+    if (paged := with_torch_of_page(seen, major)) is not None:
+        return about_page(cuda_library(paged, soname, owner), seen)
     torch_cuda = seen.torch_cuda
     told = told_cuda(seen) if torch_cuda is None else None
     cuda = torch_cuda or (told[0] if told is not None else None)
@@ -308,7 +317,8 @@ def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
 
 
 def _same_major(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
-    if seen.torch and order_key(seen.torch) < order_key("1.13.0"):
+    own_name = owner in OWN_NAME and has_cuda_inside(seen)
+    if seen.torch and order_key(seen.torch) < order_key("1.13.0") and not own_name:
         return inside_before_wheels(seen, soname, owner, major)
     if major == "11" and has_cuda_inside(seen) and not seen.mention.detail.get("torch_loads"):
         return in_torch_lib(seen, soname, owner, major)

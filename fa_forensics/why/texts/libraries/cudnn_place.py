@@ -38,7 +38,7 @@ def in_its_place(seen: Seen, built: str, found: str) -> Answer:
             " torch itself says where from: its LD_LIBRARY_PATH has a directory with cuDNN or CUDA "
             "in the name (it looks into the variable for that), which has to leave it."
         )
-    elif wheels:
+    elif wheels and _can_be_wheel(found):
         cause += (
             " It comes from LD_LIBRARY_PATH (a toolkit's or a module's directory), from conda, or "
             "from a wheel of another version that replaced torch's."
@@ -51,6 +51,8 @@ def in_its_place(seen: Seen, built: str, found: str) -> Answer:
     helps = [version_without_path(seen), "echo $LD_LIBRARY_PATH"]
     if wheels:
         helps.append(f"{seen.pip} list | grep -i cudnn; {seen.pip} check | grep -i cudnn")
+        if not _can_be_wheel(found):
+            helps.append("conda list | grep -iE 'cudnn|torch'; ldconfig -p | grep libcudnn")
     else:
         helps.append("conda list | grep -iE 'cudnn|torch'; ldconfig -p | grep libcudnn")
         helps.append(f'conda install "{_of_conda(seen, built)}"')
@@ -68,6 +70,13 @@ def _notes(seen: Seen, built: str, found: str, wheels: bool) -> tuple[str, ...]:
         else f"cuDNN {two}.* or a newer one of that major version"
     )
     last = "No extension and no driver has a part in this."
+    if wheels and not _can_be_wheel(found):
+        return (
+            "Where the first command works, LD_LIBRARY_PATH is the cause. Without it, the older "
+            f"copy is conda's or the system's (the last command): no wheel of cuDNN is {found}, "
+            f"the first is 8.5.0. Where a copy outside counts, it has to be {fits}.",
+            last,
+        )
     if wheels:
         return (
             f"Where the first command works, LD_LIBRARY_PATH is the cause. Without it, pip list "
@@ -100,6 +109,11 @@ def _has_wheel(seen: Seen, built: str) -> bool:
     if present is not None and order_key(present.release) < order_key(_FIRST_WHEEL):
         return False
     return numbers(built)[:2] >= _FIRST_CUDNN
+
+
+def _can_be_wheel(found: str) -> bool:
+    """Whether NVIDIA's wheels have had that cuDNN: the first, of nvidia-cudnn-cu11, is 8.5.0."""
+    return numbers(found)[:2] >= _FIRST_CUDNN
 
 
 def _is_strict(seen: Seen) -> bool:

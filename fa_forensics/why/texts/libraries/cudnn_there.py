@@ -9,6 +9,7 @@ import shlex
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.wheels_path import torch_lib_on_path, wheels_on_path
 from fa_forensics.why.torch_names.history import order_key
 
 _SONAME = re.compile(r"libcudnn\w{0,40}\.so[.\d]{0,20}")
@@ -38,10 +39,13 @@ def cudnn_there(seen: Seen, soname: str) -> Answer | None:
             "Runtime and the like do not."
         )
     named = ":".join(_for_shell(one) for one in folders)
+    path = f"export LD_LIBRARY_PATH={named}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+    if not folder.startswith(("/", "~")):
+        path = _by_python(seen, folder)
     return seen.answer(
         "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
         help=(
-            f"export LD_LIBRARY_PATH={named}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}",
+            path,
             f"{seen.python} -c 'import ctypes; ctypes.CDLL(\"{soname}\")'",
             f"{seen.pip} list | grep -iE 'cudnn|cublas|ctranslate2|onnxruntime|^torch '",
         ),
@@ -55,6 +59,15 @@ def cudnn_there(seen: Seen, soname: str) -> Answer | None:
             "count.",
         ),
     )  # fmt: skip
+
+
+def _by_python(seen: Seen, folder: str) -> str:
+    """Put a directory on the path of which the text has the end alone: Python knows the rest."""
+    if folder.endswith("/nvidia/cudnn/lib"):
+        return wheels_on_path(seen.python, "cudnn", "cublas")
+    if folder.endswith("/torch/lib"):
+        return torch_lib_on_path(seen.python)
+    return 'export LD_LIBRARY_PATH="DIRECTORY${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"'
 
 
 def _for_shell(folder: str) -> str:

@@ -15,12 +15,13 @@ from fa_forensics.why.texts.libraries.brought_text import (
     wheel_of,
 )
 from fa_forensics.why.texts.libraries.needing import import_torch_first, needing
+from fa_forensics.why.texts.libraries.wheels_path import torch_lib_on_path
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "missing-library", "FA202"
 
 #: What PyTorch's own builds for CUDA 11 have in torch/lib under its own name.
-_OWN_NAME = ("cublas", "cudnn")
+OWN_NAME = ("cublas", "cudnn")
 
 
 def has_cuda_inside(seen: Seen) -> bool:
@@ -38,14 +39,18 @@ def in_torch_lib(seen: Seen, soname: str, owner: str | None, major: str) -> Answ
     who, cuda = needing(seen), seen.torch_cuda or major
     cause = f"{who[0].upper()}{who[1:]} is a build for CUDA {major}, as torch {seen.torch} is."
     path = f"export LD_LIBRARY_PATH=/usr/local/cuda-{cuda}/lib64:$LD_LIBRARY_PATH"
-    if owner in _OWN_NAME:
+    notes: tuple[str, ...] = ()
+    if owner == "cudnn":
+        cause = f"{who[0].upper()}{who[1:]} needs {soname}, which is not found."
+        notes = (_CUDNN_ELSEWHERE,)
+    if owner in OWN_NAME:
         release = (seen.torch or "").partition("+")[0]
         cause += (
             f" That build of torch has {soname} in torch/lib and loads it when it is imported: "
             "what needs it was imported before torch, or torch is not whole. No wheel of NVIDIA's "
             "belongs to that build."
         )
-        helps = [import_torch_first(seen), "ls $(dirname $("
+        helps = [import_torch_first(seen), torch_lib_on_path(seen.python), "ls $(dirname $("
                  f"{seen.python} -c 'import torch; print(torch.__file__)'))/lib",
                  torch_again(seen, release)]  # fmt: skip
     else:
@@ -62,8 +67,15 @@ def in_torch_lib(seen: Seen, soname: str, owner: str | None, major: str) -> Answ
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(*helps, *((seen.inspect_command(),) if seen.mention.file else ())),
-        notes=there_already(seen),
+        notes=(*notes, *there_already(seen)),
     )  # fmt: skip
+
+
+_CUDNN_ELSEWHERE = (
+    "Where what needs it does not import torch first itself, the command with export puts "
+    "torch/lib on the loader's path before Python starts. A cuDNN 8 for CUDA 11 of the system, on "
+    "that path, serves too."
+)
 
 
 def inside_before_wheels(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:

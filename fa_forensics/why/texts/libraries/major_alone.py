@@ -111,6 +111,8 @@ def _causes(
             "and was not imported first. The first command tells them apart."
         )
         cause += of_pypi(seen, major)
+        if major == "11" and owner not in ("cublas", "cublasLt", "cudnn"):
+            cause += _INSIDE_11
     elif brought:
         cause = (
             " torch loads it itself where it brings it along: either torch was not imported first, "
@@ -118,6 +120,13 @@ def _causes(
         )
     return cause + (_STALE if seen.mention.detail.get("stale") else "")
 
+
+#: Builds before NVIDIA's wheels: 1.13.0 on the package index, 2.2.0 on PyTorch's for CUDA 11.
+_INSIDE_11 = (
+    " A third one fits too: PyTorch's builds for CUDA 11 up to torch 2.1 (+cu113, +cu118) have "
+    "this library inside for torch alone, so that importing torch first does not bring it: it has "
+    "to come from a CUDA 11 toolkit, whose lib64 is on LD_LIBRARY_PATH when Python starts."
+)
 
 _STALE = (
     " ninja had nothing to do: the file is an earlier build, which was made with another CUDA and "
@@ -167,12 +176,17 @@ def _of_a_package(seen: Seen, soname: str, owner: str | None) -> Answer:
     date = seen.versions.get("date", "")
     cuda = (seen.torch_cuda or "").split(".")[0] or ("11" if "" < date < _CUDA_12 else "12")
     wheel = wheel_of(seen, soname, cuda) or wheel_of(seen, soname, "12") or ""
+    inside = "conda's, and older ones of PyTorch's own indexes"
+    own = ""
+    if soname.startswith("libcudnn") and soname.endswith(".so.8"):
+        inside = "conda's"
+        own = " PyTorch's builds for CUDA 11 up to torch 2.1 have it in torch/lib by this name."
     cause = (
         f"{who[0].upper()}{who[1:]}, or torch itself, needs {soname}, which is not found. It "
         f"comes with {wheels_of(seen, soname)}. pip's torch brings one of these and loads it when "
-        "it is imported; a torch that has the library inside (conda's, and older ones of PyTorch's "
-        "own indexes) brings no such file, and then it has to be installed, with its directory on "
-        "the loader's path. Where import torch alone fails in this way, it is torch that needs it, "
+        f"it is imported; a torch that has the library inside ({inside}) brings no such file, and "
+        "then it has to be installed, with its directory on the loader's path."
+        f"{own} Where import torch alone fails in this way, it is torch that needs it, "
         "and its own wheel that is missing or not whole."
     )
     word = soname.removeprefix("lib").split(".so")[0].split("_")[0]

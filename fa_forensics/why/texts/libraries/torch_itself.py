@@ -20,6 +20,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     wheels_of,
 )
 from fa_forensics.why.texts.libraries.first_try import of_first_try
+from fa_forensics.why.texts.libraries.preloaded import NO_DEPS, other_builds, without_deps
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
 from fa_forensics.why.torch_names.history import order_key
 
@@ -90,15 +91,18 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
             "(Jetson, NGC, a distribution) takes it from that system's CUDA toolkit, in the "
             "version it was built with, or has it handed into the container."
         )
+    if wheels and without_deps(seen):
+        cause += NO_DEPS
     if wanted is not None and not jetson:
         cause += (
             " The name carries the minor version: the library of another CUDA release does not "
             "count."
         )
+    helps, more = other_builds(seen, own) if wheels else ((), ())
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
-        help=_commands(seen, soname, wheels, wanted), notes=(*_notes(seen, wheels),
-                                                             *there_already(seen)),
+        help=(*_commands(seen, soname, wheels, wanted), *helps),
+        notes=(*_notes(seen, wheels), *more, *there_already(seen)),
     )  # fmt: skip
 
 
@@ -188,9 +192,12 @@ def _commands(
     cudnn = _CUDNN.match(soname)  # the wheel for one CUDA has had several cuDNN
     number = f"=={cudnn[1]}.*" if cudnn else f"=={wanted}.*" if wanted else ""
     wanted_wheel = brought_by_torch(seen, soname) or f"{wheels[0]}{number}"
-    helps.append(f'{seen.pip} install --force-reinstall --no-deps "{wanted_wheel}"')
+    if not without_deps(seen):
+        helps.append(f'{seen.pip} install --force-reinstall --no-deps "{wanted_wheel}"')
     if torch := _published(seen):
         helps.append(torch_again(seen, torch))
+    elif without_deps(seen):
+        helps.append(f"{seen.pip} install --force-reinstall --no-cache-dir torch")
     return tuple(helps)
 
 

@@ -20,6 +20,15 @@ def wheels_on_path(python: str, *folders: str) -> str:
     )
 
 
+def torch_lib_on_path(python: str) -> str:
+    """Put torch's own directory of libraries first on the loader's path."""
+    return (
+        f"export LD_LIBRARY_PATH=$({python} -c 'import os, torch; "
+        'print(os.path.join(os.path.dirname(torch.__file__), "lib"))\')'
+        "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    )
+
+
 def folder_of_wheel(distribution: str) -> str:
     """The directory below nvidia that a wheel writes its libraries into."""
     plain = re.sub(r"-cu\d\d$", "", distribution)
