@@ -212,3 +212,14 @@ def test_a_windows_library_of_another_package_is_not_torchs() -> None:
         "26, in <module>\nOSError: [WinError 193] %1 is not a valid Win32 application"
     )
     assert answer.owner == "numpy" and "--no-cache-dir numpy" in said(answer)
+
+
+def test_paddles_name_for_a_type_of_cuda_is_torch_and_paddle_in_one_process() -> None:
+    """Paddle issue 56812; pybind.cc: py::class_<gpuDeviceProp>(m, "_gpuDeviceProperties")."""
+    error = 'ImportError: generic_type: type "%s" is already registered!'
+    alone = first(error % "_gpuDeviceProperties")
+    assert alone.owner == "paddle" and "two places" not in said(alone)
+    assert "process for each" in said(alone) and "paddlepaddle" in said(alone)
+    named = first("importing torch and paddle together: " + error % "_CudaDeviceProperties")
+    assert named.owner == "paddle" and named.confidence == "medium"
+    assert first(error % "Reducer").owner != "paddle"

@@ -207,3 +207,15 @@ def test_nothing_is_guessed(line: str) -> None:
     answer = first(line or " ")
     assert (answer.kind, answer.code, answer.owner) == ("unrecognised", "FA899", None)
     assert "undefined symbol" in answer.cause
+
+
+def test_toolkits_of_one_major_version_are_refused_for_setuptools_or_an_old_torch() -> None:
+    """pytorch pull request 97602: Version has .major since setuptools 49.4.0."""
+    error = (
+        "RuntimeError:\nThe detected CUDA version (%s) mismatches the version that was used to "
+        "compile\nPyTorch (11.7). Please make sure to use the same CUDA versions.\npytorch 1.13.1"
+    )
+    minor = first(error % "11.8")
+    assert "49.4.0" in said(minor) and "Within one major version" not in minor.cause
+    assert any("cuda-11.7" in command for command in minor.help)
+    assert "49.4.0" not in said(first(error % "12.1"))

@@ -166,3 +166,33 @@ def test_what_was_installed_from_here_is_built_from_here() -> None:
     assert any(t.endswith("--no-build-isolation .") for t in first(text).help)
     unknown = first(text.split("\n", 1)[1])
     assert any(note.startswith("PACKAGE is") for note in unknown.notes)
+
+
+def test_torchvision_is_taken_for_the_torch_that_is_there() -> None:
+    """VoiceStudio issue 1357: both were the newest, of two indexes; --upgrade changes neither."""
+    answer = first(
+        'File "/usr/local/lib/python3.12/dist-packages/torchvision/_meta_registrations.py", line 1',
+        '    @torch.library.register_fake("torchvision::nms")',
+        "RuntimeError: operator torchvision::nms does not exist",
+        "ModuleNotFoundError: Could not import module 'X'. Are this object's requirements defined",
+    )
+    assert answer.owner == "torchvision"
+    assert not any("--upgrade" in command for command in answer.help)
+    install = next(command for command in answer.help if " install " in command)
+    assert "--index-url INDEX" in install and 'm.version("torch")' in install
+    assert any("uninstall -y torchvision" in command for command in answer.help)
+
+
+def test_on_windows_xformers_gets_no_torch_without_cuda_nor_a_shells_prefix() -> None:
+    """PyPI's torch for Windows has no CUDA; cmd has no NAME=VALUE before a command."""
+    banner = (
+        "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:\n"
+        "    PyTorch 2.0.1 (you have 2.1.0+cu121)\n    Python  3.11.5 (you have 3.11.5)\n"
+    )
+    windows = first(banner + "Windows 11")
+    torch = [command for command in windows.help if '"torch==' in command]
+    assert torch and all("--index-url" in command for command in torch)
+    assert not any(command.startswith("XFORMERS_MORE") for command in windows.help)
+    assert "set XFORMERS_MORE_DETAILS=1" in windows.help
+    linux = first(banner + "Ubuntu 22.04")
+    assert any(command.startswith("XFORMERS_MORE_DETAILS=1 ") for command in linux.help)

@@ -182,12 +182,19 @@ def _told(what: str) -> Build:
 _REGISTERED_AT = re.compile(r"registered at ([^\s;:]{1,300}):\d")
 
 
+#: The other framework: paddle, and no file of torch is named so.
+_PADDLE = re.compile(r"(?i)(?<![a-z])paddle(?:paddle)?(?:-gpu)?(?![a-z])")
+
+
 def _registered(line: Line, match: re.Match[str]) -> Mention:
     groups = {key: text.strip() for key, text in match.groupdict().items() if text}
     steps = [above.body for above in line.above(6)]
     torchs = any(re.search(r"\bimport torch\b(?!\.)|torch/__init__\.py", body) for body in steps)
     path, _, _ = frame(line)
     detail = {**groups, "frame": path, "torchs": "yes" if torchs else ""}
+    words = " ".join((line.body, *steps))
+    if _PADDLE.search(words) and re.search(r"(?i)(?<![\w-])(?:py)?torch(?!\w)", words):
+        detail["paddle"] = "yes"
     near = " ".join((line.body[match.start() :], *(below.body for below in line.below(4))))
     for key, found in zip(("first", "second"), _REGISTERED_AT.findall(near[:3000]), strict=False):
         detail[key] = found

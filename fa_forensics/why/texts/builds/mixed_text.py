@@ -53,6 +53,8 @@ def cuda_mismatch(seen: Seen) -> Answer:
     older = torch_too_old(seen, toolkit, torch)
     if older is not None:
         return older
+    if toolkit and torch and toolkit.split(".")[0] == torch.split(".")[0]:
+        return _one_major(seen, toolkit, torch)
     isolated = another_torch_built(seen, toolkit, torch)
     if isolated is not None:
         return isolated
@@ -70,6 +72,36 @@ def cuda_mismatch(seen: Seen) -> Answer:
             "likely CUDA_HOME names another toolkit, which goes before PATH."
         )
     return _another_nvcc(seen, cause, torch, (_OWN_WAY, _NOT_ISOLATED))
+
+
+def _one_major(seen: Seen, toolkit: str, torch: str) -> Answer:
+    """11.8 against 11.7: a warning, but where setuptools' versions have no major number.
+
+    torch/utils/cpp_extension.py before 2.1 compares nan with nan then, which differ (pytorch pull
+    request 97602, which asks for setuptools 49.4.0 in so many words); old torches refuse any
+    difference.
+    """
+    return _another_nvcc(
+        seen,
+        f"The nvcc that was found is CUDA {toolkit}, torch was built with CUDA {torch}: both are "
+        "of one major version, which go together, and torch's build helper as a rule only warns "
+        "of that. Two causes of the refusal fit: setuptools is older than 49.4.0, whose version "
+        "numbers torch before 2.1 cannot compare, or that torch is an old one that refuses any "
+        "difference.",
+        torch,
+        (
+            "A newer setuptools is the smallest change: "
+            f'{seen.pip} install --upgrade "setuptools>=49.4.0,<70", and then the same build '
+            "again (torches of that time take a part of setuptools that 70 gave up). Without "
+            "--no-build-isolation it is the project's pyproject.toml that decides "
+            "which setuptools builds.",
+            "Where that changes nothing, nvcc of torch's own CUDA is what builds, as in the last "
+            "command; CUDA_HOME decides which nvcc is taken, then CUDA_PATH, before PATH. A torch "
+            "for the toolkit's CUDA is the other way out. The CUDA version that nvidia-smi shows "
+            "is the driver's and plays no part in this.",
+            _NOT_ISOLATED,
+        ),
+    )
 
 
 def _minor(version: str) -> str:

@@ -158,6 +158,13 @@ def with_jobs(seen: Seen, jobs: int, command: str) -> tuple[str, ...]:
     return (f"MAX_JOBS={jobs} {command}",)
 
 
+def with_variable(seen: Seen, setting: str, command: str) -> tuple[str, ...]:
+    """Run a command with a variable (NAME=VALUE), in the words of the text's shell."""
+    if on_windows(seen) or "flag:windows-told" in seen.versions:
+        return " ".join(("set", setting)), command
+    return (f"{setting} {command}",)
+
+
 def toolkit_library(seen: Seen, library: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes): a library of the toolkit that the linker does not find on Linux."""
     if on_windows(seen):

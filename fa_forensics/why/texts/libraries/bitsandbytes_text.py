@@ -36,7 +36,7 @@ def no_cuda_binary(seen: Seen) -> Answer:
     tree = seen.mention.detail.get("bin", "")
     if tree and "-packages/" not in tree and ".egg/" not in tree:
         return never_compiled(seen, tree)
-    if "Configured CUDA binary" in seen.mention.line and (told := _CUDA_IN_NAME.search(file)):
+    if re.search(r"Configured\sCUDA", seen.mention.line) and (told := _CUDA_IN_NAME.search(file)):
         return _not_for_this_cuda(seen, file, told[1])
     missing = f" ({file})" if file else ""
     cause = (
@@ -45,7 +45,7 @@ def no_cuda_binary(seen: Seen) -> Answer:
         "that."
     )
     found = seen.mention.detail.get("detected", "")
-    if not found and "bitsandbytes CUDA binary at" in seen.mention.line:
+    if not found and re.search(r"bitsandbytes\sCUDA\sbinary\sat", seen.mention.line):
         named = _CUDA_IN_NAME.search(file)  # of torch.version.cuda, in a warning of 0.43 and 0.44
         found = named[1] if named else ""
     if found:

@@ -9,6 +9,7 @@ from fa_forensics.why.texts.builds.two_distributions import cuda_twins, two_dist
 from fa_forensics.why.texts.clues import package_in, pip_name
 from fa_forensics.why.texts.python.registry_text import by_two_packages, two_sources
 from fa_forensics.why.texts.python.siblings import of_a_sibling
+from fa_forensics.why.texts.python.two_frameworks import torch_beside_paddle
 
 KIND, NUMPY, START, TYPES = "python-abi", "FA891", "FA892", "FA893"
 
@@ -269,6 +270,8 @@ def already_registered(seen: Seen) -> Answer:
     two = two_sources(detail.get("first", ""), detail.get("second", ""))
     if two is not None:
         cause, helps, notes = by_two_packages(seen, name, *two)
+    elif detail.get("type") and (beside := torch_beside_paddle(seen, name)) is not None:
+        return beside
     elif detail.get("type") and detail.get("torchs"):
         cause, helps, notes = _twice_by_torch(seen, name)
     elif detail.get("type") and (twins := cuda_twins(seen)):

@@ -95,6 +95,8 @@ def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
 def pair_notes(seen: Seen, package: str | None) -> tuple[str, ...]:
     """What ``pair_command`` needs to be told."""
     command = pair_command(seen, package) if package else ()
+    if any('"torch==$(' in text for text in command):
+        return (_KEPT.format(package=package),)
     needs = any("INDEX" in text for text in command)
     return index_note(index_tag(seen, package or "", seen.torch or "")) if needs else ()
 
@@ -109,7 +111,26 @@ def _both(seen: Seen, package: str) -> tuple[str, ...]:
         return ()
     if any(key in seen.versions for key in _OWN_TORCH):
         return ()
+    if package in ("torchvision", "torchaudio") and not _windows(seen):
+        kept = f"{seen.python} -c 'import importlib.metadata as m; print(m.version(\"torch\"))'"
+        return (
+            f"{seen.pip} uninstall -y {package}",
+            f'{seen.pip} install --no-cache-dir {package} "torch==$({kept})" --index-url INDEX',
+        )
     return (f"{seen.pip} install --upgrade --no-cache-dir torch {package}",)
+
+
+def _windows(seen: Seen) -> bool:
+    return on_windows(seen) or "flag:windows-told" in seen.versions
+
+
+_KEPT = (
+    "That keeps the torch that is there and takes the release of {package} for it: both can be the "
+    "newest and still be of two indexes, which --upgrade does not change. INDEX is the address of "
+    "torch's own index for its CUDA, as the end of torch.__version__ has it: "
+    "https://download.pytorch.org/whl/cuXYZ for +cuXYZ, or whl/cpu. Restart a notebook's runtime "
+    "afterwards."
+)
 
 
 def pair_words(seen: Seen, package: str | None) -> str:

@@ -6,8 +6,10 @@ import re
 from dataclasses import replace
 
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_variable
 from fa_forensics.why.texts.clues import inspect_package
 from fa_forensics.why.texts.python.pairs import (
     XFORMERS_SINCE,
@@ -48,10 +50,7 @@ def xformers(seen: Seen) -> Answer:
     ]
     if pythons[0] and pythons[1] and _minor(pythons[0]) == _minor(pythons[1]):
         notes.append("Python's patch release plays no part: only the minor version counts.")
-    helps = [
-        f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info",
-        inspect_package(seen, "xformers"),
-    ]
+    helps = [*_more_details(seen), *_inspected(seen)]
     direction, code, confidence = "unknown", BANNER, "high"
     if detail.get("os") == "macOS" and built and have and _release(built) == _release(have):
         return _on_a_mac(seen, built)
@@ -93,6 +92,19 @@ def xformers(seen: Seen) -> Answer:
         "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _more_details(seen: Seen) -> tuple[str, ...]:
+    return with_variable(seen, "XFORMERS_MORE_DETAILS=1", f"{seen.python} -m xformers.info")
+
+
+def _inspected(seen: Seen) -> tuple[str, ...]:
+    """fa-forensics reads libraries of Linux."""
+    return () if _windows(seen) else (inspect_package(seen, "xformers"),)
+
+
+def _windows(seen: Seen) -> bool:
+    return on_windows(seen) or "flag:windows-told" in seen.versions
 
 
 def _of_cpu_torch(built: str, have: str) -> str:
@@ -138,6 +150,9 @@ def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[
         )
         fitting = _OF_MANY
     pinned = built if _tag(built).startswith("cu") else _release(built)
+    cudas = published_cuda().get(".".join(pinned.split(".")[:2]), ())
+    if pinned == _release(built) and _windows(seen) and cuda_of(have) and cudas:
+        pinned += f"+cu{cudas[-1].replace('.', '')}"  # the package index has none with CUDA there
     ends = _tag(pinned)
     commands.append(f'{seen.pip} install "torch=={pinned}"{from_index(ends)}')
     if fitting:
@@ -296,10 +311,7 @@ def no_operator(seen: Seen) -> Answer:
     )
     return seen.answer(
         "wrong-torch", BANNER, cause, owner="xformers", direction="unknown", confidence="medium",
-        help=(
-            f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info",
-            inspect_package(seen, "xformers"),
-        ),
+        help=(*_more_details(seen), *_inspected(seen)),
         notes=("The first command tells the two apart.",),
     )  # fmt: skip
 
@@ -308,12 +320,12 @@ def _without_code(seen: Seen) -> Answer:
     """xformers says so of each kernel where its library did not load, or has no CUDA code."""
     torch = _release(seen.torch) if seen.torch else None
     fitting = partner_of("xformers", torch) if torch else None
-    helps = [f"XFORMERS_MORE_DETAILS=1 {seen.python} -m xformers.info"]
+    helps = [*_more_details(seen)]
     tag = index_tag(seen, "xformers", seen.torch or "") if fitting else ""
     if fitting:
         pinned = f'"xformers=={fitting}"'
         helps.append(f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}")
-    helps += [f"{seen.pip} show torch xformers", inspect_package(seen, "xformers")]
+    helps += [f"{seen.pip} show torch xformers", *_inspected(seen)]
     return seen.answer(
         "wrong-torch", BANNER,
         "xformers runs without its compiled part: it says so of each kernel (\"wasn't build with "
