@@ -126,12 +126,16 @@ _IN_IMAGE = (
 
 
 def torchs_with(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
-    """Which of torch's own wheels have a GPU, where torch may be what lacks it."""
-    having = wheels_with(gpu)
-    if not having or torch_list(seen) is not None:
+    """Which of torch's own wheels have a GPU, where torch may be what lacks it.
+
+    Not for a GPU that the oldest on record have: nearly all wheels have it then.
+    """
+    first, having = first_on_record(), wheels_with(gpu)
+    old = any(covers(torch_archs(first, one) or (), gpu) for one in cuda_of_minor(first))
+    if old or not having or torch_list(seen) is not None:
         return ()
     return (
-        f"If it is torch that lacks it: of torch's own wheels from {first_on_record()} on, these "
+        f"If it is torch that lacks it: of torch's own wheels from {first} on, these "
         f"have code for this GPU: {having}.",
     )
 
