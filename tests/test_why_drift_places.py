@@ -181,3 +181,18 @@ def test_the_head_of_a_repository_is_not_for_a_torch_of_years_ago() -> None:
     apex = f"{SITE}/fused_layer_norm_cuda.cpython-37m-x86_64-linux-gnu.so"
     old = first(missing(apex, "_ZN2at7getTypeERKNS_6TensorE"), "pytorch 1.2")
     assert "may not compile on torch 1.2" in said(old) and "--cpp_ext" in said(old)
+
+
+def test_a_path_without_its_beginning_is_that_of_the_step_that_loads_it() -> None:
+    """MapTR issue 135: a module built in place is removed where it lies."""
+    tree = "MapTR/mmdetection3d/mmdet3d/ops/bev_pool"
+    text = (
+        f'  File "/home/user/{tree}/bev_pool.py", line 3, in <module>\n'
+        "    from . import bev_pool_ext\n"
+    )
+    file, symbol = "bev_pool_ext.cpython-38-x86_64-linux-gnu.so", IS_CUDA
+    answer = first(text + missing(f".../{tree}/{file}", symbol))
+    assert any("-delete" in command and " -e ." in command for command in answer.help)
+    assert f"/home/user/{tree}/{file}" in " ".join(answer.help)
+    strange = first(text + missing(f".../other/{file}", symbol))
+    assert "/home/user" not in " ".join(strange.help)

@@ -55,6 +55,25 @@ def importing(line: Line) -> str:
     return ".".join((*kept, rest)) if kept and rest else module
 
 
+#: ``File "/home/u/MapTR/mmdet3d/ops/pool.py"``: the whole directory of a step's own file.
+_WHOLE_FRAME = re.compile(r"File \"(?P<directory>/[^\"\s]{1,300})/[\w.]{1,80}\.py\"")
+
+
+def whole_path(line: Line, file: str | None) -> str | None:
+    """A path whose beginning was left out (``.../MapTR/ops/_ext.so``), by the step that loads it.
+
+    As it is where no step above lies in a directory of the same end.
+    """
+    if file is None or not file.startswith((".../", "\u2026/")):
+        return file
+    directory, _, name = file.partition("/")[2].rpartition("/")
+    frames = (_WHOLE_FRAME.search(above.body) for above in line.above(4) if above.body)
+    found = next((one for one in frames if one is not None), None)
+    if found is None or not directory or not found["directory"].endswith(f"/{directory}"):
+        return file
+    return f"{found['directory']}/{name}"
+
+
 _IMPORT_MODULE = re.compile(r"\bimport_module\(\s?['\"](?P<name>[A-Za-z_]\w{0,60})[\w.]{0,99}['\"]")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.paste.around import importing, path_of_line_above
+from fa_forensics.facts.paste.around import importing, path_of_line_above, whole_path
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
@@ -130,6 +130,7 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     if file is None:
         after = _FILE_BEHIND.match(body, end) if symbol is not None else None
         file = after["file"] if after is not None else path_of_line_above(line)
+    file = whole_path(line, file)
     detail["import"] = importing(line)
     if any("cmake" in near.lower for near in (line, *line.above(4), *line.below(4))):
         detail["build"] = "cmake"
