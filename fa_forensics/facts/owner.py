@@ -30,7 +30,7 @@ def _rows() -> tuple[Mapping[str, object], ...]:
     for row in rows:
         for key in ("versions", "names", "scopes"):
             row[key] = tuple(row.get(key, ()))
-        row["pattern"] = re.compile(row["pattern"]) if "pattern" in row else None
+        row["pattern"] = row.get("pattern")
     return tuple(rows)
 
 
@@ -110,7 +110,13 @@ def _row_of(name: str, version: str | None, demangled: str) -> Mapping[str, obje
         else:
             pattern = row["pattern"]
             if name.startswith(row["names"]) or (  # type: ignore[arg-type]
-                isinstance(pattern, re.Pattern) and pattern.match(name)
+                isinstance(pattern, str) and _compiled(pattern).match(name)
             ):
                 return row
     return None
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """At first use: the names of torch and of C++ need none of the patterns."""
+    return re.compile(pattern)

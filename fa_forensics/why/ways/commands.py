@@ -20,7 +20,6 @@ from fa_forensics.why.ways.builds import (
     python_of,
     rebuild,
 )
-from fa_forensics.why.ways.trees import either_command, next_start, where_to_type
 
 #: Says which torch an interpreter loads, without asking any index.
 _WHICH_TORCH = "-c 'import torch; print(torch.__version__, torch.__path__[0])'"
@@ -104,6 +103,8 @@ def commands_by_history(
             *remarks,
         )
     if built is not None:
+        from fa_forensics.why.ways.trees import next_start, where_to_type
+
         remarks = (*remarks, *where_to_type(built[0], needed_by), *next_start(needed_by))
     if listed:
         remarks = (*remarks, OFFICIAL)
@@ -313,6 +314,8 @@ def torch_commands(
         if built is None:
             remarks = (*remarks, THIS_FLAVOUR)
     if built is not None and release is not None:
+        from fa_forensics.why.ways.trees import either_command
+
         remarks = (either_command(built[1], release if flavour else ""), *remarks)
     elif built is not None:
         remarks = (f"The command {built[1]}.", *remarks)
@@ -325,6 +328,8 @@ def torch_commands(
             *remarks,
         )
     if built is not None:
+        from fa_forensics.why.ways.trees import where_to_type
+
         remarks = (*remarks, *where_to_type(built[0], needed_by))
     if built is None and again and not flavour:
         commands, remarks = [*commands, again], (*remarks, _IN_ITS_SOURCE)
