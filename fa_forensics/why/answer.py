@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fa_forensics import __version__
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer, WhyReport
 from fa_forensics.views import environment_view
 from fa_forensics.why.place import Place, named_place, open_place
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _LONGEST = 1 << 16
 
 #: One name and nothing else, as the linker spells it, with its version or without.
-_ONE_NAME = re.compile(r"\s*['\"`]?[A-Za-z_][\w.$]*(@@?[\w.+-]+)?['\"`]?\s*")
+_ONE_NAME = lazily(r"\s*['\"`]?[A-Za-z_][\w.$]*(@@?[\w.+-]+)?['\"`]?\s*")
 
 #: Names of error codes, which look like functions' and which no library exports.
-_ERROR_CODE = re.compile(
+_ERROR_CODE = lazily(
     r"[A-Z][A-Z0-9]*_(?:ERROR|STATUS)_\w+|(?:cuda|hip)Error[A-Z]\w*"
     r"|nccl(?:\w*Error|InvalidUsage|InvalidArgument)"
 )

@@ -11,6 +11,7 @@ from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch, libraries_of
 from fa_forensics.facts.package import build_tags
 from fa_forensics.facts.python_api import ended_at, torch_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER
 from fa_forensics.why.place import Place
@@ -122,7 +123,7 @@ def _asked_for(answer: Answer, paste: Paste) -> list[str]:
 
 
 #: Systems whose compilers know one std::string (Ceph's developer guide, C++17 and libstdc++ ABI).
-_OLD_COMPILERS = re.compile(
+_OLD_COMPILERS = lazily(
     r"(?:CentOS|Red ?Hat|RHEL|Scientific)[^\n]{0,40}?\b7(?:\.\d|\b)", re.IGNORECASE
 )
 
@@ -272,12 +273,12 @@ def _not_of_its_torch(
 
 
 #: Notes on a command for the extension and one for torch.
-_ON_TWO = re.compile(
+_ON_TWO = lazily(
     r"(?:One of the two commands|Another build of|torch [\d.]{3,9} has the file's flavour)"
 )
-_COMPILED = re.compile(r"(?:Where pip)\b")
+_COMPILED = lazily(r"(?:Where pip)\b")
 #: The torch that a command installs.
-_TORCH = re.compile(r"\"torch[=>]=[\d.]+(?:,<[\d.]+)?\"")
+_TORCH = lazily(r"\"torch[=>]=[\d.]+(?:,<[\d.]+)?\"")
 
 
 def _copies(answer: Answer, paste: Paste) -> list[str]:

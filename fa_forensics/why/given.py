@@ -8,6 +8,7 @@ import shlex
 
 from fa_forensics.errors import UsageError
 from fa_forensics.facts.files import read_bounded
+from fa_forensics.patterns import lazily
 
 #: Longer texts are read up to here (bytes).
 MOST = 64 << 20
@@ -24,7 +25,7 @@ def names_file(text: str) -> bool:
 
 
 #: A path, or the name of a text's file: no blank is in it, nor a colon, which errors have.
-_PATH = re.compile(
+_PATH = lazily(
     r"(?:~[\w.-]{0,40}|\.{1,2})?/[^\s:'\"`()<>]*|[^\s:'\"`()<>]*\.(?:log|txt|out|err|md)", re.A
 )
 

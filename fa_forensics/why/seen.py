@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 from fa_forensics.report_why import Answer
 from fa_forensics.why.place import Place
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
 
 #: Directories that hold packages; what follows one is the package that a file belongs to.
-_SITES = re.compile(r"/(?:site|dist)-packages/")
+_SITES = lazily(r"/(?:site|dist)-packages/")
 
-_SUFFIX = re.compile(
+_SUFFIX = lazily(
     r"\.(?:cpython-[\w-]+|cp\d{2,4}t?-\w+|abi3|pypy[\w-]+)?\.?(?:so(?:\.\d+)*|pyd|dylib)$|\.so(?:\.\d+)*$"
 )
 
@@ -150,7 +151,7 @@ def file_of(paste: Paste) -> str:
 
 
 #: What people call an environment is no package: /envs/detectron2/, /detectron2/lib/python3.6/.
-_ENVIRONMENT = re.compile(
+_ENVIRONMENT = lazily(
     r"/(?:envs|\.?virtualenvs?)/[^/\s:'\"]{1,100}|/[^/\s:'\"]{1,100}(?=/lib(?:64)?/python\d)"
 )
 
@@ -161,7 +162,7 @@ def without_environments(text: str) -> str:
 
 
 #: tinycudann_bindings_61: a package's directory for one compute capability.
-_FOR_GPU = re.compile(r"(?<=_bindings)_\d{2,3}$")
+_FOR_GPU = lazily(r"(?<=_bindings)_\d{2,3}$")
 
 
 def package_of(path: str) -> str | None:

@@ -14,6 +14,7 @@ from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.paste import Paste
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.torch_install import is_published, release_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.nvidia.wheels import installed_version
 from fa_forensics.why.pasted import paste_answers
@@ -33,12 +34,12 @@ _OF_NVIDIA = ("torch_cuda", "index_cuda", "cuda", "gpu", "driver", "driver_cuda"
 #: Versions of builds from source, those of NVIDIA's and AMD's containers included. They take the
 #: compiler's own std::string, which is cxx11 since GCC 5 (GLIBCXX_USE_CXX11_ABI in torch's
 #: CMakeLists.txt).
-_OWN_BUILD = re.compile(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$|\.nv\d")
+_OWN_BUILD = lazily(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$|\.nv\d")
 
 #: The Python in a path: ``.cpython-310-``, ``/python3.10/``, ``torch_extensions/py310_cu121``.
-_PYTHON_TAG = re.compile(r"\.cpython-(\d{2,3})\D|/python(\d\.\d{1,2})/|/py(\d{2,3})_\w+/")
+_PYTHON_TAG = lazily(r"\.cpython-(\d{2,3})\D|/python(\d\.\d{1,2})/|/py(\d{2,3})_\w+/")
 
-_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]*")
+_VERSION = lazily(r"\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]*")
 
 
 def judge_text(

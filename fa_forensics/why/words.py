@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import builtins
-import re
 
 from fa_forensics.facts.owner import OWN
 from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 
 #: A word of one case, without a digit or an underscore: no sign of a linker's name is in it.
-_WORD = re.compile(r"[a-z]{1,40}|[A-Z][a-z]{1,40}|[A-Z]{2,40}")
+_WORD = lazily(r"[a-z]{1,40}|[A-Z][a-z]{1,40}|[A-Z]{2,40}")
 _OWN_CODE = "FA205"
 #: The package as people write it; "Py" at its beginning makes it look like a name of Python's.
 _PYTORCH = "PyTorch"

@@ -6,36 +6,37 @@ import re
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.tokens import path_before
+from fa_forensics.patterns import lazily
 
-_IMPORT = re.compile(
+_IMPORT = lazily(
     r"(?:-+>\s?)?(?:\[?\d{1,5}\]?\s*)?(?:>>>\s?)?(?:import\s+(?P<module>[A-Za-z_][\w.]{0,200})(?![\w-])"
     r"|from\s+(?P<package>\.{0,3}[\w.]{0,200})\s+import\s+(?P<names>[\w, ().*]{1,200}))",
     re.ASCII,
 )
-_FRAME = re.compile(
+_FRAME = lazily(
     r"(?:File |in file )?[\"']?(?P<path>[^\"'\n]{1,500}?\.(?:py|pyx|ipynb))[\"']?,?\s?"
     r"(?:(?:line |:)\s?\d{1,7}|(?=in [\w.<>]{1,100}))(?:,?\s?(?:in )?(?P<function>[\w.<>]{1,100}))?"
 )
-_INSTALLED = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,200}\.py\b")
+_INSTALLED = lazily(r"(?:site|dist)-packages[/\\][\w./\\-]{1,200}\.py\b")
 #: Steps through which torch calls an operator; what they call is the step above.
 _PASSED_THROUGH = ("torch/_ops.py", "torch/_compile.py", "ctypes/__init__.py")
 #: The last line of another traceback.
-_ENDED = re.compile(r"(?:[A-Za-z_][\w.]{0,80})?(?:Error|Exception|StopIteration)(?::|$)")
+_ENDED = lazily(r"(?:[A-Za-z_][\w.]{0,80})?(?:Error|Exception|StopIteration)(?::|$)")
 #: ``python -c 'import torch; import x_cuda'``
-_COMMAND = re.compile(
+_COMMAND = lazily(
     r"(?:-c\s+['\"]|;\s*)(?:import|from)\s+"
     r"([A-Za-z_][\w.]{0,200}(?:\s?,\s?[A-Za-z_][\w.]{0,60}){0,6})"
 )
-_LOADED = re.compile(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
+_LOADED = lazily(r"(?:CDLL|load_library|load_dynamic|dlopen|LoadLibrary)\(")
 
 
 #: IPython marks the line that failed, ``---> 42``, and shows lines around it: ``44``, ``[44]``.
-_ARROW = re.compile(r"-+>\s?\[?\d")
-_NUMBERED = re.compile(r"\[?\d{1,5}\]?\s*(?:$|[A-Za-z@#])")
+_ARROW = lazily(r"-+>\s?\[?\d")
+_NUMBERED = lazily(r"\[?\d{1,5}\]?\s*(?:$|[A-Za-z@#])")
 
 
 #: ``File ".../site-packages/nunchaku/models/linear.py"``: the package below, and its directories.
-_PACKAGE_FRAME = re.compile(r"(?:site|dist)-packages/(?P<path>[\w/]{1,200})/[\w.]{1,80}\.py\b")
+_PACKAGE_FRAME = lazily(r"(?:site|dist)-packages/(?P<path>[\w/]{1,200})/[\w.]{1,80}\.py\b")
 
 
 def importing(line: Line) -> str:
@@ -56,7 +57,7 @@ def importing(line: Line) -> str:
 
 
 #: ``File "/home/u/MapTR/mmdet3d/ops/pool.py"``: the whole directory of a step's own file.
-_WHOLE_FRAME = re.compile(r"File \"(?P<directory>/[^\"\s]{1,300})/[\w.]{1,80}\.py\"")
+_WHOLE_FRAME = lazily(r"File \"(?P<directory>/[^\"\s]{1,300})/[\w.]{1,80}\.py\"")
 
 
 def whole_path(line: Line, file: str | None) -> str | None:
@@ -74,7 +75,7 @@ def whole_path(line: Line, file: str | None) -> str | None:
     return f"{found['directory']}/{name}"
 
 
-_IMPORT_MODULE = re.compile(r"\bimport_module\(\s?['\"](?P<name>[A-Za-z_]\w{0,60})[\w.]{0,99}['\"]")
+_IMPORT_MODULE = lazily(r"\bimport_module\(\s?['\"](?P<name>[A-Za-z_]\w{0,60})[\w.]{0,99}['\"]")
 
 
 def failing_import(line: Line) -> str:
@@ -180,8 +181,8 @@ def path_of_line_above(line: Line) -> str | None:
     return None
 
 
-_WINDOWS_STEP = re.compile(r"File \"([A-Za-z]:\\[^\"\n]{1,400}\.py)\"")
-_STEP = re.compile(r"File \"((?:~|\.{3})?/[^\"\n]{1,400}\.py)\"")
+_WINDOWS_STEP = lazily(r"File \"([A-Za-z]:\\[^\"\n]{1,400}\.py)\"")
+_STEP = lazily(r"File \"((?:~|\.{3})?/[^\"\n]{1,400}\.py)\"")
 
 
 def source_tree(line: Line, top: str) -> str:
@@ -199,8 +200,8 @@ def source_tree(line: Line, top: str) -> str:
 
 
 #: The rest of a path that a narrow window broke: ``so: wrong ELF class``.
-_REST = re.compile(r"([\w.+-]{0,200}?so(?:\.\d{1,9}){0,4})\s?:", re.ASCII)
-_START = re.compile(r"/[\w./+~-]{1,500}$", re.ASCII)
+_REST = lazily(r"([\w.+-]{0,200}?so(?:\.\d{1,9}){0,4})\s?:", re.ASCII)
+_START = lazily(r"/[\w./+~-]{1,500}$", re.ASCII)
 
 
 def broken_path(line: Line) -> str | None:

@@ -16,6 +16,7 @@ from fa_forensics.facts.paste.python_abi import last_package
 from fa_forensics.facts.paste.recogniser import Build, Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.system_around import program_around, user_of
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
+from fa_forensics.patterns import lazily
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -57,7 +58,7 @@ def _of_libraries() -> tuple[Recogniser, ...]:
 
 
 #: What the loader said to torch's first try.
-_TRIED = re.compile(r"OSError: (lib(?:cu|nv|nccl)\w{0,30}\.so\.\d{1,2}): cannot open")
+_TRIED = lazily(r"OSError: (lib(?:cu|nv|nccl)\w{0,30}\.so\.\d{1,2}): cannot open")
 
 
 def _not_preloaded(line: Line, match: re.Match[str]) -> Mention:
@@ -74,7 +75,7 @@ def _not_opened(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("missing-library", match.start(), library=library, detail=detail)
 
 
-_LINK_TIME = re.compile(LINK_TIME, re.IGNORECASE)
+_LINK_TIME = lazily(LINK_TIME, re.IGNORECASE)
 
 
 def _could_not_load(line: Line, match: re.Match[str]) -> Claim:
@@ -112,19 +113,19 @@ def _could_not_load(line: Line, match: re.Match[str]) -> Claim:
     return Claim(match.start(), end, mention)
 
 
-_BUILT = re.compile(
+_BUILT = lazily(
     r"(?P<what>PyTorch|Python)\s{1,12}(?P<built>[\w.+]{1,40})(?: with CUDA (?P<cuda>\w{1,6}))?"
     r"\s{0,3}\(you have (?P<here>[\w.+]{1,40})\)"
 )
 
 
 #: A line of ``pip list``, and a path of Windows.
-_LISTED_TORCH = re.compile(r"\s{0,8}torch(?:\s{2,40}|==)(?P<version>\d[\w.+]{0,40})\s*$")
-_MAC = re.compile(
+_LISTED_TORCH = lazily(r"\s{0,8}torch(?:\s{2,40}|==)(?P<version>\d[\w.+]{0,40})\s*$")
+_MAC = lazily(
     r"\bMac\s?(?:OS|book|mini|Studio)|\bMac M\d|\bApple (?:Silicon|M\d)|\bDarwin\b|/Users/\w",
     re.IGNORECASE | re.ASCII,
 )
-_DRIVE = re.compile(r"(?<![\w/])[A-Z]:[\\/]{1,2}\w")
+_DRIVE = lazily(r"(?<![\w/])[A-Z]:[\\/]{1,2}\w")
 
 
 def _xformers(line: Line, match: re.Match[str]) -> Mention:
@@ -182,7 +183,7 @@ def _no_such_variant(line: Line, match: re.Match[str]) -> Mention:
 
 
 #: What a build of bitsandbytes from source is told.
-_BACKEND = re.compile(r"COMPUTE_BACKEND=(cuda|hip|cpu|mps)\b")
+_BACKEND = lazily(r"COMPUTE_BACKEND=(cuda|hip|cpu|mps)\b")
 _OWN = r"libbitsandbytes_(?:rocm|cuda)\w{1,30}\.so"
 
 
@@ -336,7 +337,7 @@ def _of_package(what: str) -> Build:
     return build
 
 
-_LINUX_FILE = re.compile(r"([\w+-]{0,80}?lib[\w+-]{1,80}\.so)\b|([\w+-]{1,80}\.so)['\"]")
+_LINUX_FILE = lazily(r"([\w+-]{0,80}?lib[\w+-]{1,80}\.so)\b|([\w+-]{1,80}\.so)['\"]")
 
 
 def _winerror(line: Line, match: re.Match[str]) -> Mention:

@@ -6,18 +6,17 @@ import re
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.named_packages import PACKAGES
+from fa_forensics.patterns import lazily
 
-_INSTALLED = re.compile(
+_INSTALLED = lazily(
     r"pip3? install (?:-{1,2}[\w-]{1,30} ){0,4}(?P<name>[A-Za-z][\w-]{1,40})(?![\w./:@-])"
 )
-_LACKS = re.compile(
+_LACKS = lazily(
     r"(?:n't|not|no|without|lacks?|missing)\s(?:[\w-]{1,20}\s){0,4}?(?:sm_?|compute_)(\d{2,3})(?!\d)",
     re.IGNORECASE,
 )
 #: A call of a compiled module in a line of source: ``out = causal_conv1d_cuda.fwd(``.
-_CALL = re.compile(
-    r"(?<![\w.])[A-Za-z_]\w{2,60}(?:_cuda|_ext|_C|_cpp|_engine)\.[A-Za-z_]\w{0,80}\("
-)
+_CALL = lazily(r"(?<![\w.])[A-Za-z_]\w{2,60}(?:_cuda|_ext|_C|_cpp|_engine)\.[A-Za-z_]\w{0,80}\(")
 #: Names that are no extension's: torch's own family, and the tools of builds.
 _TOOLS = frozenset(
     ("torch", "torchvision", "torchaudio", "pip", "ninja", "packaging", "wheel", "setuptools",
@@ -50,7 +49,7 @@ def package_beside(line: Line) -> str:
 
 
 #: The function that a report names as the failing one, in quotes or bold: "causal_conv1d_cuda.fwd".
-_TOLD = re.compile(
+_TOLD = lazily(
     r"['\"`*]{1,4}(?P<call>[A-Za-z_]\w{2,60}(?:_cuda|_ext|_C|_cpp|_engine)\.[A-Za-z_]\w{0,80})"
     r"(?:\(\))?['\"`*]{1,4}"
 )

@@ -7,9 +7,10 @@ import re
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Claim
+from fa_forensics.patterns import lazily
 
 #: How the loader's words behind "Could not load library X." begin.
-_GOES_ON = re.compile(r"\s{0,20}(?:Error|Reason)\s?:", re.IGNORECASE)
+_GOES_ON = lazily(r"\s{0,20}(?:Error|Reason)\s?:", re.IGNORECASE)
 #: A name that is not found: those lines are a mention of their own, which says more.
 _OF_A_NAME = ("undefined symbol", "link time reference")
 

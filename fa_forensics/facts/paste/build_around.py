@@ -11,19 +11,18 @@ from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 
-_INSTALLS = re.compile(
+_INSTALLS = lazily(
     r"\b(?:pip3?|uv|poetry|pdm)\s{1,3}(?:\S{1,20}\s{1,3}){0,2}?(?:install|wheel|sync|add)\b"
     r"|\b(?:installing|installation of|to install|when install)\b|安装|安裝|インストール|설치",
     re.IGNORECASE,
 )
-_COMMAND = re.compile(
+_COMMAND = lazily(
     r"\b(?:install|add)\s(?:-\S{1,40}\s|\d\S{0,10}\s)*['\"]?(?P<package>[A-Za-z][\w.-]{1,60})"
 )
 #: Words that say that the import of something installed fails, and not its installation.
-_RUNS = re.compile(
-    r"\bimport(?:ing|s)? (?!error)[a-z_]|\bpython3? (?!-m pip|setup\.py)\S{1,80}\.py"
-)
+_RUNS = lazily(r"\bimport(?:ing|s)? (?!error)[a-z_]|\bpython3? (?!-m pip|setup\.py)\S{1,80}\.py")
 
 
 @lru_cache(maxsize=1)
@@ -93,7 +92,7 @@ def _place_of(mention: Mention, source: Source) -> int | None:
     return found if found >= 0 else None
 
 
-_AMD = re.compile(
+_AMD = lazily(
     r"\brocm[ -]?\d|[= ]rocm\b|/opt/rocm|\+rocm\d|\bInstinct\b|\bRadeon\b|\bMI\d{2,3}[AX]?\b"
     r"|\bgfx\d{3,4}\b|variant[ =]rocm|\bhipcc\b",
     re.IGNORECASE,
@@ -108,7 +107,7 @@ _TO_BUILD = frozenset(
 )  # fmt: skip
 #: Where texts say what is built or installed, and the name that follows or goes before.
 _SAYS = ("build", "install", "compil", "github.com/")
-_BUILDS = re.compile(
+_BUILDS = lazily(
     r"\b(?:(?:re)?build(?:ing)?|compil(?:e|ing|ation)|install(?:ing|ation)?)\b"
     r"(?:\s(?:wheels?\sfor|editable\sfor|of|the|a|from\ssource|-\S{1,40}|\.|package|extension))"
     r"{0,5}\s['\"`]?(?P<behind>[A-Za-z][\w-]{1,60})"
@@ -116,10 +115,10 @@ _BUILDS = re.compile(
     r"|github\.com/[\w.-]{1,60}/(?P<project>[A-Za-z][\w-]{1,60})",
     re.IGNORECASE,
 )
-_EDITABLE = re.compile(
+_EDITABLE = lazily(
     r"\binstall(?:\s-\S{1,40}){0,5}\s(?:-e|--editable)\s['\"]?\.(?![\w/.])|setup\.py develop"
 )
-_HOME = re.compile(r"CUDA_HOME\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{0,200})")
+_HOME = lazily(r"CUDA_HOME\s?[=:]\s?['\"]?(?P<value>[^\s'\"]{0,200})")
 #: What is answered otherwise where CUDA_HOME is a list of directories.
 _OF_A_HOME = frozenset(("jit-build-failed", "cuda-home-missing"))
 

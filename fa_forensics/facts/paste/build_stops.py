@@ -7,9 +7,10 @@ import re
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
 #: Words of a build, in the lines around "Killed".
-_BUILDS = re.compile(
+_BUILDS = lazily(
     r"ninja|nvcc|cc1plus|cicc|ptxas|g\+\+|c\+\+|setup\.py|compil|building wheel|pip install",
     re.IGNORECASE,
 )
@@ -87,13 +88,13 @@ def recognisers() -> tuple[Recogniser, ...]:
 
 
 #: What stands around the words of a setup.py that asked nvcc for its release.
-_ASKS_NVCC = re.compile(
+_ASKS_NVCC = lazily(
     r"setup\.py|\bnvcc\b|\bpip\b|egg_info|build_meta|setuptools|CUDA_HOME|building wheel"
     r"|raise RuntimeError",
     re.IGNORECASE,
 )
 #: Packages whose setup.py is known for the sentence, in titles without more.
-_KNOWN_TO_ASK = re.compile(
+_KNOWN_TO_ASK = lazily(
     r"(?:flash[-_ ]?attention|flash[-_ ]attn|causal[-_]conv1d|mamba[-_]ssm)\S{0,4}$", re.IGNORECASE
 )
 
@@ -118,14 +119,14 @@ def _toolkit_too_old(line: Line, match: re.Match[str]) -> Mention | None:
 
 
 #: The last line of a traceback of Python, apart from what pip and subprocess say of the run.
-_RAISED = re.compile(
+_RAISED = lazily(
     r"^(?!ERROR|error|CalledProcessError|subprocess|SystemExit|DistutilsError)"
     r"(?:[\w.]{1,60}\.)?(?P<raised>[A-Z]\w{0,40}(?:Error|Exception|Warning): [^\n]{4,300})"
 )
 
 
 #: What is raised where a program that was started failed: its own words stand elsewhere.
-_PASSED_ON = re.compile(
+_PASSED_ON = lazily(
     r"CalledProcessError|Error compiling objects|Error building extension|[Cc]ommand\b|exit (?:code"
     r"|status)|[Cc][Mm]ake|returned non-zero|Failed to build|failed to build"
 )

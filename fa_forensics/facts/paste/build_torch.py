@@ -6,17 +6,16 @@ import re
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.patterns import lazily
 
 #: torch in an environment that pip, uv or poetry made for one build alone.
-_ISOLATED = re.compile(
+_ISOLATED = lazily(
     r"(?:pip-build-env-\w{1,20}|(?:builds|environments)-v\d{1,2}[\\/]{1,2}\.tmp\w{1,20}"
     r"|[\\/]tmp\w{6,12}[\\/]{1,2}\.venv)[\\/][^\s\"']{1,200}?[\\/]torch[\\/]{1,2}utils"
 )
-_PAIR = re.compile(
-    r"['\"](?P<toolkit>\d{1,2}\.\d{1,2})['\"],\s?['\"](?P<torch>\d{1,2}\.\d{1,2})['\"]"
-)
-_RELEASE = re.compile(r"compilation tools, release (\d{1,2}\.\d{1,2})", re.IGNORECASE)
-_BUILT = re.compile(
+_PAIR = lazily(r"['\"](?P<toolkit>\d{1,2}\.\d{1,2})['\"],\s?['\"](?P<torch>\d{1,2}\.\d{1,2})['\"]")
+_RELEASE = lazily(r"compilation tools, release (\d{1,2}\.\d{1,2})", re.IGNORECASE)
+_BUILT = lazily(
     r"Failed (?:building (?:wheel|(?P<how>editable)) for|to build)\s+['\"`]?"
     r"(?!installable\b)(?P<package>[A-Za-z][\w.-]{1,60})",
     re.IGNORECASE,

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.version_forms import PATH
+from fa_forensics.patterns import lazily
 
 #: Packages whose compiled part setup.py builds beside, or below, that directory.
 _PACKAGES = ("torchaudio", "torchvision", "torchtext", "vllm", "detectron2", "mmcv", "apex",
              "pytorch3d", "xformers", "deepspeed", "natten", "flash_attn")  # fmt: skip
 #: Directories that hold what is installed.
-_INSTALLED = re.compile(r"-packages(?:/|$)|/lib/python\d|\.egg(?:/|$)|^/tmp/|/\.cache/")
+_INSTALLED = lazily(r"-packages(?:/|$)|/lib/python\d|\.egg(?:/|$)|^/tmp/|/\.cache/")
 #: How often one package is followed up.
 _PER_SIGN = 20
 

@@ -10,6 +10,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, plain
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 
 #: ``x.cu:12:3: error: ...`` of gcc and clang, ``x.cu(12): error: ...`` of nvcc and cl.
 _AT = (
@@ -18,7 +19,7 @@ _AT = (
     r"\s?[:\uff1a]\s{0,4}"
     r"(?P<said>[^\n]{1,300})"
 )
-_SOURCE = re.compile(r"\.(?:cc|cpp|cxx|c|cuh|cu|hpp|hxx|hip|h|inl|inc|ipp|mm)$", re.IGNORECASE)
+_SOURCE = lazily(r"\.(?:cc|cpp|cxx|c|cuh|cu|hpp|hxx|hip|h|inl|inc|ipp|mm)$", re.IGNORECASE)
 _Q = r"['\"`]"
 _NAME = r"[A-Za-z_][\w:]{0,120}"
 #: A name that is not there, and what it was looked for in.
@@ -46,28 +47,28 @@ _MISSING = tuple(
         rf"{_Q}(?P<name>{_NAME}){_Q}\s?[:\uff1a]\s?不是\s?{_Q}(?P<space>{_NAME}){_Q}\s?的成员",
     )
 )  # fmt: skip
-_TORCH_SPACE = re.compile(r"(?:at|c10|c10d|torch|caffe2)(?:::|$)")
+_TORCH_SPACE = lazily(r"(?:at|c10|c10d|torch|caffe2)(?:::|$)")
 #: TH and THC were written in C: their names begin with these letters and a type or a part.
-_TORCH_NAME = re.compile(
+_TORCH_NAME = lazily(
     r"(?:AT|TORCH|C10|TH)_[A-Z]|THC|TH(?:Tensor|Storage|Float|Double|Half|Long|Int|Byte"
     r"|Char|Short|Bool|Blas|Lapack|Generator|Random|Vector|ArgCheck|Error|Assert)|(?:at|c10|torch)::\w"
 )
-_OLD_TYPE = re.compile(r"at::DeprecatedTypeProperties|DeprecatedTypeProperties")
+_OLD_TYPE = lazily(r"at::DeprecatedTypeProperties|DeprecatedTypeProperties")
 #: Headers of the system and of the compiler, by who brings them.
-_GCC_HEADER = re.compile(
+_GCC_HEADER = lazily(
     r"/include/c\+\+/(?P<gcc>\d{1,2})|/lib/gcc/[\w.-]{1,60}/(?P<own>\d{1,2})[\d.]{0,8}/include"
 )
-_GLIBC_HEADER = re.compile(r"/include/(?:[\w-]{1,30}-linux-gnu/)?(?:bits|sys|math|stdlib|features)")
-_UNREADABLE = re.compile(
+_GLIBC_HEADER = lazily(r"/include/(?:[\w-]{1,30}-linux-gnu/)?(?:bits|sys|math|stdlib|features)")
+_UNREADABLE = lazily(
     r"parameter packs not expanded|identifier .{0,2}_{1,2}(?:builtin|Float|float|Int|Poly|SV|Bf|bf|"
     r"u?int128)|_Float\d|__float128|exception specification is incompatible|expected template-name"
     r"|attribute .{0,3}__malloc__|__builtin_|invalid combination of type specifiers"
     r"|is not a type name",
     re.IGNORECASE,
 )
-_BROKEN = re.compile(r"[a-z]\s{6,}[a-z]")
-_TORCH_HEADER = re.compile(r"torch[/\\]include[/\\]")
-_HEADER = re.compile(
+_BROKEN = lazily(r"[a-z]\s{6,}[a-z]")
+_TORCH_HEADER = lazily(r"torch[/\\]include[/\\]")
+_HEADER = lazily(
     r"(?<![\w./\\+-])(?P<header>[\w./\\+-]{1,200}?)['\"]?"
     r"(?:: No such file| file not found|:\s?没有那个文件)"
     r"|(?:cannot open source file|Cannot open include file:|无法打开包括文件[:\uff1a]"

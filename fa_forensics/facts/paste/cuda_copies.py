@@ -8,6 +8,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.system_around import odd_part
+from fa_forensics.patterns import lazily
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -71,13 +72,13 @@ def _cudnn_mix(line: Line, match: re.Match[str]) -> Mention:
 
 
 #: "system cuDNN 9.23", "the system's cudnn is 9.23.0".
-_OF_SYSTEM = re.compile(
+_OF_SYSTEM = lazily(
     r"\bsystem(?:'s|-wide)?,? cudnn(?: version)?(?: is|:)? v?"
     r"(?P<version>[4-9]\.\d{1,2}(?:\.\d{1,4}){0,2})",
     re.IGNORECASE,
 )
 #: A directory of a search path that is named for cuDNN.
-_CUDNN_FOLDER = re.compile(r"(?<![^:\s=\"'])(/[\w./+~-]{0,200}cudnn[\w./+~-]{0,200})(?=[:\s\"']|$)")
+_CUDNN_FOLDER = lazily(r"(?<![^:\s=\"'])(/[\w./+~-]{0,200}cudnn[\w./+~-]{0,200})(?=[:\s\"']|$)")
 
 
 def _on_path(line: Line) -> str:
@@ -90,7 +91,7 @@ def _on_path(line: Line) -> str:
 
 
 #: What the loader tries, and what it then takes.
-_TRIED = re.compile(r"(?:trying file|calling init)[=:]\s{0,2}(?P<path>/\S{1,400})")
+_TRIED = lazily(r"(?:trying file|calling init)[=:]\s{0,2}(?P<path>/\S{1,400})")
 
 
 def _loader_trace(line: Line, match: re.Match[str]) -> Mention | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
+
 #: How far the words around a version are looked at.
 _AROUND = 70
 
 #: "goes away with PyTorch 2.5.1", "works with torch==2.1", "fixed by downgrading torch to 2.0".
-_BEFORE = re.compile(
+_BEFORE = lazily(
     r"\b(?:go(?:es|ne)? away|went away|disappear(?:s|ed)|work(?:s|ed)?(?: fine| well| again)?"
     r"|(?:fix|solv|resolv|cur)(?:ed|es))"
     r" (?:with|by|in|on|under|after|when|for)"
@@ -17,7 +19,7 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 #: "written for pytorch 1.0", "trained with torch 1.10": what the program or its data is of.
-_MADE_FOR = re.compile(
+_MADE_FOR = lazily(
     r"\b(?:(?:built|compiled)(?: and tested)?|written|developed|designed|intended|meant|trained"
     r"|authored|tested|(?:repo|repository|code|codebase|project) is)"
     r" (?:for|with|on|in|under|against)(?: (?:an?|the|(?:py)?torch(?: version)?)){0,2}"
@@ -25,17 +27,17 @@ _MADE_FOR = re.compile(
     re.IGNORECASE,
 )
 #: "downgrade to torch 1.1", "going back to torch 2.0": what is told to do, not what was done.
-_BACK = re.compile(
+_BACK = lazily(
     r"(?<!after )(?<!then )\b(?:downgrade|roll(?:ing)? back|go(?:ing)? back|revert(?:ing)?)"
     r"(?: (?:to|an?|the|(?:py)?torch(?: version)?)){1,4}[ ='\"`]{0,4}\Z"
     r"|(?:降级?到|回退到|退回到?|换回)\s?(?:(?:py)?torch)?[ ='\"`]{0,4}\Z",
     re.IGNORECASE,
 )
 #: "never worked with", "no longer works with": that version is the one that fails.
-_NEGATED = re.compile(r"(?:\bnot|n't|\bnever|\blonger)\s{1,3}\Z", re.IGNORECASE)
+_NEGATED = lazily(r"(?:\bnot|n't|\bnever|\blonger)\s{1,3}\Z", re.IGNORECASE)
 #: "pytorch 1.10.1 reinstalled works", "after downgrading to torch 2.1 it works", "torch 2.1 fixes
 #: it"; not "torch 2.6 works, but".
-_BEHIND = re.compile(
+_BEHIND = lazily(
     r"['\"`)]{0,3},? (?:"
     r"(?:re-?installed|instead|it|everything|all|that)(?: now)? (?:works|worked|is (?:fine|fixed))"
     r"|(?:fixe[sd]|solve[sd]|cure[sd]|resolve[sd]) (?:it|this|that|the)"
@@ -49,7 +51,7 @@ _BEHIND = re.compile(
 
 
 #: "works only with the torch of nvcr.io/...", "fine in the 23.08 container": not where it fails.
-_WORKS_IN = re.compile(
+_WORKS_IN = lazily(
     r"(?P<not>(?:\bnot|n't|\bnever|\blonger)\s{1,3})?\b(?:works?|worked|runs|ran|loads|loaded|fine)"
     r"(?: (?:only|fine|well|just|correctly|ok)){0,3} (?:with|in|on|inside|under|within)"
     r"(?: (?:the|an?|torch|pytorch|image|container|docker|of|from|nvidia's|nvidia|ngc)){0,8}"
@@ -71,7 +73,7 @@ def put_it_right(words: str, start: int, end: int) -> bool:
 
 
 #: "compiled with torch 1.4", "built against PyTorch 2.1": the torch of a file, not the loaded one.
-_OF_A_FILE = re.compile(
+_OF_A_FILE = lazily(
     r"\b(?:built|compiled|made) (?:for|with|against|under|on|using)(?: an?| the)?(?: (?:py)?torch)?"
     r"[ =]{0,4}\Z",
     re.IGNORECASE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
+
 #: Longer texts are no single sentence (characters).
 _LONGEST = 300
 _ERROR = (
@@ -20,9 +22,9 @@ _DENIED = (
     rf"|(?:{_ERROR}[^.;!?\n]{{0,40}}?(?:\bno longer\b|\bany ?more\b|:\s?none\b"
     rf"|\b(?:is|are|was|were) (?:gone|fixed|resolved|not (?:a|my|the|our) (?:problem|issue))\b))"
 )
-_DENIAL = re.compile(_DENIED, re.IGNORECASE)
+_DENIAL = lazily(_DENIED, re.IGNORECASE)
 #: Of such a text something is wrong all the same: a question, a turn, a loader's own line.
-_COMPLAINT = re.compile(
+_COMPLAINT = lazily(
     r"\?|\b(?:but|however|instead|still|except|yet|help|how|why|what|now|fails?|failed)\b"
     r"|\babort|core dumped|\bseg|\bcrash|Error:|Traceback|_Z\w"
     r"|(?:^|[\s:'\"(])/\w|\.so[\d.]{0,20}: undefined symbol|version [`'\"]",

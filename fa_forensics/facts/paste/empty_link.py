@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.patterns import lazily
 
 #: What a linker makes a module of: object files, archives, sources, and lists of them (@file).
-_INPUT = re.compile(
-    r"(?:^|\s)(?:[^\s-]\S{0,400}\.(?:o|a|obj|lo|c|cc|cpp|cxx|cu)['\"]?(?=\s|$)|@\S)"
-)
-_MADE = re.compile(r"\s-o\s{1,3}(?P<made>\S{1,400}\.so)['\"]?\s{0,3}(?=$|\s-)")
+_INPUT = lazily(r"(?:^|\s)(?:[^\s-]\S{0,400}\.(?:o|a|obj|lo|c|cc|cpp|cxx|cu)['\"]?(?=\s|$)|@\S)")
+_MADE = lazily(r"\s-o\s{1,3}(?P<made>\S{1,400}\.so)['\"]?\s{0,3}(?=$|\s-)")
 
 
 def linked_from_nothing(line: Line, function: str) -> str:

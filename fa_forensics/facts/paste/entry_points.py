@@ -7,16 +7,17 @@ import re
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
+from fa_forensics.patterns import lazily
 
 #: Whoever copies the dialog keeps its line ends: so many lines belong to one sentence.
 _LINES = 4
-_SENTENCE = re.compile(
+_SENTENCE = lazily(
     r"(?:procedure entry point|\u65e0\u6cd5\u5b9a\u4f4d\u7a0b\u5e8f\u8f93\u5165\u70b9"
     r"|Prozedureinsprungpunkt)\s{0,3}['\"\u201e\u201c]?(?P<symbol>[^\s'\"\u201c\u201d]{1,400})"
     r"['\"\u201c\u201d]?(?P<rest>.{0,300})",
     re.IGNORECASE,
 )
-_FILE = re.compile(r"(?P<file>(?:[A-Za-z]:)?[^\s'\":*?<>|]{1,300}\.(?:pyd|dll))\b", re.IGNORECASE)
+_FILE = lazily(r"(?P<file>(?:[A-Za-z]:)?[^\s'\":*?<>|]{1,300}\.(?:pyd|dll))\b", re.IGNORECASE)
 
 
 def recognisers() -> tuple[Recogniser, ...]:

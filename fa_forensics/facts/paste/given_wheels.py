@@ -9,16 +9,17 @@ from fa_forensics.facts.paste.cures import is_cure
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.version_forms import BANNER
+from fa_forensics.patterns import lazily
 
 #: The file name of a wheel (PEP 427): name, version, perhaps a build number, and three tags.
-_WHEEL = re.compile(
+_WHEEL = lazily(
     r"(?<![\w.+%-])(?P<name>[A-Za-z]\w{1,40})-(?P<version>\d[\w.+%]{1,80})"
     r"(?:-\d\w{0,20})?-(?:cp|py|pp)\w{1,12}-\w{2,24}-[\w.]{3,60}\.whl",
     re.IGNORECASE,
 )
-_INSTALLS = re.compile(r"\binstall\s|^\W{0,4}processing\s", re.IGNORECASE)
+_INSTALLS = lazily(r"\binstall\s|^\W{0,4}processing\s", re.IGNORECASE)
 #: Another wheel than the one that failed.
-_ANOTHER = re.compile(
+_ANOTHER = lazily(
     r"\b(?:try|tried|instead|should|fix(?:ed)?|solved?|works?|worked|solution|remedy|can)\b",
     re.IGNORECASE,
 )

@@ -11,12 +11,13 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.nvcc_target import nvcc_refuses
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
-_HINT = re.compile(r"\s*\(([^()\n]{3,200})\)\s*$")
+_HINT = lazily(r"\s*\(([^()\n]{3,200})\)\s*$")
 #: Of code for the GPU, unless the call is the first one, which starts CUDA and runs no kernel.
 _OF_KERNELS = ("named-symbol-not-found", "no-kernel-image", "image-invalid", "illegal-instruction")
 _OF_CODE = (*_OF_KERNELS, "invalid-device-function", "unsupported-toolchain")
-_SM = re.compile(r"(?:sm|compute|gfx)_?\d{2,4}[af]?\b")
+_SM = lazily(r"(?:sm|compute|gfx)_?\d{2,4}[af]?\b")
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -158,9 +159,9 @@ def _of_capability() -> tuple[Recogniser, ...]:
 
 
 #: ``The minimum cuda capability supported by this library is 3.7.``, "that we support is 3.5".
-_LEAST = re.compile(r"(?:supported by this library is|that we support is) (\d{1,2}\.\d)")
+_LEAST = lazily(r"(?:supported by this library is|that we support is) (\d{1,2}\.\d)")
 #: ``Minimum and Maximum cuda capability supported by this version of PyTorch is (7.5) - (12.0)``.
-_RANGE = re.compile(r"\((\d{1,2}\.\d)\) - \((\d{1,2}\.\d)\)")
+_RANGE = lazily(r"\((\d{1,2}\.\d)\) - \((\d{1,2}\.\d)\)")
 
 
 def _limit(line: Line, match: re.Match[str]) -> Mention:

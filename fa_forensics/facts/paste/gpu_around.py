@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.patterns import lazily
 
 #: ``(0x7f… in /…/x.so)`` as Linux shows a step of the stack, ``x.pyd!Name`` as Windows does.
-_STEP = re.compile(
+_STEP = lazily(
     r"\bin (?P<path>/[^\s()]{1,300}\.so[.\d]{0,12})\)"
     r"|(?<![\w\\/.-])(?P<name>[\w.+-]{2,120}\.(?:pyd|dll))!"
 )
 #: Files of torch, of CUDA, of Python and of the system: what reports or calls, not what fails.
-_REPORTS = re.compile(
+_REPORTS = lazily(
     r"(?:lib)?(?:c10|torch|_C\.|shm|caffe2|cudart|cublas|cudnn|nvrtc|nvcuda|cuda\.so|amdhip|hip"
     r"|hsa|c\.so|c-2|m\.so|pthread|dl\.so|stdc|gcc|gomp|ffi|_ctypes|_asyncio|python|ucrt|kernel"
     r"|ntdll|msvc|vcrun|conda)",
     re.IGNORECASE,
 )
 #: A kernel's own words: ``error in ms_deformable_im2col_cuda: no kernel image is available``.
-_PRINTS = re.compile(r"\berror in (\w{4,60}) ?: ?$", re.IGNORECASE)
+_PRINTS = lazily(r"\berror in (\w{4,60}) ?: ?$", re.IGNORECASE)
 #: ``built in mask2former/modeling/pixel_decoder/ops``; a path with such a directory in it.
-_FOLDER = re.compile(
+_FOLDER = lazily(
     r"(?:\b(?:built|compiled|build|compile|installed|make\.sh|setup\.py) (?:it )?in |\bcd )"
     r"['\"`]?(?P<told>[\w.~-]{1,60}(?:/[\w.-]{1,60}){1,8})"
     r"|(?P<path>(?:/?[\w.~-]{1,60}/){1,12}ops)/(?:functions|modules|src|setup\.py|build)\b"
@@ -41,12 +42,12 @@ def stack_file(line: Line) -> str:
 
 
 #: A step that calls a package's own compiled part: ``_C.rasterize(``, ``self.native_module.fwd(``.
-_CALLS = re.compile(
+_CALLS = lazily(
     r"(?<!\w)_(?:C|ext|cuda|backend|ops|kernels?)\w{0,20}\.\w{1,60}\("
     r"|\bnative_\w{1,40}\.\w{1,60}\(|_backend\.\w{1,60}\("
 )
-_IN_PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{2,40})[/\\]")
-_IMPORTS = re.compile(r"^\s*from (?P<name>[A-Za-z]\w{3,60})(?:\.\w{1,40}){0,3} import _\w{1,20}\b")
+_IN_PACKAGE = lazily(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{2,40})[/\\]")
+_IMPORTS = lazily(r"^\s*from (?P<name>[A-Za-z]\w{3,60})(?:\.\w{1,40}){0,3} import _\w{1,20}\b")
 #: Whose compiled parts have a reader of their own, or that only pass a call on.
 _NOT_THESE = ("torch", "triton", "torchvision", "transformers", "accelerate", "diffusers")
 
@@ -64,7 +65,7 @@ def compiled_part_of(line: Line) -> str:
 
 
 #: A tree that a package was compiled in: ``/tmp/x/flashinfer-0.1.1+cu121/include/``, ``/x/csrc/``.
-_TREE = re.compile(
+_TREE = lazily(
     r"/(?P<name>[A-Za-z][\w-]{2,40}?)-\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]{0,40}/(?:include|csrc|src|lib)/"
     r"|/(?P<csrc>[A-Za-z][\w-]{2,40})/csrc/"
 )

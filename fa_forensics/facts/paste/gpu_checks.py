@@ -8,10 +8,11 @@ from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
-_CONVERSION = re.compile(r"Unsupported conversion from (\w{2,12}) to (\w{2,12})", re.IGNORECASE)
+_CONVERSION = lazily(r"Unsupported conversion from (\w{2,12}) to (\w{2,12})", re.IGNORECASE)
 #: A line of a traceback in a package's build file: ``File "/w/x/setup.py", line 70``.
-_BUILD_FILE = re.compile(r"[/\\](?:setup|build|build_ext|conanfile)\.py$")
+_BUILD_FILE = lazily(r"[/\\](?:setup|build|build_ext|conanfile)\.py$")
 
 
 def recognisers() -> tuple[Recogniser, ...]:

@@ -8,14 +8,13 @@ from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
 #: ``Feature '.bf16'``, ``Modifier '.evict_last' on 'ld'``: what stands before the verdict.
-_FEATURE = re.compile(
-    r"(?:Feature|Instruction|Modifier|Type|Directive|Argument)s?\s+'([^'\n]{1,80})'"
-)
-_TARGET = re.compile(r"(?:gpu-name|gpu-architecture|-arch)[= ](?:sm|compute)_(\d{2,3}[af]?)")
+_FEATURE = lazily(r"(?:Feature|Instruction|Modifier|Type|Directive|Argument)s?\s+'([^'\n]{1,80})'")
+_TARGET = lazily(r"(?:gpu-name|gpu-architecture|-arch)[= ](?:sm|compute)_(\d{2,3}[af]?)")
 #: One refusal of xformers' list of operators.
-_OPERATOR = re.compile(r"`([\w@.+-]{2,60})` is not supported because:")
+_OPERATOR = lazily(r"`([\w@.+-]{2,60})` is not supported because:")
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -195,7 +194,7 @@ _LEAST = (
     + _NUMBER.format("2")
     + r"(?: or (?:higher|newer|above|greater|later)|\+)? (?:is |are )?(?:required|needed)"
 )
-_HAVE = re.compile(
+_HAVE = lazily(
     r"(?:current capability:?|(?:your|this|current|but|got|has|detected|found)[^\n]{0,60}?"
     r"capability:?(?: of| is)?|\bgot|\bis)\s?\(?(\d{1,2})[., ]{0,2}(\d)\b",
     re.IGNORECASE,
@@ -203,7 +202,7 @@ _HAVE = re.compile(
 
 
 #: ``CUDA 12.8 or higher is required for compute capability 12.0.``: read in build_stops.py.
-_TOOLKIT = re.compile(
+_TOOLKIT = lazily(
     r"CUDA \d{1,2}\.\d{1,2} or (?:higher|newer|later|above|greater) is (?:required|needed)"
 )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
+
 #: The numbers of GeForce cards that people write alone.
 _NUMBERS = r"(?:[2-5]0[5-9]0|10[5-8]0|16[56]0)"
 
@@ -213,18 +215,18 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
 )
 
 #: "works on A100 but not on V100", "Having this issue on A100 but not V100".
-_NOT_THE_OTHER = re.compile(
+_NOT_THE_OTHER = lazily(
     r"(?P<said>[^.\n]{0,80}?)\b(?:in|on|with|under|for)\s(?:an?\s|the\s|my\s)?"
     r"(?P<one>[\w -]{2,40}?)"
     r"(?:\sGPUs?)?,?\s(?:but|and)\s(?:is |does )?not\s(?:in\s|on\s|with\s|under\s|for\s)?"
     r"(?:an?\s|the\s|my\s)?(?P<other>[\w -]{2,40})",
     re.IGNORECASE,
 )
-_FAILS = re.compile(
+_FAILS = lazily(
     r"issue|error|problem|fail|crash|bug|break|broken|happens|occurs|raise|get(?:s|ting)? th",
     re.IGNORECASE,
 )
-_WORKS = re.compile(r"\b(?:work|run|fine|succeed|ok\b|pass)", re.IGNORECASE)
+_WORKS = lazily(r"\b(?:work|run|fine|succeed|ok\b|pass)", re.IGNORECASE)
 
 
 def failing(sentence: str, names: frozenset[str]) -> str | None:

@@ -8,6 +8,7 @@ from fa_forensics.facts.paste import cmake_errors
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -164,7 +165,7 @@ def _of_files() -> tuple[Recogniser, ...]:
 
 
 #: A wheel that pip was given, or fetches: ``Processing ./flash_attn-2.7.3+cu11-...whl``.
-_WHEEL = re.compile(r"[\w.+~/\\:%-]{3,300}\.whl\b")
+_WHEEL = lazily(r"[\w.+~/\\:%-]{3,300}\.whl\b")
 
 
 def _wheel_damaged(line: Line, match: re.Match[str]) -> Mention:

@@ -12,9 +12,10 @@ from fa_forensics.facts.paste.machines import machines_around
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
 from fa_forensics.facts.paste.tokens import path_after, path_before
+from fa_forensics.patterns import lazily
 
-_OBJECT = re.compile(r"(?P<archive>[\w./+~-]{1,300}\.a)\((?P<member>[\w./+-]{1,200})\)")
-_INPUT = re.compile(r"[\w./+~-]{1,300}\.(?:a|o|so(?:\.\d{1,9}){0,4})(?![\w.])", re.ASCII)
+_OBJECT = lazily(r"(?P<archive>[\w./+~-]{1,300}\.a)\((?P<member>[\w./+-]{1,200})\)")
+_INPUT = lazily(r"[\w./+~-]{1,300}\.(?:a|o|so(?:\.\d{1,9}){0,4})(?![\w.])", re.ASCII)
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -130,7 +131,7 @@ def _refused(sort: str) -> Build:
     return build
 
 
-_TRIED = re.compile(r"(?P<file>[^\s'(,]{2,400}?)['\"]?(?:: | \()unknown file type", re.IGNORECASE)
+_TRIED = lazily(r"(?P<file>[^\s'(,]{2,400}?)['\"]?(?:: | \()unknown file type", re.IGNORECASE)
 
 
 def _tried_by_dyld(line: Line, match: re.Match[str]) -> Mention:
@@ -156,7 +157,7 @@ def _relocation(text: str) -> str:
 
 
 #: The first bytes of an ELF file, as Apple's ld prints them.
-_ELF_BYTES = re.compile(r"0x7F 0x45 0x4C 0x46", re.IGNORECASE)
+_ELF_BYTES = lazily(r"0x7F 0x45 0x4C 0x46", re.IGNORECASE)
 
 
 def _ignored(line: Line, match: re.Match[str]) -> Mention:

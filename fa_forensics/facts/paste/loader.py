@@ -37,9 +37,10 @@ from fa_forensics.facts.paste.system_around import (
     torch_is_imported,
 )
 from fa_forensics.facts.paste.tokens import is_binary_name, is_half_a_name, path_after, path_before
+from fa_forensics.patterns import lazily
 
 #: Libraries that torch brings into the process: an extension finds them when torch is there.
-TORCH_LIBRARY = re.compile(
+TORCH_LIBRARY = lazily(
     r"lib(?:c10(?:_cuda|_hip|d\w*)?|torch(?:_(?:cpu|cuda|hip|python|cuda_cpp|cuda_cu|cuda_linalg"
     r"|global_deps|nvshmem))?|caffe2(?:_gpu)?|shm)\.so(?:\.\d+)?"
 )
@@ -75,7 +76,7 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
     return missing(line, match.start(), library, detail)
 
 
-_TORCH_FILE = re.compile(r"[\w./~+-]{0,300}\btorch/__init__\.py")
+_TORCH_FILE = lazily(r"[\w./~+-]{0,300}\btorch/__init__\.py")
 
 
 def _own_frame(line: Line) -> str:
@@ -116,7 +117,7 @@ def missing(line: Line, place: int, library: str | None, detail: dict[str, str])
     return line.mention("missing-library", place, library=library, detail=detail)
 
 
-_IMPORT_TORCH = re.compile(r"(?:-+>\s?)?(?:\d{1,4}\s)?(?:>>>\s?)?(?:import|from) torch\b")
+_IMPORT_TORCH = lazily(r"(?:-+>\s?)?(?:\d{1,4}\s)?(?:>>>\s?)?(?:import|from) torch\b")
 
 
 def _torch_imported(line: Line) -> bool:
@@ -143,7 +144,7 @@ def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
 
 
 #: What a narrow window moved to the line below.
-_REQUIRED = re.compile(r"\s{0,8}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE)
+_REQUIRED = lazily(r"\s{0,8}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE)
 
 
 def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
@@ -175,7 +176,7 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
 
 
 #: A command or a program's line that imports torch and then another package.
-_THEN = re.compile(r"\bimport torch\b(?!\.)\s{0,3};\s{0,3}(?:import|from)\s")
+_THEN = lazily(r"\bimport torch\b(?!\.)\s{0,3};\s{0,3}(?:import|from)\s")
 
 
 def _torch_before(line: Line) -> str:
@@ -213,9 +214,9 @@ def _macho_library(line: Line, match: re.Match[str]) -> Mention:
 #: What a Git LFS pointer in place of a library is refused as.
 _POINTERS = ("invalid-elf", "file-too-short")
 #: ``Exec format error: '/opt/x/bin/ptxas'``
-_QUOTED_AFTER = re.compile(r":\s['\"]([^'\"\n]{2,400})['\"]")
+_QUOTED_AFTER = lazily(r":\s['\"]([^'\"\n]{2,400})['\"]")
 #: ``tried: '/opt/x.so' (mach-o file, but is an incompatible architecture``
-_OF_DYLD = re.compile(r"'([^'\n]{2,400})' \((?:mach-o|not a mach-o|fat)")
+_OF_DYLD = lazily(r"'([^'\n]{2,400})' \((?:mach-o|not a mach-o|fat)")
 
 
 def _of_file(what: str) -> Build:
@@ -245,7 +246,7 @@ def _of_file(what: str) -> Build:
     return build
 
 
-_SHOWN = re.compile(r"(?:\bcat|\bhead(?: -\w{1,3}(?: \d{1,4})?)?|\bless)\s+(\S{1,400})")
+_SHOWN = lazily(r"(?:\bcat|\bhead(?: -\w{1,3}(?: \d{1,4})?)?|\bless)\s+(\S{1,400})")
 
 
 def _pointer(line: Line, match: re.Match[str]) -> Mention:

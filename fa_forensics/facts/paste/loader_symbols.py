@@ -10,6 +10,7 @@ from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
 from fa_forensics.facts.paste.system_around import cuda_around
 from fa_forensics.facts.paste.tokens import Symbol, path_after, path_before, symbol_at
+from fa_forensics.patterns import lazily
 
 #: glibc's words for a symbol whose version a library has, without the symbol.
 LINK_TIME = (
@@ -17,9 +18,7 @@ LINK_TIME = (
     r"[`'\"*]{0,3}(?P<version>[\w.+-]{1,100})[`'\"*]{0,3}\s+not defined in file\s+"
     r"[`'\"*]{0,3}(?P<library>[^\s'\"`*]{1,300})[`'\"*]{0,3}(?:\s+with link time reference)?"
 )
-_PROSE_BEFORE = re.compile(
-    r"(?:\bno|\bnot an?|\bwithout(?: an?)?|\bany|\bhas many)\s+$", re.IGNORECASE
-)
+_PROSE_BEFORE = lazily(r"(?:\bno|\bnot an?|\bwithout(?: an?)?|\bany|\bhas many)\s+$", re.IGNORECASE)
 _PROSE_WORDS = frozenset(
     ("error", "errors", "in", "when", "while", "problem", "issue", "at", "on", "for", "and", "is",
      "after", "with", "from", "hidden", "caused", "about", "or", "during", "that", "the", "name",
@@ -30,34 +29,34 @@ _PROSE_WORDS = frozenset(
 
 
 #: A word of small letters behind the words, without a quote before it.
-_WORD = re.compile(r"[`'\"]?\s{1,4}[a-z]{2,30}(?![\w@$`'\"(])")
+_WORD = lazily(r"[`'\"]?\s{1,4}[a-z]{2,30}(?![\w@$`'\"(])")
 #: What people write in a name's place.
-_STAND_INS = re.compile(
+_STAND_INS = lazily(
     r"(?:SYMBOL|NAME|FUNCTION|MANGLED|SOME|ANY|THE|MY|YOUR)(?:_?(?:SYMBOL|NAME|FUNCTION)){0,2}"
     r"|X{2,40}|Y{2,40}|N{3,40}|blah|etc|_{1,20}",
     re.IGNORECASE,
 )
-_ONE_CASE = re.compile(r"[A-Z]?[a-z]{1,30}")
+_ONE_CASE = lazily(r"[A-Z]?[a-z]{1,30}")
 #: Behind a word that begins a sentence: another word, or none of what stands behind a name.
-_SENTENCE = re.compile(r"[,.;]?\s{1,4}(?!version\b|symbol\b|in\b|from\b|by\b|of\b)[A-Za-z]")
+_SENTENCE = lazily(r"[,.;]?\s{1,4}(?!version\b|symbol\b|in\b|from\b|by\b|of\b)[A-Za-z]")
 
 #: ``undefined symbol: X originating from the vllm._C.abi3.so shared library``.
-_FILE_BEHIND = re.compile(
+_FILE_BEHIND = lazily(
     r"[`'\"*,]{0,4}\s{1,3}(?:\(?(?:originating|coming|needed|required|used)\s)?(?:from|in|of|by)\s"
     r"(?:the\s)?[`'\"*]{0,3}(?P<file>[\w./+-]{1,200}\.so)(?![\w/])"
 )
-_FILE_IN_BRACKETS = re.compile(r"[\s`'\"]{0,9}\(([^\s()]{1,500})\)")
+_FILE_IN_BRACKETS = lazily(r"[\s`'\"]{0,9}\(([^\s()]{1,500})\)")
 
 
 #: ``SetDeviceEi undefined symbol``: a name that is no English word.
-_NAME_BEFORE = re.compile(
+_NAME_BEFORE = lazily(
     r"(?<![\w/.-])(_{1,3}Z[A-Za-z0-9_.$]{2,200}|[A-Za-z]+[A-Z0-9_][A-Za-z0-9_]{2,100})[`'\"]?"
     r"(?:\s+is an?)?\s+$"
 )
 
 
 #: A mangled name in the same sentence: ```undefined symbol` related to CUDA (`_ZN3c10...`)``.
-_IN_SENTENCE = re.compile(r"(?<![\w/.])_{1,3}Z(?=[NKTSL\d])[A-Za-z0-9_.$]{6,2000}")
+_IN_SENTENCE = lazily(r"(?<![\w/.])_{1,3}Z(?=[NKTSL\d])[A-Za-z0-9_.$]{6,2000}")
 
 
 def _said_in_sentence(line: Line, match: re.Match[str]) -> Claim | None:
@@ -161,7 +160,7 @@ def _broken_words(line: Line, match: re.Match[str]) -> Claim | None:
     return None
 
 
-_IN_BRACKETS = re.compile(
+_IN_BRACKETS = lazily(
     r"[\s`'\"]{0,9}[(\[](?:i\.e\.?,?\s?|mangled:?\s?)?[`'\"]?(_{1,2}Z[A-Za-z0-9_.$]{3,2000})"
 )
 
@@ -216,7 +215,7 @@ def _link_time(line: Line, match: re.Match[str]) -> Mention:
 
 
 #: The file that dyld was asked for.
-_OPENED = re.compile(r"dlopen\(([^\s,()]{1,500}),")
+_OPENED = lazily(r"dlopen\(([^\s,()]{1,500}),")
 
 
 def _macho_symbol(line: Line, match: re.Match[str]) -> Mention:

@@ -8,20 +8,21 @@ from collections.abc import Callable, Iterator
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.version_forms import REPORT
+from fa_forensics.patterns import lazily
 
 #: How often the words are followed up.
 _PER_SIGN = 60
-_PIP = re.compile(r"\bpip[\d.]{0,4} install (?P<rest>[^\n|&;#]{1,400})")
+_PIP = lazily(r"\bpip[\d.]{0,4} install (?P<rest>[^\n|&;#]{1,400})")
 #: ``cd gsplat && pip install .``, on one line or with the second command on the next.
-_CD = re.compile(r"(?:^|[\s$>;&(])cd (?P<folder>[\w./~+-]{2,200})")
-_BUILT_THERE = re.compile(
+_CD = lazily(r"(?:^|[\s$>;&(])cd (?P<folder>[\w./~+-]{2,200})")
+_BUILT_THERE = lazily(
     r"\bpip[\d.]{0,4} install (?:-[\w-]{1,40} ){0,5}\.(?=[\s\[)]|$)"
     r"|\bpython[\d.]{0,4} (?:\./)?setup\.py (?:[\w-]{1,20} )?(?:install|develop|build)\b"
 )
 #: Options whose value stands behind them, and is no directory of a package.
 _VALUED = frozenset(("-r", "-c", "-i", "-f", "-t", "--index-url", "--extra-index-url", "--target",
                      "--find-links", "--requirement", "--constraint", "--prefix"))  # fmt: skip
-_NO_SOURCE = re.compile(r"://|^git\+|\.(?:whl|txt|gz|zip|tgz|toml)$|^/path/|\.\.\.")
+_NO_SOURCE = lazily(r"://|^git\+|\.(?:whl|txt|gz|zip|tgz|toml)$|^/path/|\.\.\.")
 
 
 def read_local_sources(

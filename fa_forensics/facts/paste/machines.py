@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 
 #: ``ELF 64-bit LSB shared object, x86-64``, as file(1) prints it.
-_ELF = re.compile(r"ELF (?P<bits>32|64)-bit [LM]SB[^,\n]{0,60}, (?P<machine>[\w -]{2,40}?)[,\n]")
+_ELF = lazily(r"ELF (?P<bits>32|64)-bit [LM]SB[^,\n]{0,60}, (?P<machine>[\w -]{2,40}?)[,\n]")
 #: The processor in the tag of a wheel's, an egg's or an extension's name.
-_TAG = re.compile(
+_TAG = lazily(
     r"(?:macosx[-_]\d{1,2}[._]\d{1,2}|linux|manylinux\w{0,20})[-_](?P<machine>x86_64|arm64|aarch64|"
     r"i686|armv7l|ppc64le)(?=[./\\-])"
 )
 #: The glibc that a wheel's tag promises to do with (PEP 600).
-_PROMISED = re.compile(r"manylinux_2_(?P<minor>\d{1,2})_(?:x86_64|aarch64)")
+_PROMISED = lazily(r"manylinux_2_(?P<minor>\d{1,2})_(?:x86_64|aarch64)")
 #: The parts of files' names that say which machine the file is for, not where it is.
-_OF_NAMES = re.compile(
-    r"cpython-\w{1,8}-[\w-]{1,40}|[-_](?:x86_64|aarch64|arm64)\.(?:whl|egg|zip|so)"
-)
+_OF_NAMES = lazily(r"cpython-\w{1,8}-[\w-]{1,40}|[-_](?:x86_64|aarch64|arm64)\.(?:whl|egg|zip|so)")
 #: file(1)'s words for processors.
 _OF_FILE = {
     "x86-64": "x86_64", "ARM aarch64": "aarch64", "ARM": "armv7l", "Intel 80386": "i686",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from fa_forensics.patterns import lazily
 
-_VERSION = re.compile(
+_VERSION = lazily(
     r"(?P<name>G[L1Il|][1Il|]BC(?P<xx>XX)?|CXXAB[1Il|]|GCC)_(?P<number>[\dlIOo.]{1,20})"
 )
-_LIBRARY = re.compile(
+_LIBRARY = lazily(
     r"(?P<lib>[1Il]ib(?=[A-Za-z])|)(?P<name>[^/]{1,200}?\.so)(?P<number>(?:\.[\dlIOo]{1,9}){0,4})"
 )
 _DIGITS = str.maketrans("lIOo", "1100")

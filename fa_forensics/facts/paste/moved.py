@@ -9,6 +9,7 @@ from fa_forensics.facts.paste.cures import is_cure
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.replaced import replaced_by_log
 from fa_forensics.facts.paste.version_forms import LISTED, PROSE, VERSION
+from fa_forensics.patterns import lazily
 
 #: How often one word is followed up.
 _MOST = 40
@@ -43,13 +44,13 @@ _WORDS = ("upgrad", "downgrad", "updat", "replac", "overwr", "switch", "chang", 
           "went from", "goes from", "->", "=>", "\u2192", "\u279c", "uninstall",
           "remov")  # fmt: skip
 #: "changed pytorch from 1.5 to 1.0. Both of them worked": the one before is what failed.
-_WORKED = re.compile(
+_WORKED = lazily(
     r"[.,;]? (?:and |then |now )?(?:(?:both|all)(?: of)?(?: them| it)?|everything|it|they|that)"
     r"(?: (?:now|then|all|again))? (?:works?|worked|runs?|ran|was fine|is fine)\b",
     re.IGNORECASE,
 )
 #: What is not done, or what somebody thinks of doing.
-_NOT_DONE = re.compile(
+_NOT_DONE = lazily(
     r"\b(?:would|will|wants? to|tries to|try(?:ing)? to|could|should|must|cannot|can't|needs? to"
     r"|have to|going to|asks? to|if you|you can|please)\b[^.;\n]{0,40}\Z",
     re.IGNORECASE,

@@ -8,25 +8,26 @@ from fa_forensics.facts.paste.beside import package_beside
 from fa_forensics.facts.paste.compile_errors import nvcc_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.patterns import lazily
 
-_CUDA_NAMED = re.compile(
+_CUDA_NAMED = lazily(
     r"\bcuda(?:[ _]?toolkit)?(?: ?version)?\W{1,6}v?(\d{1,2}\.\d)(?=[\s.,;)'\"/\\]|$)",
     re.IGNORECASE,
 )
 
 
 #: A source of a package that is compiled where it is installed: the package compiles it as it runs.
-_AS_IT_RUNS = re.compile(
+_AS_IT_RUNS = lazily(
     r"(?:site|dist)-packages/(?P<package>[A-Za-z]\w{1,40})/[\w./+-]{1,200}?"
     r"(?P<made>\w{1,60})(?:_cuda)?(?:\.cu|\.cpp)\b"
 )
-_CACHED = re.compile(r"torch_extensions/(?:py[\w.]{2,12}/)?(?P<made>\w{1,60})")
+_CACHED = lazily(r"torch_extensions/(?:py[\w.]{2,12}/)?(?P<made>\w{1,60})")
 #: Names that DeepSpeed gives to what it compiles, where the sources' directory says it.
-_OF_DEEPSPEED = re.compile(
+_OF_DEEPSPEED = lazily(
     r"\b(?P<made>(?:fused|cpu)_(?:adam|lion|lamb|adagrad)|transformer_inference|async_io|utils)\b"
 )
 #: Its sources in CUDA of an optimiser, which it calls fused.
-_FUSED = re.compile(r"deepspeed/ops/csrc/(adam|lamb|lion)/\w{1,60}\.cu\b")
+_FUSED = lazily(r"deepspeed/ops/csrc/(adam|lamb|lion)/\w{1,60}\.cu\b")
 
 
 def _compiled_there(near: list[Line]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.patterns import lazily
 
 _LOADING = frozenset(
     ("undefined-symbol", "symbol-not-found-macho", "missing-library", "version-not-found",
@@ -64,7 +65,7 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
 #: How a process ends, whatever went wrong before.
 _LAST = frozenset(("segfault", "abort", "bus-error"))
 #: Names of compiled modules.
-_COMPILED = re.compile(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
+_COMPILED = lazily(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
 #: An entry of a list of tries, as packages print that load their compiled part themselves.
 _ENTRY = ("ModuleNotFoundError", "ImportError")
 #: No more mentions than this are handed on.
@@ -235,12 +236,12 @@ def _is_explained(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
 
 
 #: Packages that come in parts for several FFmpeg releases try them all: one miss a release.
-_FFMPEG = re.compile(r"lib(?:av(?:util|codec|format|device|filter)|sw(?:scale|resample))\.so\.")
+_FFMPEG = lazily(r"lib(?:av(?:util|codec|format|device|filter)|sw(?:scale|resample))\.so\.")
 _TRIES_FFMPEG = ("torchcodec", "torchaudio")
 
 
 #: torch tries its global libraries, misses one of CUDA's, and loads them one by one then.
-_OF_CUDA = re.compile(r"(?:^|/)lib(?:cu|nv|nccl)\w*\.so")
+_OF_CUDA = lazily(r"(?:^|/)lib(?:cu|nv|nccl)\w*\.so")
 
 
 def _mapped_later(missing: Mention, other: Mention) -> bool:
@@ -366,7 +367,7 @@ def _merged(one: Mention, other: Mention) -> Mention:
     )
 
 
-_RANK = re.compile(r"(?:\brank[ =]|(?:\b|_)TP)(\d{1,5})\b", re.IGNORECASE)
+_RANK = lazily(r"(?:\brank[ =]|(?:\b|_)TP)(\d{1,5})\b", re.IGNORECASE)
 
 
 def _with_ranks(mention: Mention, streams: Mapping[str, None]) -> Mention:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.patterns import lazily
 
 #: bitsandbytes/cuda_setup/main.py of 0.35 to 0.42.
-_SET_UP = re.compile(r"\bbin (/\S{1,400}/libbits\w{1,60}\.so)|Detected CUDA version (\d{2,3})\b")
+_SET_UP = lazily(r"\bbin (/\S{1,400}/libbits\w{1,60}\.so)|Detected CUDA version (\d{2,3})\b")
 
 
 def told_by_set_up(near: Iterable[Line]) -> dict[str, str]:

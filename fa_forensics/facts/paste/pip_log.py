@@ -10,6 +10,7 @@ from fa_forensics.facts.paste.build_around import around_of, being_installed, wi
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.version_forms import VERSION
+from fa_forensics.patterns import lazily
 
 #: Words of pip and setuptools while they build a package.
 BUILDING = (
@@ -26,12 +27,12 @@ _OF_UV = ("builds-v0", "build backend returned", "build backend failed", "uv pip
 _OF_POETRY = ("chefbuilderror", "poetry add", "poetry install", "pypoetry")
 #: Words of pip while it fetches what a build asks for, apart from what is installed.
 ISOLATED = ("installing build dependencies", "install build dependencies", "pip-build-env")
-_TAKEN = re.compile(
+_TAKEN = lazily(
     rf"(?:Using cached|Downloading|Collecting|Successfully installed)\s[^\n]{{0,2000}}?"
     rf"(?<![\w.-])torch(?:==|-)(?P<version>{VERSION})",
     re.IGNORECASE,
 )
-_PACKAGE = re.compile(
+_PACKAGE = lazily(
     r"(?:Building wheel for|Failed to (?:download and )?build|Failed to fetch wheel:|Collecting"
     r"|\u2022 Installing|error likely indicates that)\s+"
     r"['\"`]?([A-Za-z][\w.-]{1,60})(?!\w*[+:])"
@@ -58,7 +59,7 @@ def isolation(source: Source, places: Places) -> tuple[Mention, ...]:
 
 
 #: setup.py of a package that pip unpacked to build it.
-_UNPACKED = re.compile(
+_UNPACKED = lazily(
     r"/(?:pip-install-|pip-req-build-|build-via-sdist-|pip-wheel-)\w{1,40}/(?:(?P<package>"
     r"[A-Za-z][\w.-]{0,60}?)_[0-9a-f]{8,40}/)?(?:[^\s\"']{0,200}/)?setup\.py"
 )
@@ -79,7 +80,7 @@ _OF_A_SHELL = frozenset(
     ("torch-missing-in-build", "no-module", "cuda-home-missing", "build-cuda-mismatch",
      "cuda-too-old-to-build", "out-of-memory-build", "compiler-crashed", "jit-build-failed")
 )  # fmt: skip
-_DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]:\\{1,2}\w")
+_DRIVE = lazily(r"(?<![A-Za-z])[A-Za-z]:\\{1,2}\w")
 
 
 def _of_windows(source: Source, places: Places) -> bool:
@@ -128,7 +129,7 @@ def _tool(places: Places) -> str:
 
 
 #: The step of a traceback that a build has, or none.
-_OF_A_BUILD = re.compile(r"^$|(?:^|/)setup\.py$|^<string>$|build_meta\.py$|\.toml$")
+_OF_A_BUILD = lazily(r"^$|(?:^|/)setup\.py$|^<string>$|build_meta\.py$|\.toml$")
 
 
 def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:

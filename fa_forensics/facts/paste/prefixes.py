@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
+
 _LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)"
 _TIME = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
@@ -90,7 +92,7 @@ def _by_start() -> dict[str, list[tuple[re.Pattern[str], str | None]]]:
 
 #: The rows that a line may begin with, by its first character: there are many lines.
 _PREFIXES = _by_start()
-_COMPOSE = re.compile(r"([A-Za-z][\w.-]{0,62})\s{0,40}\|\s")
+_COMPOSE = lazily(r"([A-Za-z][\w.-]{0,62})\s{0,40}\|\s")
 _TABLE_WORDS = frozenset({"name", "package", "version", "torch", "cuda", "python", "gpu"})
 #: More than this many prefixes has no line.
 _MAX_PREFIXES = 8

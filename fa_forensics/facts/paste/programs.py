@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.patterns import lazily
 
 #: What a text has in which Python or torch plays a part.
-_OF_PYTHON = re.compile(
+_OF_PYTHON = lazily(
     r"torch|python|\.py\b|\bpip3?\b|\bconda|importerror|oserror|runtimeerror|traceback|\bimport\b"
     r"|comfyui|jupyter|colab|transformers|\bcu1[123]\d\b|-packages/|jetson|jetpack|tensorflow"
     r"|onnxruntime|llama[-_]cpp|whisper|vllm|sglang|bitsandbytes|paddle|\bjax"
@@ -18,7 +19,7 @@ _PRODUCTS = (
     ("cudnn", "cuDNN"), ("deepstream", "DeepStream"), ("triton", "Triton Inference Server"),
 )  # fmt: skip
 #: What shows a program of somebody's own; a bare line of the loader is most often an import's.
-_OF_A_PROGRAM = re.compile(
+_OF_A_PROGRAM = lazily(
     r"core dumped|核心已转储|error while loading shared libraries|building (?:the )?engine|trtexec"
     r"|nvinfer|tensorrt|deepstream|\.(?:cpp|cc|cu|exe)\b|(?:^|\s)\./\w|\bcmake\b|\bdarknet\b|\bffmpeg\b",
     re.MULTILINE,

@@ -8,11 +8,12 @@ from fa_forensics.facts.paste.around import frame, importing
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern
+from fa_forensics.patterns import lazily
 
 _HEX = r"0x[0-9a-f]{1,8}"
-_STEP = re.compile(r"File \"(?P<path>[^\"\n]{1,500})\", line \d{1,7}")
-_SITE = re.compile(r"(?:site|dist)-packages[/\\](?P<top>[A-Za-z_]\w{0,80})")
-_PYX = re.compile(r"(?P<top>[A-Za-z_]\w{0,80})[/.][\w/.]{1,200}\.pyx$")
+_STEP = lazily(r"File \"(?P<path>[^\"\n]{1,500})\", line \d{1,7}")
+_SITE = lazily(r"(?:site|dist)-packages[/\\](?P<top>[A-Za-z_]\w{0,80})")
+_PYX = lazily(r"(?P<top>[A-Za-z_]\w{0,80})[/.][\w/.]{1,200}\.pyx$")
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -179,11 +180,11 @@ def _told(what: str) -> Build:
 
 
 #: ``was registered at /path/torch_binding.cpp:103; latest registration was registered at ...``.
-_REGISTERED_AT = re.compile(r"registered at ([^\s;:]{1,300}):\d")
+_REGISTERED_AT = lazily(r"registered at ([^\s;:]{1,300}):\d")
 
 
 #: The other framework: paddle, and no file of torch is named so.
-_PADDLE = re.compile(r"(?i)(?<![a-z])paddle(?:paddle)?(?:-gpu)?(?![a-z])")
+_PADDLE = lazily(r"(?i)(?<![a-z])paddle(?:paddle)?(?:-gpu)?(?![a-z])")
 
 
 def _registered(line: Line, match: re.Match[str]) -> Mention:

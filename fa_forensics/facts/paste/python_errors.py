@@ -9,9 +9,10 @@ from fa_forensics.facts.paste.around import frame, importing, package_file_near,
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
 #: Python 3.13 names the file that stands in the way.
-_RENAME = re.compile(r"consider renaming '([^'\n]{1,300})'")
+_RENAME = lazily(r"consider renaming '([^'\n]{1,300})'")
 _NAME = r"[A-Za-z_]\w{0,99}"
 
 
@@ -70,7 +71,7 @@ def _of_modules() -> tuple[Recogniser, ...]:
 
 
 #: ``Setting up PyTorch plugin "upfirdn2d_plugin"``, ``Building extension module fused_adam``.
-_PLUGIN = re.compile(
+_PLUGIN = lazily(
     r"(?:PyTorch plugin|extension module|Failed to build CUDA kernels for)\s[\"']?"
     r"(?P<name>[A-Za-z_]\w{1,60})"
 )
@@ -129,7 +130,7 @@ def _wanted(line: Line, match: re.Match[str]) -> Mention:
 
 
 #: ``(Caught error: No module named 'vllm._C')``: the error that was caught stands beside.
-_TOLD = re.compile(r"No module named ['\"`][\w.]{1,100}\._?[A-Za-z]")
+_TOLD = lazily(r"No module named ['\"`][\w.]{1,100}\._?[A-Za-z]")
 
 
 def _swallowed(line: Line, match: re.Match[str]) -> Mention | None:
@@ -306,7 +307,7 @@ def _keyword(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("unexpected-keyword", match.start(), detail=detail)
 
 
-_FUNCTION = re.compile(r"([A-Za-z_][\w.<>]{0,100})(?:\(\))?:?[\s'\"`]{0,3}$", re.A)
+_FUNCTION = lazily(r"([A-Za-z_][\w.<>]{0,100})(?:\(\))?:?[\s'\"`]{0,3}$", re.A)
 
 
 def function_before(line: Line, place: int) -> str:

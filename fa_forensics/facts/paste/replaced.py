@@ -8,32 +8,33 @@ from collections.abc import Iterator, Sequence
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.version_forms import VERSION
+from fa_forensics.patterns import lazily
 
 #: How often one word of an installation is followed up.
 _MOST = 40
-_GONE = re.compile(
+_GONE = lazily(
     rf"(?:Found existing installation:|Uninstalling|Successfully uninstalled|^\s*-)\s{{1,4}}"
     rf"torch(?:==|-|\s)(?P<version>{VERSION})(?![\w.])",
     re.IGNORECASE,
 )
-_COME = re.compile(
+_COME = lazily(
     rf"(?:Successfully installed\s[^\n]{{0,4000}}?|Would install\s[^\n]{{0,4000}}?|^\s*\+\s{{1,4}})"
     rf"(?<![\w.-])torch(?:==|-)(?P<version>{VERSION})(?![\w.])",
     re.IGNORECASE,
 )
-_WANTED = re.compile(
+_WANTED = lazily(
     rf"Collecting\s{{1,4}}torch(?:==|\s\()(?P<version>{VERSION})(?:[^\n]{{0,80}}?"
     rf"\(from (?P<package>[A-Za-z][\w.-]{{0,60}})(?:==(?P<release>{VERSION}))?)?",
     re.IGNORECASE,
 )
-_FETCHED = re.compile(
+_FETCHED = lazily(
     rf"(?:Downloading|Using cached)\s\S{{0,300}}?(?<![\w.])torch-(?P<version>{VERSION}|"
     r"\d[\w.]{1,20}%2B\w{1,12})-cp",
     re.IGNORECASE,
 )
-_LISTED = re.compile(rf"^torch(?:\s{{2,60}}|==)(?P<version>{VERSION})(?:\s|$)", re.IGNORECASE)
+_LISTED = lazily(rf"^torch(?:\s{{2,60}}|==)(?P<version>{VERSION})(?:\s|$)", re.IGNORECASE)
 #: "uninstalls torch 2.11.0+cu128 and replaces it with torch 2.12.0", as people tell it.
-_TOLD = re.compile(
+_TOLD = lazily(
     rf"(?:(?:(?:un|re)install|replac|overwr|downgrad|upgrad|updat)\w{{1,6}}\s[^\n]{{0,40}}?"
     rf"\btorch(?:==|-|\s)|\btorch\s(?:was |is |gets? |got )?(?:up|down)grad(?:ed|es?) from\s)"
     rf"v?(?P<gone>{VERSION})['\"`]?\s[^\n]{{0,40}}?\b(?:with|by|to|install\w{{0,3}})\s[^\n]{{0,30}}?"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.steps import read_steps
 from fa_forensics.facts.paste.version_forms import BANNER
+from fa_forensics.patterns import lazily
 
 Offer = Callable[[str, int, int, str], None]
 
@@ -87,22 +88,22 @@ _MONTHS = (
     "october", "november", "december",
 )  # fmt: skip
 #: A month and a year as people write them, not a compiler's "Nov 22 2022".
-_MONTH = re.compile(
+_MONTH = lazily(
     rf"(?<![\w-])(?P<month>{'|'.join(rf'{m[:3]}(?:t|{m[3:]})?' for m in _MONTHS)})\.?,? "
     r"(?P<year>20[12]\d)(?![\w.-])",
     re.IGNORECASE,
 )
 #: 2022-07-27 and 2022-07, in a sentence or before the time of a log's line.
-_ISO = re.compile(
+_ISO = lazily(
     r"(?:^|[,(] ?|\[)(?P<year>20[12]\d)-(?P<month>0[1-9]|1[0-2])(?:-[0-3]\d)?"
     r"(?=$|[),]|[ T]\d\d:\d\d)"
 )
 #: ", 2022" at the end of a line, "(2023)", "late 2023".
-_YEAR = re.compile(
+_YEAR = lazily(
     r"(?:[,(] |\(|\b(?:early|late|mid|end of|spring|summer|autumn) )(?P<year>20[12]\d)(?:\)|$)"
 )
 #: Lines whose dates are not the report's.
-_OTHER_DATE = re.compile(r"copyright|visual studio|msvc|\(c\)|macbook", re.IGNORECASE)
+_OTHER_DATE = lazily(r"copyright|visual studio|msvc|\(c\)|macbook", re.IGNORECASE)
 
 
 def read_report(source: Source, places: Places, offer: Offer) -> None:

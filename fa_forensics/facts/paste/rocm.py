@@ -9,6 +9,7 @@ from fa_forensics.facts.paste.gpu_around import stack_file
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -17,7 +18,7 @@ def recognisers() -> tuple[Recogniser, ...]:
 
 
 #: What the HIP runtime logs where it was handed code for another target.
-_ISA = re.compile(
+_ISA = lazily(
     r"program ISA \S{0,60}?(?P<loaded>gfx[0-9a-f]{3,5})\S{0,40} is not compatible with the device "
     r"ISA \S{0,60}?(?P<target>gfx[0-9a-f]{3,5})",
     re.IGNORECASE,

@@ -10,25 +10,26 @@ from fa_forensics.facts.paste.gpu_names import failing
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.version_forms import PROSE, REPORT
 from fa_forensics.facts.paste.versions_table import rules
+from fa_forensics.patterns import lazily
 
 #: What the names are joined by under the key "gpus".
 BETWEEN = "; "
-_MAKER = re.compile(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
+_MAKER = lazily(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
 #: Machines that stand for their GPU.
 _MACHINES = {"dgx spark": "gb10"}
 #: A line of a report for each GPU: "GPU 1: NVIDIA ...", detectron2's "GPU 1     GeForce ...".
-_NUMBERED = re.compile(
+_NUMBERED = lazily(
     r"^\W{0,4}GPU ?(?P<first>\d{1,2})(?:,\d{1,2}){0,15}(?::\s?|\s{2,60})"
     r"(?P<name>[A-Za-z][^\n(:|]{2,58})"
 )
 #: What stands before a GPU where all is well, or where something was built.
-_OTHER = re.compile(
+_OTHER = lazily(
     r"(?P<before>[^.;\n]{0,24})\b(?:works?|worked|working|runs?|fine|ok|okay|succeeds?"
     r"|(?:pre-?)?built|compiled|build)(?: fine| well| correctly| properly)? (?:on|with|under|for)"
     r"(?: an?| the| my| our| both| another| other)?[ *_`]{1,3}(?:NVIDIA |GeForce |Tesla )*\Z",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"\b(?:not|never|longer|cannot)\b|n't", re.IGNORECASE)
+_NEGATED = lazily(r"\b(?:not|never|longer|cannot)\b|n't", re.IGNORECASE)
 
 
 def numbered_gpus(source: Source, places: Places) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from fa_forensics.facts.paste.loader import missing
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
 from fa_forensics.facts.paste.system_around import package_of_frame, shown_number, system_around
+from fa_forensics.patterns import lazily
 
 #: Libraries that sentences tell to be missing, and their names in them.
 _LIBRARIES = (
@@ -84,7 +85,7 @@ def recognisers() -> tuple[Recogniser, ...]:
 
 
 #: An entry of the list of places, with a file that is there.
-_FOUND = re.compile(r"found files: \['(?P<file>[^'\s]{1,300})'")
+_FOUND = lazily(r"found files: \['(?P<file>[^'\s]{1,300})'")
 
 
 def _tries_without_errors(line: Line, match: re.Match[str]) -> Mention | None:

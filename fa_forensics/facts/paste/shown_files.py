@@ -7,15 +7,16 @@ import re
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
+from fa_forensics.patterns import lazily
 
 #: Words of a loader, which says by itself what is wrong.
-_LOADERS = re.compile(
+_LOADERS = lazily(
     r"dlopen\(|cannot open shared object|mach-o|invalid elf|wrong elf|undefined symbol"
     r"|symbol not found|exec format"
 )
 #: The system of a text, and what bitsandbytes' old set-up says where a Linux variable is not set.
-_MAC = re.compile(r"\bmacos\b|\bmac os\b|\bdarwin\b|\bmacbook\b|\bosx\b")
-_NO_VARIABLE = re.compile(r"keyerror: ['\"]?ld_library_path")
+_MAC = lazily(r"\bmacos\b|\bmac os\b|\bdarwin\b|\bmacbook\b|\bosx\b")
+_NO_VARIABLE = lazily(r"keyerror: ['\"]?ld_library_path")
 #: Longer texts are logs, in which one line of file(1) is no answer.
 _LONGEST = 200_000
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.version_forms import BANNER, PROSE, VERSION
+from fa_forensics.patterns import lazily
 
 Offer = Callable[[str, int, int, str], None]
 
@@ -15,13 +16,13 @@ Offer = Callable[[str, int, int, str], None]
 _MOST = 20
 
 #: "upgraded from flash_attn 2.7.4.post1 to 2.8.0.post2", "updating vllm from 0.8.5 to 0.9.0".
-_STEP = re.compile(
+_STEP = lazily(
     r"\b(?:up|down)(?:grad|dat)(?:ed|es?|ing) (?:from )?(?P<name>[A-Za-z][\w-]{1,40})"
     rf" (?:from )?v?(?P<old>{VERSION}) (?:to|->|=>) v?(?P<new>{VERSION})(?![\w.]*\w)",
     re.IGNORECASE,
 )
 #: "PyTorch nightly 2026.08.31+cu130", "a nightly build of torch", "torch nightly (cu128)".
-_NIGHTLY = re.compile(
+_NIGHTLY = lazily(
     r"\b(?:py)?torch[ -]{1,2}nightly\b(?:[^\n]{0,24}?\b(?P<label>cu\d{2,3}))?"
     r"|\bnightly (?:build |version |wheel )?(?:of )?(?:py)?torch\b"
     r"(?:[^\n]{0,24}?\b(?P<other>cu\d{2,3}))?"
@@ -29,7 +30,7 @@ _NIGHTLY = re.compile(
     re.IGNORECASE,
 )
 #: "with an own new op", "added a custom operator of mine", "my own CUDA kernel".
-_OWN_CODE = re.compile(
+_OWN_CODE = lazily(
     r"\b(?:my|our|an?|his|their) (?:own|self-written)(?: new| custom| cuda| c\+\+){0,2} "
     r"(?:op|operator|kernel|function|layer|cuda code|extension)s?\b"
     r"|\b(?:add(?:ed|ing)?|wr(?:o|i)te|writing|implement(?:ed|ing)?|register(?:ed|ing)?) "
@@ -38,7 +39,7 @@ _OWN_CODE = re.compile(
     re.IGNORECASE,
 )
 #: The image of Triton Inference Server.
-_TRITON = re.compile(r"\btritonserver:(\d\d\.\d\d)-")
+_TRITON = lazily(r"\btritonserver:(\d\d\.\d\d)-")
 
 
 def read_steps(source: Source, places: Places, offer: Offer) -> None:

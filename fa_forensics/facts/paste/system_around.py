@@ -7,8 +7,9 @@ import re
 from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.programs import without_python
+from fa_forensics.patterns import lazily
 
-_FRAME_PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
+_FRAME_PACKAGE = lazily(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
 #: Packages that look for libraries themselves, and are named where no frame shows them.
 _LOOKS_ITSELF = (
     "onnxruntime", "torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper",
@@ -16,7 +17,7 @@ _LOOKS_ITSELF = (
 #: Packages that people name without a frame of theirs, of which one alone counts.
 _OF_PYG = ("torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv")
 #: What makes a line one that installs or lists packages: it does not say who failed.
-_LISTED = re.compile(r"\binstall\b|[=<>~]=|\.whl\b|^-r\b", re.IGNORECASE)
+_LISTED = lazily(r"\binstall\b|[=<>~]=|\.whl\b|^-r\b", re.IGNORECASE)
 
 
 def package_of_frame(line: Line) -> str:
@@ -36,7 +37,7 @@ def package_of_frame(line: Line) -> str:
 
 #: A compiled part of which a package has one for each torch: libgraphbolt_pytorch_2.4.0.so. The
 #: number is what torch calls itself, without what stands behind a "+": conda-forge's 2.4.0.post301.
-_FOR_ONE_TORCH = re.compile(
+_FOR_ONE_TORCH = lazily(
     r"(?P<stem>lib[a-z]\w{1,40})_pytorch_(?P<torch>[12]\.\d{1,2}\.\d{1,2})"
     r"(?P<tail>\.post\d{1,4}|(?:a|b|rc)\d|\.dev\d{8})?\.so"
 )
@@ -106,23 +107,23 @@ def shown_number(line: Line, library: str | None) -> str:
 
 
 #: torch from conda, not a torch of pip in a conda environment: who installed it says so.
-_CONDA_TORCH = re.compile(
+_CONDA_TORCH = lazily(
     r"\b(?:conda|mamba|micromamba)\s+(?:install|create)\b[^\n]{0,200}?\bpytorch\b"
     r"|^pytorch\s{1,40}\d[\w.]{0,20}\s{1,20}\S{0,60}(?:py3|cuda|cpu)"
     r"|-c (?:pytorch|soumith|conda-forge)\b[^\n]{0,60}\bpytorch\b",
     re.MULTILINE,
 )
 #: pip installs something beside conda: what depends on torch brings a second one, or its wheels.
-_PIP_TOO = re.compile(r"\b(?:pip3?|uv pip) install (?!(?:-U |--upgrade )?pip\b)")
-_CUDATOOLKIT = re.compile(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
+_PIP_TOO = lazily(r"\b(?:pip3?|uv pip) install (?!(?:-U |--upgrade )?pip\b)")
+_CUDATOOLKIT = lazily(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
 #: What makes torch run on accelerators without CUDA.
-_MAKER = re.compile(r"(?<![\w.])(torch_(?:musa|npu|mlu))(?!\w)")
-_BOARD = re.compile(
+_MAKER = lazily(r"(?<![\w.])(torch_(?:musa|npu|mlu))(?!\w)")
+_BOARD = lazily(
     r"\b(?:jetson|jetpack|tegra|l4t|nvgpu|xavier|orin)\b|-tegra\b|\bnv_tegra|aarch64-linux-gnu/tegra"
 )
 _BOARD_SIGNS = ("jets", "jetp", "tegra", "l4t", "nvgpu", "xavier", "orin")
 #: The CPU was meant, not just met: a torch that calls itself +cpu can be an accident.
-_CPU_WANTED = re.compile(
+_CPU_WANTED = lazily(
     r"\bcpu[- ]?only\b|\bcpu version\b|without (?:a )?gpu\b|\bno gpu\b"
     r"|\binstall\b[^\n]{0,200}(?:\+cpu\b|/cpu\b)",
     re.IGNORECASE,
@@ -130,7 +131,7 @@ _CPU_WANTED = re.compile(
 
 
 #: The CUDA of an image or of an environment, in people's words.
-_CUDA_SPOKEN = re.compile(
+_CUDA_SPOKEN = lazily(
     r"\bcuda[ -]?(1[0-9])(?:\.\d{1,2})? (?:based )?(?:docker )?"
     r"(?:image|container|environment|envs?\b|runtime image|base image|cluster)"
     r"|(?:image|container|environment) (?:with|of|for|uses|has) cuda[ -]?(1[0-9])\b"
@@ -138,9 +139,9 @@ _CUDA_SPOKEN = re.compile(
 
 
 #: A shell's command in a cell of a notebook, which sets a variable for that shell alone.
-_CELL_EXPORT = re.compile(r"(?:^|[\s,;`'\"(])!\s?export ld_library_path", re.MULTILINE)
+_CELL_EXPORT = lazily(r"(?:^|[\s,;`'\"(])!\s?export ld_library_path", re.MULTILINE)
 #: The release of TensorRT's binding: its wheel's name, or what its file says of itself.
-_BINDING = re.compile(
+_BINDING = lazily(
     r"\btensorrt[-=]{1,2}(?P<a>\d{1,2}\.\d{1,2}\.\d[\w.]{0,20}?)(?=-cp3|[\s,;'\")]|$)"
     r"|tensorrt/__init__\.py[\s\S]{0,600}?__version__ = \"(?P<b>[\d.]{3,12}[\w.]{0,20})\""
 )
@@ -186,7 +187,7 @@ _HANDS_IN = (
     "nvidia-docker",
 )
 #: The whole command, with the lines that a backslash joins to it.
-_RUN = re.compile(r"\b(docker|podman) run\s(?:[^\n\\]|\\\n|\\)*")
+_RUN = lazily(r"\b(docker|podman) run\s(?:[^\n\\]|\\\n|\\)*")
 
 
 def _without_gpus(lower: str) -> str:
@@ -203,7 +204,7 @@ def _board(lower: str) -> str:
 
 
 #: A wheel's own copy of a library, as ldd and people name its directory.
-_WHEEL_COPY = re.compile(r"(?<![\w/.-])(?:\S{1,200}-packages/)?nvidia/(?P<name>\w{2,20})(?![\w])")
+_WHEEL_COPY = lazily(r"(?<![\w/.-])(?:\S{1,200}-packages/)?nvidia/(?P<name>\w{2,20})(?![\w])")
 
 
 def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, str]:
@@ -248,11 +249,11 @@ def cuda_around(line: Line, version: str | None, file: str | None) -> dict[str, 
 
 
 #: The directories in which programs keep what they compile at run time.
-_JIT_CACHE = re.compile(
+_JIT_CACHE = lazily(
     r"(?:~|/[\w./-]{1,100})/\.cache/(?P<name>flashinfer|torch_extensions|vllm|tvm-ffi|tilelang)\b"
 )
 #: A statement, not the word in a sentence: ``import cuml`` alone, in quotes or between commas.
-_IMPORTED = re.compile(
+_IMPORTED = lazily(
     r"(?:^|[,;'\"`>:])\s?import\s([a-z_]\w{1,40})(?=\s{0,3}(?:$|[,;'\"`]|as\s))", re.MULTILINE
 )
 _OF_PYTHON = frozenset(("os", "sys", "ctypes", "torch", "numpy", "error", "errors", "warnings"))
@@ -265,14 +266,14 @@ def _one_import(near: str) -> str:
 
 
 #: Programs that are compiled with an NCCL of one's own.
-_OWN_BUILD = re.compile(r"\bnccl[- ]tests?\b|\bnccl_home\b|\ball_reduce_perf\b")
+_OWN_BUILD = lazily(r"\bnccl[- ]tests?\b|\bnccl_home\b|\ball_reduce_perf\b")
 
 #: Packages that load CUDA's libraries and do not link torch.
 _WITHOUT_TORCH = ("onnxruntime", "paddle", "cupy", "jax", "tensorflow", "mxnet")
 
 
 #: "CUDNN: 7.3.1.28", "cudnn=6.0.21": a version that somebody wrote down, not cmake's headers.
-_CUDNN_TOLD = re.compile(
+_CUDNN_TOLD = lazily(
     r"(?<!found )\bcudnn(?:\s?version)?\s?[:=]{1,2}\s?v?"
     r"(?P<version>[4-9]\.\d{1,2}(?:\.\d{1,4}){0,2})"
 )
@@ -289,7 +290,7 @@ def _copy_taken(near: str, lower: str, file: str) -> str:
 
 
 #: conda's package for a CUDA version.
-_CONDA_CUDA = re.compile(r"\bpytorch-cuda[ =]{1,40}(\d{1,2}\.\d{1,2})")
+_CONDA_CUDA = lazily(r"\bpytorch-cuda[ =]{1,40}(\d{1,2}\.\d{1,2})")
 
 
 def conda_around(line: Line, version: str | None) -> dict[str, str]:
@@ -319,12 +320,12 @@ def loaded_by_torch(line: Line) -> str:
 
 
 #: A torch that its owner says has CUDA, and an extension of the stable ABI.
-_WITH_CUDA = re.compile(
+_WITH_CUDA = lazily(
     r"\btorch(?: [\d.]{3,8})? (?:built |compiled )?with cuda\b"
     r"|\bcuda(?:-enabled)? build of (?:py)?torch"
     r"|cuda\.is_available\(\)\)?[\s:=>#-]{1,6}true|\bcuda available\s?[:=]\s?true"
 )
-_STABLE = re.compile(r"\w_stable\b|\bstable[ _]abi\b|\blibtorch[ _]stable\b")
+_STABLE = lazily(r"\w_stable\b|\bstable[ _]abi\b|\blibtorch[ _]stable\b")
 
 
 def cuda_torch_around(line: Line) -> dict[str, str]:
@@ -338,7 +339,7 @@ def cuda_torch_around(line: Line) -> dict[str, str]:
 
 
 #: That torch's own import is what fails, in the words of people and in commands.
-_TORCH_ALONE = re.compile(
+_TORCH_ALONE = lazily(
     r"\binstall(?:ing|ed|ation of)\s{1,3}(?:py)?torch\b(?!\w|[\s-]{0,2}[a-z]{3,})"
     r"|\b(?:running|run|runs|doing|calling|execut(?:e|ing)|when i|when|on|while|try to|trying to|"
     r"cannot|can't|could not|unable to|fail(?:s|ed)? to|error in)\s{1,3}[`'\"]{0,3}"
@@ -357,9 +358,7 @@ def torch_is_imported(line: Line) -> str:
 
 
 #: A part of cuDNN by its whole path, as LD_DEBUG, ldd, find and the maps of a process show it.
-_CUDNN_FILE = re.compile(
-    r"(?P<folder>/[\w./+~-]{1,300})/(?P<name>libcudnn\w{0,40}\.so\.\d[\d.]{0,9})"
-)
+_CUDNN_FILE = lazily(r"(?P<folder>/[\w./+~-]{1,300})/(?P<name>libcudnn\w{0,40}\.so\.\d[\d.]{0,9})")
 
 
 def odd_part(line: Line) -> str:

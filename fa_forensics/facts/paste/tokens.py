@@ -8,38 +8,37 @@ from dataclasses import replace
 from fa_forensics.facts.demangle import MANY_REFERENCES, MAX_MANGLED, can_demangle, demangle
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.symbol_text import PARAMETERS, without_blanks
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 
-_MANGLED = re.compile(r"_{1,3}Z[A-Za-z0-9_.$]+")
+_MANGLED = lazily(r"_{1,3}Z[A-Za-z0-9_.$]+")
 #: _Float16 and its like, bfloat16: GCC demangles them since 13.
-_NEWER_TYPES = re.compile(r"DF\d{2,3}(?:_|b|x)")
+_NEWER_TYPES = lazily(r"DF\d{2,3}(?:_|b|x)")
 #: A mangled name whose underscores Markdown took for emphasis: ``*ZN3c104cuda9set*deviceEi``.
-_EMPHASISED = re.compile(r"(?<![\w*])\*{1,2}Z(?=[NTSK0-9])[A-Za-z0-9_.$*]{4,4000}")
+_EMPHASISED = lazily(r"(?<![\w*])\*{1,2}Z(?=[NTSK0-9])[A-Za-z0-9_.$*]{4,4000}")
 #: What several processes print at once sticks to a name: ``...D1EvImportError``.
-_STUCK = re.compile(r"(?:ImportError|OSError|AttributeError|RuntimeError|Traceback|WARNING|ERROR)$")
-_C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
-_VERSION = re.compile(r"(?:@@?@?|,?\s{0,4}version:?\s{1,4}[`'\"]?)([A-Za-z_][\w.+-]{0,100})", re.A)
+_STUCK = lazily(r"(?:ImportError|OSError|AttributeError|RuntimeError|Traceback|WARNING|ERROR)$")
+_C_NAME = lazily(r"[A-Za-z_][A-Za-z0-9_$]*")
+_VERSION = lazily(r"(?:@@?@?|,?\s{0,4}version:?\s{1,4}[`'\"]?)([A-Za-z_][\w.+-]{0,100})", re.A)
 _OPENERS, _CLOSERS = "([<", ")]>"
-_SPECIAL = re.compile(
+_SPECIAL = lazily(
     r"(?:(?:construction )?vtable|VTT|typeinfo(?: name)?|guard variable"
     r"|reference temporary(?: #\d+)?|(?:non-virtual|virtual|covariant return) thunk"
     r"|TLS (?:init|wrapper) function|invocation function) (?:for|to) "
 )
-_SYMBOLIC = re.compile(r"operator\s?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?)")
+_SYMBOLIC = lazily(r"operator\s?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?)")
 #: What follows a readable name after a space and still belongs to it.
-_QUALIFIER = re.compile(
-    r"(?:const|volatile|noexcept)(?:\s?&{1,2})?(?![\w:])|&{1,2}|\[clone\s|\[abi:"
-)
-_REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
+_QUALIFIER = lazily(r"(?:const|volatile|noexcept)(?:\s?&{1,2})?(?![\w:])|&{1,2}|\[clone\s|\[abi:")
+_REFERENCE = lazily(r"S[0-9A-Z]*_|T[0-9]*_")
 MAX_WHOLE = 4_096
 _WRAP_WIDTHS = frozenset({72, 76, 78, 79, 80, 100, 119, 120, 132, 140, 160, 200})
-_CONTINUATION = re.compile(r"[A-Za-z0-9_.$]+(?=[\s,)'\"`]|$)")
-_CONTINUED = re.compile(r"([A-Za-z0-9_.$]{1,8000})(\\?)")
+_CONTINUATION = lazily(r"[A-Za-z0-9_.$]+(?=[\s,)'\"`]|$)")
+_CONTINUED = lazily(r"([A-Za-z0-9_.$]{1,8000})(\\?)")
 #: Words of another script that touch a path: no space parts them from it.
-_FOREIGN = re.compile(r"[^/]*[^\x00-\x7f]:?")
+_FOREIGN = lazily(r"[^/]*[^\x00-\x7f]:?")
 #: A word as people write it; also the codes of some parameters.
-_WORD = re.compile(r"[A-Za-z][a-z]+")
-_FILE_STOP = re.compile(r"[\s'\"`()<>|;,=\[\]{}*!]")
+_WORD = lazily(r"[A-Za-z][a-z]+")
+_FILE_STOP = lazily(r"[\s'\"`()<>|;,=\[\]{}*!]")
 _ENDING = ".,;:!?)'\"`]*"
 
 
@@ -228,7 +227,7 @@ def _readable(body: str, start: int) -> Symbol | None:
     return replace(found, version=version.strip("@")) if version else found
 
 
-_SCOPE = re.compile(r"::\s?[A-Za-z_~]")
+_SCOPE = lazily(r"::\s?[A-Za-z_~]")
 
 
 def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:
@@ -282,7 +281,7 @@ def path_before(body: str, place: int) -> str | None:
 
 
 #: A quote within a word, which opens and closes nothing.
-_QUOTED = re.compile(r"\w['\"]\w")
+_QUOTED = lazily(r"\w['\"]\w")
 
 
 def is_half_a_name(text: str) -> bool:
@@ -290,7 +289,7 @@ def is_half_a_name(text: str) -> bool:
     return re.match(r"\.(?!\.?/|\.\.)", text) is not None
 
 
-_VARIABLE = re.compile(r"\$\{[A-Z_]{2,40}\}$")
+_VARIABLE = lazily(r"\$\{[A-Z_]{2,40}\}$")
 
 
 def _with_its_variable(segment: str, at: int) -> str:
@@ -302,10 +301,8 @@ def _with_its_variable(segment: str, at: int) -> str:
     return rest.lstrip("/") if before.endswith("*") else rest
 
 
-_NAME = re.compile(
-    r"\.(?:so|dylib|pyd|dll|node)(?![A-Za-z])|\.\.\.so$|^<[^<>]{1,100}>$|lib[\w+-]+$"
-)
-_BINARY = re.compile(r"/(?:python[\d.]*|bin/[\w.-]+|ld)$")
+_NAME = lazily(r"\.(?:so|dylib|pyd|dll|node)(?![A-Za-z])|\.\.\.so$|^<[^<>]{1,100}>$|lib[\w+-]+$")
+_BINARY = lazily(r"/(?:python[\d.]*|bin/[\w.-]+|ld)$")
 
 
 def is_file_name(text: str) -> bool:

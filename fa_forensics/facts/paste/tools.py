@@ -9,12 +9,13 @@ from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern
 from fa_forensics.facts.paste.tokens import path_before, symbol_at
+from fa_forensics.patterns import lazily
 
 #: Of one sort of line no more than this is taken; a listing repeats its sort.
 MOST_LINES = 300
 MOST_BARE = 50
-_NM = re.compile(r"(?:[0-9a-fA-F]{8}(?:[0-9a-fA-F]{8})?|[ \t]*)\s([A-Za-z])\s+(?=[A-Za-z_~(])")
-_ELF_NAME = re.compile(r"\[([^\[\]\n]{1,300})\]")
+_NM = lazily(r"(?:[0-9a-fA-F]{8}(?:[0-9a-fA-F]{8})?|[ \t]*)\s([A-Za-z])\s+(?=[A-Za-z_~(])")
+_ELF_NAME = lazily(r"\[([^\[\]\n]{1,300})\]")
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -182,12 +183,12 @@ def _nm_line(line: Line) -> Mention | None:
     )  # fmt: skip
 
 
-_ANY_MANGLED = re.compile(r"(?<![A-Za-z0-9_.$])_{1,2}Z[A-Za-z0-9_.$]{4,4000}")
-_ALONE = re.compile(
+_ANY_MANGLED = lazily(r"(?<![A-Za-z0-9_.$])_{1,2}Z[A-Za-z0-9_.$]{4,4000}")
+_ALONE = lazily(
     r"['\"`(]?(?P<name>[A-Za-z_][\w.$]{2,200})['\"`)]?(?:(?:@@?|,?\s+version\s+)[\w.+-]{2,100})?"
 )
 #: Not a word: with an underscore or a digit, or a capital after a small letter, as in cudaMalloc.
-_C_LIKE = re.compile(r"\w*[_\d]|[a-z]+[A-Z]|_?Py[A-Z]")
+_C_LIKE = lazily(r"\w*[_\d]|[a-z]+[A-Z]|_?Py[A-Z]")
 
 
 def bare_symbols(source: Source) -> Iterator[Mention]:

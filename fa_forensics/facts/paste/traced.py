@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 
 #: The word that such lines are found by, and how many of them are read.
 SIGN = ("torch/_ops.py", "torch/utils/cpp_extension.py")
 _MOST = 20
 
-_FRAME = re.compile(
+_FRAME = lazily(
     r"(?P<file>torch/(?:_ops|utils/cpp_extension)\.py)['\"]?,? line (?P<line>\d{1,5}),? in "
     r"(?P<function>\w{1,60})"
 )

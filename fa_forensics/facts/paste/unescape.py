@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
+
 #: No more than this of a text is read (characters): its beginning and its end.
 MAX_TEXT = 4 << 20
 #: How much of a longer text's end is read (characters).
@@ -44,14 +46,14 @@ _MISREAD = {
     "\xe2\u20ac\xa6": "...", "\xc2\xa0": " ",
 }  # fmt: skip
 
-_LOOKALIKE = re.compile("[" + re.escape("".join(map(chr, _LOOKALIKES))) + "]")
-_COLOUR = re.compile(
+_LOOKALIKE = lazily("[" + re.escape("".join(map(chr, _LOOKALIKES))) + "]")
+_COLOUR = lazily(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\\e|\^\[)"
     r"(?:\[[0-9;:?]{0,30}[ -/]{0,3}[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|[()][A-B0-2])"
 )
 #: Colours whose escape character was lost on the way.
-_COLOUR_REST = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3}){0,5}m|K)")
-_TAG = re.compile(
+_COLOUR_REST = lazily(r"\[(?:\d{1,3}(?:;\d{1,3}){0,5}m|K)")
+_TAG = lazily(
     r"</?(?:br|code|pre|span|p|div|b|i|em|strong|a|li|td|tr|tt|kbd|samp|font|blockquote)"
     r"(?:\s[^<>\n]{0,300})?/?>",
     re.IGNORECASE,
@@ -61,20 +63,20 @@ _ENTITIES = {
     "&apos;": "'", "&#96;": "`", "&#x60;": "`", "&nbsp;": " ", "&#x2F;": "/", "&#47;": "/",
     "&#34;": '"', "&#58;": ":", "&lsquo;": "'", "&rsquo;": "'", "&amp;": "&",
 }  # fmt: skip
-_ENTITY = re.compile("|".join(map(re.escape, _ENTITIES)))
-_PERCENT = re.compile(r"%(?:20|3[aA]|0[aA])")
-_ENCODED_ONE = re.compile(r"%([0-9a-fA-F]{2})")
+_ENTITY = lazily("|".join(map(re.escape, _ENTITIES)))
+_PERCENT = lazily(r"%(?:20|3[aA]|0[aA])")
+_ENCODED_ONE = lazily(r"%([0-9a-fA-F]{2})")
 _ENCODED = {
     code: SOFT if code in ("0A", "0D") else chr(int(code, 16))
     for code in re.findall("..", "203A2F2722600A0D2C28295B5D3C3E402B5F3D263B237B7D5C092E2D7C")
 }
 #: With more escapes than this each sort is replaced at once, which costs the same for any number.
 MANY = 50_000
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffd]")
+_CONTROL = lazily(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffd]")
 #: A path that a web page or an editor made a link: ``[/x/_C.so](https://…)``.
-_LINK = re.compile(r"\[([^\[\]\n]{1,500})\]\((?:https?|vscode|file)[^()\s]{1,1000}\)")
+_LINK = lazily(r"\[([^\[\]\n]{1,500})\]\((?:https?|vscode|file)[^()\s]{1,1000}\)")
 #: A line break that JSON or repr() wrote as two characters. C:\new has none.
-_WRITTEN_BREAK = re.compile(r"(?<!\\)\\n(?![a-z_])")
+_WRITTEN_BREAK = lazily(r"(?<!\\)\\n(?![a-z_])")
 
 
 def unescape(text: str) -> tuple[str, str | None]:
@@ -113,9 +115,9 @@ def unescape(text: str) -> tuple[str, str | None]:
 
 
 #: A path of Windows: there ``\\torch\\__init__.py`` is neither a tab nor Markdown.
-_DRIVE = re.compile(r"\b[A-Za-z]:\\{1,2}\w")
-_MARKED = re.compile(r"\\_(?!\w{1,60}[\\.])")
-_TAB_ALONE = re.compile(r"(?<![\w.-])\\t")
+_DRIVE = lazily(r"\b[A-Za-z]:\\{1,2}\w")
+_MARKED = lazily(r"\\_(?!\w{1,60}[\\.])")
+_TAB_ALONE = lazily(r"(?<![\w.-])\\t")
 
 #: So many kinds of lookalikes are faster replaced one by one.
 _FEW_KINDS = 8

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fa_forensics.facts.paste.cures import is_cure
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.version_forms import REPORT
+from fa_forensics.patterns import lazily
 
 #: How often one variable is followed up.
 _PER_SIGN = 300
@@ -19,7 +20,7 @@ _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "p
 
 
 #: The shell's words before a variable that is set.
-_SETTING = re.compile(r"(?:\b(?:export|setting|set|adding|with)\s+|[`'\"])+\Z", re.IGNORECASE)
+_SETTING = lazily(r"(?:\b(?:export|setting|set|adding|with)\s+|[`'\"])+\Z", re.IGNORECASE)
 
 
 def _put_it_right(words: str, start: int, end: int) -> bool:

@@ -28,6 +28,7 @@ from fa_forensics.facts.paste.version_forms import (
     VERSION,
 )
 from fa_forensics.facts.paste.versions_table import Rule, rules
+from fa_forensics.patterns import lazily
 
 #: How often a word that a version stands behind is followed up.
 PER_SIGN = 300
@@ -168,37 +169,37 @@ def _local_part(key: str, text: str, words: str, end: int) -> str:
 
 #: "2.0.1 + cu11.8", "2.6 cu126", "2.6_cu126": as people write 2.0.1+cu118. The second form is
 #: the build string of conda's packages of torch, "2.1.2 py3.10_cuda12.1_cudnn8.9.2_0".
-_APART = re.compile(
+_APART = lazily(
     r"(?:\s?\+\s?|\s\(?|[-_])?cu(\d{2})\.?(\d)(?![\d.])"
     r"|[\s=]{1,12}py3[\d.]{1,3}_cuda(\d{2})\.(\d)_"
 )
 #: "2.1.0+cuda118", as people write 2.1.0+cu118.
-_SPELT_OUT = re.compile(r"\+cuda(?=\d{3}$)")
+_SPELT_OUT = lazily(r"\+cuda(?=\d{3}$)")
 #: "PyTorch (12.1)" is the CUDA that a torch was built with.
-_TORCH = re.compile(r"[0-3]\.\d")
+_TORCH = lazily(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
-_REQUIRED = re.compile(
+_REQUIRED = lazily(
     r"\s(?:wheels?|binar(?:y|ies))\b|\+(?![\w.]|\s?cu(?:da|\d))|\s\+(?!\s?\w)|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
     re.IGNORECASE,
 )
 #: What stands before a version that is spoken of, and is not the one that fails.
-_ANOTHER = re.compile(
+_ANOTHER = lazily(
     r"(?:\bwork(?:s|ed|ing)?(?: fine| well)? (?:with|on|in|under|for)"
     r"|\b(?:up|down)grad(?:e|ed|ing) to|\binstead of|\banother environment with"
     r"|\b(?:built|compiled|made) (?:for|with|against))\s{1,3}$",
     re.IGNORECASE,
 )
 #: What stands before a version that something asks for: "xformers 0.0.26 requires torch==2.3.0".
-_ASKED = re.compile(
+_ASKED = lazily(
     r"\b(?:ask(?:s|ing)?(?: for)?|requir(?:es?|ing)|needs?|expects?|wants?|pins?|depends on"
     r"|replac(?:e|ed|ing)|upgraded from)"
     r"\s{1,3}['\"`]?\Z",
     re.IGNORECASE,
 )
 #: "TPU has started up successfully with version pytorch-1.9" is the software of the TPU.
-_OF_TPU = re.compile(r"\bTPU\b.{0,60}\bversion ['\"`]?\Z")
+_OF_TPU = lazily(r"\bTPU\b.{0,60}\bversion ['\"`]?\Z")
 #: What stands before the CUDA version that a driver runs up to: no toolkit is of it.
-_OF_DRIVER = re.compile(
+_OF_DRIVER = lazily(
     r"(?:(?P<banner>driver version\W{0,4}[\d.]{3,12}\W{1,40})|nvidia-smi[^.;\n]{0,24})\Z",
     re.IGNORECASE,
 )
@@ -209,7 +210,7 @@ def _of_driver(words: str, match: re.Match[str]) -> bool:
     return found is not None and (not found["banner"] or "version" in match[0].lower())
 
 
-_REPL = re.compile(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
+_REPL = lazily(r">>>|In \[\d{1,5}\]|print\(|python3? -c")
 
 
 def _on_next_line(rule: Rule, line: Line) -> re.Match[str] | None:
@@ -238,7 +239,7 @@ def _answer_to(sign: str, question: str, answer: str) -> str:
 
 
 #: What print(torch.version.cuda) and one more line leave behind, below torch's own version.
-_PRINTED = re.compile(
+_PRINTED = lazily(
     r"\n[ \t]{0,8}(?P<cuda>(?:9|1[0-3])\.\d)[ \t]{0,8}\n"
     r"[ \t]{0,8}(?:[789]\d{3}|9\d{4}|True|False)[ \t]{0,8}(?:\n|$)"
 )
@@ -258,7 +259,7 @@ def _printed(source: Source, offer: Callable[[str, int, int, str], None]) -> Non
         return
 
 
-_NVIDIA = re.compile(
+_NVIDIA = lazily(
     r"(?<![\w./-])nvidia[-_](?P<name>[a-z]{2,12}(?:[-_][a-z]{2,12}){0,2}[-_]cu1[1-9])"
     rf"(?:\s?==\s?|\s{{1,60}}|-|\s\()(?P<version>{VERSION})",
     re.IGNORECASE,

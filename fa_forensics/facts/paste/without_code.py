@@ -8,9 +8,10 @@ from fa_forensics.facts.paste.build_around import packages_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
+from fa_forensics.patterns import lazily
 
 #: Programs with such words of their own, which have nothing to do with torch.
-_OTHERS = re.compile(
+_OTHERS = lazily(
     r"xgboost|lightgbm|opencv|tensorflow|faiss|onnx|\bjax|ggml|llama|open3d|catboost|pcl\b"
     r"|ffmpeg|mpi\b|\bucx|ctranslate2",
     re.IGNORECASE,

@@ -13,6 +13,7 @@ from fa_forensics.facts.cuda_names import is_in_every
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement
 from fa_forensics.why.nvidia.wheels import CudaHistory, Wheel, in_one_file, shared_lines
 from fa_forensics.why.nvidia.without_torch import row_without_torch
@@ -21,10 +22,10 @@ from fa_forensics.why.ways.builds import pip_of
 from fa_forensics.why.ways.commands import needed_libraries
 
 #: Directories of a CUDA toolkit or of the system: what lies there is no wheel's.
-_SYSTEM = re.compile(r"/usr/(?:local/cuda|lib|lib64)|/opt/(?:cuda|nvidia)|/lib(?:64)?/")
+_SYSTEM = lazily(r"/usr/(?:local/cuda|lib|lib64)|/opt/(?:cuda|nvidia)|/lib(?:64)?/")
 
 #: Files of torch itself and of the wheels that it brings, but for those that have a note.
-_OF_TORCH = re.compile(r"/torch/lib/(?!.*nvidia/cusparse)|-packages/nvidia/(?!cusparse)")
+_OF_TORCH = lazily(r"/torch/lib/(?!.*nvidia/cusparse)|-packages/nvidia/(?!cusparse)")
 
 
 def short_name(history: CudaHistory) -> str:
@@ -208,9 +209,7 @@ THIS_COPY = (
     "before it: of the CUDA major version that the program was built for."
 )
 #: The toolkit in the path of its directory: ``/usr/local/cuda-11.1/lib64``, ``/opt/cuda/8.0``.
-_TOOLKIT = re.compile(
-    r"/cuda(?:[-_]?toolkit)?[-/_]v?(?P<version>\d{1,2}\.\d)(?![\d])", re.IGNORECASE
-)
+_TOOLKIT = lazily(r"/cuda(?:[-_]?toolkit)?[-/_]v?(?P<version>\d{1,2}\.\d)(?![\d])", re.IGNORECASE)
 
 
 def toolkit_of_path(path: str) -> str | None:

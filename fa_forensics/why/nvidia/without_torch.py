@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 
 #: The directory below site-packages, or the package of a library's own name.
-_TOP = re.compile(r"-packages/(\w{1,60})/")
-_LIBRARY = re.compile(
-    r"(?:^|/)lib(\w{1,40}?)(?:_(?:providers|framework)_?\w{0,30})?\.so[\d.]{0,12}$"
-)
+_TOP = lazily(r"-packages/(\w{1,60})/")
+_LIBRARY = lazily(r"(?:^|/)lib(\w{1,40}?)(?:_(?:providers|framework)_?\w{0,30})?\.so[\d.]{0,12}$")
 
 
 def row_without_torch(path: str, told: str = "") -> Mapping[str, Any] | None:

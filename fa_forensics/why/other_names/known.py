@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import mentions_cxx11
@@ -11,6 +10,7 @@ from fa_forensics.facts.owner import OWN, PYTHON, is_rocm, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.facts.system_names import driver_since, libstdcxx_since
 from fa_forensics.facts.system_releases import brings, family_of, gcc_of
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 from fa_forensics.why.ways.commands import needed_libraries
@@ -19,7 +19,7 @@ _SMI = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
 #: hip/hip_runtime_api.h of ROCm 6.0: hipGetDeviceProperties, hipChooseDevice and their structure
 #: are defined as the names with this ending.
 _SINCE_ROCM_6 = "R0600"
-_FINITE = re.compile(r"__\w+_finite")
+_FINITE = lazily(r"__\w+_finite")
 
 #: Owners with an answer of their own for names with a version.
 _OWN_ANSWER = ("libstdc++", "python", "libgcc_s")

@@ -7,23 +7,22 @@ from collections.abc import Mapping, Sequence
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.demangle import qualified_name
+from fa_forensics.patterns import lazily
 from fa_forensics.why.told import is_rocm
 
 #: One GPU architecture in a name: ``cutlass_moe_mm_sm100``, ``sm90_fp8_gemm``, ``sm_120``.
-_ARCH = re.compile(r"(?<![a-z])sm_?(?P<number>[5-9]\d|1[0-3]\d)(?P<suffix>[af]?)(?![0-9])")
+_ARCH = lazily(r"(?<![a-z])sm_?(?P<number>[5-9]\d|1[0-3]\d)(?P<suffix>[af]?)(?![0-9])")
 #: FlashAttention's template of one kernel: ``run_mha_fwd_<80, cutlass::bfloat16_t, 128, …>``.
-_INSTANCE = re.compile(r"\brun_mha_[fb]wd\w*<")
+_INSTANCE = lazily(r"\brun_mha_[fb]wd\w*<")
 #: Words of names that CUDA sources define, and types that only they use.
-_CUDA_WORD = re.compile(
+_CUDA_WORD = lazily(
     r"cuda|_gpu\b|_gpu_|gpu(?=[A-Z(_]|$)|(?<![a-z])kernel|_kernels?\b|KernelLauncher|Launcher\b"
     r"|Laucher\b",
     re.IGNORECASE,
 )
-_CUDA_TYPE = re.compile(
-    r"\b(?:CUstream_st|cudaStream_t|cudaArray|CUfunc_st|GpuDevice|float[234]\b)"
-)
+_CUDA_TYPE = lazily(r"\b(?:CUstream_st|cudaStream_t|cudaArray|CUfunc_st|GpuDevice|float[234]\b)")
 #: The directory of a package: below site-packages, or the one of the file itself.
-_SITE = re.compile(
+_SITE = lazily(
     r"-packages/(?:(?P<egg>[A-Za-z]\w{1,60})-[^/]{1,90}\.egg|(?P<folder>[A-Za-z_][\w-]{1,60}))/"
 )
 
@@ -162,7 +161,7 @@ def _doubled(demangled: str) -> tuple[str, tuple[str, ...]]:
     )
 
 
-_ROCM_TREE = re.compile(r"/rocm/", re.IGNORECASE)
+_ROCM_TREE = lazily(r"/rocm/", re.IGNORECASE)
 
 
 def text_words(

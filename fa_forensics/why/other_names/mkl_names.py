@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import OLDER, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 from fa_forensics.why.ways.commands import install, needed_libraries
 
 #: An environment that pip alone fills: a venv, the system's Python, a user's own directory.
-_OF_PIP = re.compile(
+_OF_PIP = lazily(
     r"/\.?venv[\d.]{0,4}/|/[\w.-]{0,40}[_.-]venv/|/(?:\.?virtualenvs?|\.pyenv|\.local|uv)/"
     r"|/dist-packages/|^/usr/"
 )
 #: An environment of conda, by its usual directories.
-_OF_CONDA = re.compile(
+_OF_CONDA = lazily(
     r"/envs/[^/]{1,80}/lib/|/\.?(?:mini|ana|micro)?(?:conda|forge|mamba)\d?(?:/|\b)"
     r"|/installer_files/env/",
     re.IGNORECASE,

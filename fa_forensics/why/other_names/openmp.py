@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
 from fa_forensics.facts.openmp_releases import gcc_of_openmp, version_of_openmp
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER, UNKNOWN, Judgement
 from fa_forensics.why.ways.commands import needed_libraries
 
 KIND, CODE = "versioned-symbol", "FA204"
 
-_CONDA = re.compile(r"conda|/envs/|mamba|miniforge")
+_CONDA = lazily(r"conda|/envs/|mamba|miniforge")
 #: Every libgomp that is there, with the newest versions that it defines.
 _COPIES = (
     "for f in $(ldconfig -p | grep -o '/.*libgomp.so.1$') $CONDA_PREFIX/lib/libgomp.so.1; do "
@@ -46,7 +46,7 @@ def openmp_name(name: str, needed_by: Sequence[str]) -> tuple[Judgement, tuple[s
 
 
 #: The copy that torch's wheels and libtorch bring, as auditwheel renames it or not.
-_BUNDLED = re.compile(r"(?:^|/)(?:torch|libtorch)/lib/libgomp(?P<hash>-[0-9a-f]{8})?\.so")
+_BUNDLED = lazily(r"(?:^|/)(?:torch|libtorch)/lib/libgomp(?P<hash>-[0-9a-f]{8})?\.so")
 
 
 def _versions_of(library: str) -> str:

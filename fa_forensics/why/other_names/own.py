@@ -18,6 +18,7 @@ from fa_forensics.facts.dependents import extensions_of
 from fa_forensics.facts.elf.dynamic import DynamicObject, gnu_hash
 from fa_forensics.facts.package import find_distribution
 from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.patterns import lazily
 from fa_forensics.resolve.nearest import OTHER_FLAVOUR, SAME_NAME, NameIndex, Near
 from fa_forensics.resolve.process import BY_PATH, LoadedObject
 from fa_forensics.why.judgement import FLAVOUR, NONE, UNKNOWN, Judgement
@@ -28,13 +29,13 @@ KIND, CODE = "own-symbol", "FA205"
 
 #: nvcc names what the device link step makes: a hash, the length of the file's name, that name;
 #: older ones the length of all, a temporary file and ``cpp1_ii`` behind the name.
-_DEVICE_LINK = re.compile(
+_DEVICE_LINK = lazily(
     r"__(?:cudaRegisterLinkedBinary|fatbinwrap)_\w*?_?\d+_(?!cpp1_ii)([A-Za-z]\w*?)"
     r"(?:_(?:compute_\d+_)?cpp1_ii)?_[0-9a-f]{8}(?:_\d+)?$"
 )
 #: nvcc's own names are no longer than a file's name and its numbers.
 _LONGEST = 400
-_TEMPORARY = re.compile(r"^tmpxft_[0-9a-f]+_[0-9a-f]+_\d+_")
+_TEMPORARY = lazily(r"^tmpxft_[0-9a-f]+_[0-9a-f]+_\d+_")
 _DEVICE_RUNTIME = "cuda_device_runtime"
 
 #: Libraries of one package that are looked through; the largest has about 20.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fa_forensics.facts.owner import OWN
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.other_names.own_places import by_its_place
 from fa_forensics.why.seen import Seen
@@ -15,7 +16,7 @@ from fa_forensics.why.ways.builds import NOT_EXCHANGED, in_source_tree, name_the
 
 _IN_SOURCE = ("rm -rf build",)
 #: Directories of builds, where the sources are at hand.
-_BUILT_HERE = re.compile(r"/build/|torch_extensions/|\.egg/|/temp\.|/path/to/")
+_BUILT_HERE = lazily(r"/build/|torch_extensions/|\.egg/|/temp\.|/path/to/")
 _OF_BUILDS = frozenset(("flag:editable", "flag:no-nvcc", "env:TORCH_CUDA_ARCH_LIST"))
 
 

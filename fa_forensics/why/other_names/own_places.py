@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.other_names.left_out import DOUBLED, sort_of
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.ways.signs import jit_folder, remove_folder
 
 #: Where Triton Inference Server keeps its backends.
-_BACKEND = re.compile(r"/tritonserver/backends/(?P<name>[\w-]{1,40})/(?P<file>lib[\w.-]{1,60}\.so)")
+_BACKEND = lazily(r"/tritonserver/backends/(?P<name>[\w-]{1,40})/(?P<file>lib[\w.-]{1,60}\.so)")
 _FROM_SOURCE = "Built from source: take"
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from fa_forensics.facts.owner import is_torch, libraries_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -54,7 +55,7 @@ def of_plain_extension(answer: Answer, seen: Seen) -> Answer | None:
     )  # fmt: skip
 
 
-_OF_INSTALLS = re.compile(r"(?:Compiled on that|The package index has|The command that begins)\b")
+_OF_INSTALLS = lazily(r"(?:Compiled on that|The package index has|The command that begins)\b")
 
 
 def of_inductor(answer: Answer, seen: Seen) -> Answer:

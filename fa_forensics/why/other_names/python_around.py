@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import replace
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.other_names.python_names import AGAIN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.ways.builds import again_from_source
 
 #: The words of an exception of C++ that nobody caught: a program, not Python, reports it.
-_FROM_CXX = re.compile(r"\s*what\(\):\s+(?:\w+Error|undefined symbol|/)")
-_FOR = re.compile(r"\.cpython-(\d)(\d{1,2})[a-z]*-|/python(\d)\.(\d{1,2})/")
+_FROM_CXX = lazily(r"\s*what\(\):\s+(?:\w+Error|undefined symbol|/)")
+_FOR = lazily(r"\.cpython-(\d)(\d{1,2})[a-z]*-|/python(\d)\.(\d{1,2})/")
 #: Where torch.utils.ffi, which went with torch 1.0, puts what it builds: beside its build.py.
-_FFI = re.compile(r"(?P<folder>/[^\s:]{1,300}?)/_ext/")
+_FFI = lazily(r"(?P<folder>/[^\s:]{1,300}?)/_ext/")
 
 
 def around_python(answer: Answer, seen: Seen) -> Answer:

@@ -15,6 +15,7 @@ from fa_forensics.facts.python_names import (
     special_build,
     version_key,
 )
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 from fa_forensics.why.ways.commands import without_path
@@ -22,10 +23,10 @@ from fa_forensics.why.ways.commands import without_path
 KIND, CODE = "python-abi", "FA402"
 
 #: A version before its release, as Python calls itself: 3.11.0a6.
-_BEFORE_RELEASE = re.compile(r"(\d\.\d{1,2})\.0(?:a|b|rc)\d{1,2}")
+_BEFORE_RELEASE = lazily(r"(\d\.\d{1,2})\.0(?:a|b|rc)\d{1,2}")
 #: Fewer letters than these begin too many names.
 _SHORTEST = 7
-_WIDTH = re.compile(r"_?PyUnicodeUCS([24])_")
+_WIDTH = lazily(r"_?PyUnicodeUCS([24])_")
 
 #: PyPI's torch has one libtorch_python.so for each Python; a C++ libtorch brings one more.
 _TORCH_PYTHON = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER, UNKNOWN, Judgement
 from fa_forensics.why.ways.commands import needed_libraries
 from fa_forensics.why.ways.signs import is_torch_file
@@ -70,7 +70,7 @@ def needed_by_torch(
 
 
 #: Where ROCm's packages for the system put their libraries.
-_SYSTEM = re.compile(r"/opt/rocm(?:-(?P<release>\d{1,2}\.\d{1,2}(?:\.\d{1,2})?))?/")
+_SYSTEM = lazily(r"/opt/rocm(?:-(?P<release>\d{1,2}\.\d{1,2}(?:\.\d{1,2})?))?/")
 
 
 def needed_by_rocm(

@@ -17,19 +17,20 @@ from fa_forensics.facts.package import (
     normalized,
     read_distribution,
 )
+from fa_forensics.patterns import lazily
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.builds import Build
     from fa_forensics.facts.flash_limits import Limits
     from fa_forensics.why.seen import Seen
 
-_NUMBER = re.compile(r"(?<![\d.])(\d{1,2})\.(\d)(?![\d.])")
-_INDEX = re.compile(r"^\s*(?:GPU|CUDA device|device)?\s*#?\d{1,2}\s*[:=]\s*", re.IGNORECASE)
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_NUMBER = lazily(r"(?<![\d.])(\d{1,2})\.(\d)(?![\d.])")
+_INDEX = lazily(r"^\s*(?:GPU|CUDA device|device)?\s*#?\d{1,2}\s*[:=]\s*", re.IGNORECASE)
+_WORD = lazily(r"[A-Za-z_]\w*")
 
 #: Words in a traceback that name FlashAttention's third generation, and the form in which that one
 #: alone prints an error of its launches (hopper/cuda_check.h), wherever it was built.
-_HOPPER = re.compile(
+_HOPPER = lazily(
     r"\bhopper[/.]|flash_attn_3|flash-attn-?3|flashattn_hopper|FlashAttention-?3|\bFA3\b"
     r"|CUDA error \([^\s()]{0,200}flash_(?:fwd|bwd)_(?:\w{1,20}_)?launch_template\.h:\d"
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.owner import OWN, is_cuda, is_torch, owner_of, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
@@ -27,15 +28,13 @@ from fa_forensics.why.torch_names.misread import read_again
 from fa_forensics.why.torch_names.repair import repaired, swapped, with_its_beginning
 from fa_forensics.why.ways.signs import with_signs
 
-_MANGLED = re.compile(r"_{1,3}Z(?P<rest>[\w.$]+)")
+_MANGLED = lazily(r"_{1,3}Z(?P<rest>[\w.$]+)")
 #: Longer names (characters) that cannot be read are none; so much of them is shown.
 _LONGEST, _SHOWN = 3_000, 200
 #: What stands for a name that a program leaves out: "(PyTorch C10 ABI mismatch)".
-_IN_WORDS = re.compile(
-    r"\((?=[^()]{0,60}(?:torch|c10|\bABI\b))[A-Za-z][\w /.,'-]{2,80}\)\s*$", re.I
-)
+_IN_WORDS = lazily(r"\((?=[^()]{0,60}(?:torch|c10|\bABI\b))[A-Za-z][\w /.,'-]{2,80}\)\s*$", re.I)
 #: Libraries that packages load where they find no GPU: ``libbitsandbytes_cpu.so``.
-_CPU_LIBRARY = re.compile(r"lib(?P<package>\w+?)_cpu\.so$")
+_CPU_LIBRARY = lazily(r"lib(?P<package>\w+?)_cpu\.so$")
 
 
 def undefined_symbol(seen: Seen) -> Answer:

@@ -17,6 +17,7 @@ from fa_forensics.facts.owner import (
 )
 from fa_forensics.facts.symbol_text import parse_symbol
 from fa_forensics.facts.system_releases import CXXABI, GLIBCXX, family_of, gcc_of, number
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR, NEWER, NONE, UNKNOWN
 from fa_forensics.why.other_names.own import device_link
@@ -34,8 +35,8 @@ from fa_forensics.why.told import ALL_CXX11
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.commands import FLAVOUR_HERE, THIS_FLAVOUR
 
-_GLIBC = re.compile(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")
-_HIP = re.compile(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
+_GLIBC = lazily(r"GLIBC_(\d{1,2})\.(\d{1,3})(?:\.\d{1,2})?")
+_HIP = lazily(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
 
 
 def linker_undefined(seen: Seen) -> Answer:

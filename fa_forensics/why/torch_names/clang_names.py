@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.demangle import demangle, readable
 from fa_forensics.facts.owner import is_torch, owner_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer, Overload
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -19,8 +20,8 @@ from fa_forensics.why.torch_names.cut import interval_of, scope_of
 from fa_forensics.why.ways.builds import clean_build, rebuild_named
 
 #: A constrained parameter: its type, most often enable_if, stands before the value.
-_CONSTRAINED = re.compile(r"(?<=[A-Za-z0-9_])Tn(?=NSt|N\d|i|b|j|m|l|P|D)")
-_VALUE = re.compile(r"EL[a-z]-?n?\d{1,6}E")
+_CONSTRAINED = lazily(r"(?<=[A-Za-z0-9_])Tn(?=NSt|N\d|i|b|j|m|l|P|D)")
+_VALUE = lazily(r"EL[a-z]-?n?\d{1,6}E")
 _SHOWN = 3
 
 

@@ -14,11 +14,12 @@ from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import demangle
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN, Judgement, Question
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import History, look_up, order_key
 
-_COUNT = re.compile(r"\d{1,3}")
+_COUNT = lazily(r"\d{1,3}")
 #: No identifier of torch's is longer.
 _LONGEST = 200
 #: The machine whose wheels all have CUDA.

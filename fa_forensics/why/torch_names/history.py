@@ -11,6 +11,7 @@ from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import fold_flavour, qualified_name
 from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
 from fa_forensics.facts.torch_install import is_published
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 from fa_forensics.why.torch_names.signature import changes, unlike_parameters
 from fa_forensics.why.torch_names.spelling import same_text
@@ -24,7 +25,7 @@ _MOVES = ("c10", "at", "torch", "c10::cuda", "at::cuda", "c10d")
 #: Hardly a torch up to this one is still in use.
 LONG_AGO = (1, 8, 1, True)
 
-_RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(.*)")
+_RELEASE = lazily(r"(\d+)\.(\d+)(?:\.(\d+))?(.*)")
 
 
 @dataclass(frozen=True, slots=True)

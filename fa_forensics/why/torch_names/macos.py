@@ -13,6 +13,7 @@ from fa_forensics.facts.owner import STABLE
 from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -21,14 +22,14 @@ from fa_forensics.why.torch_names.spelling import same_text
 from fa_forensics.why.ways.builds import rebuild
 
 #: What LLVM's C++ library has in std::__1, and GCC's right in std:: (or std::__cxx11).
-_OF_GCC = re.compile(
+_OF_GCC = lazily(
     r"\bstd::(?:__cxx11::)?(?:unique_ptr|shared_ptr|weak_ptr|vector|function|tuple|pair|optional|"
     r"variant|map|multimap|unordered_map|unordered_set|set|deque|list|array|basic_string|string|"
     r"allocator|default_delete|char_traits|ostream|istream|basic_ostream|mutex|thread)\b"
 )
-_LONG = re.compile(r"\blong long\b")
-_PLAIN_LONG = re.compile(r"(?<!unsigned )(?<!long )\blong\b(?! (?:long|double)\b)")
-_LIBCXX_STRING = re.compile(
+_LONG = lazily(r"\blong long\b")
+_PLAIN_LONG = lazily(r"(?<!unsigned )(?<!long )\blong\b(?! (?:long|double)\b)")
+_LIBCXX_STRING = lazily(
     r"std::__1::basic_string<char, std::__1::char_traits<char>, std::__1::allocator<char> ?>"
 )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import demangle
+from fa_forensics.patterns import lazily
 
 #: Signs that readers of pictures take for one another.
 _ALIKE = {
@@ -14,11 +14,11 @@ _ALIKE = {
     for group in ("l1I", "O0", "2Z", "5S", "8B")
     for letter in group
 }
-_BEGINNING = re.compile(r"_{0,3}[Zz2]?(?P<rest>[Tt]?[VvIiSs]?[Nn]?[VvKkRrOo]{0,3}[\dlIO].{6,400})")
+_BEGINNING = lazily(r"_{0,3}[Zz2]?(?P<rest>[Tt]?[VvIiSs]?[Nn]?[VvKkRrOo]{0,3}[\dlIO].{6,400})")
 #: The scopes of torch, as they are mangled, with each group of look-alikes as one sign.
 _SCOPES = ("2at", "3c10", "5t0rch", "6caffe2")
 _PLAIN = str.maketrans({"l": "1", "i": "1", "o": "0", "z": "2", "s": "5", "b": "8"})
-_SPECIAL = re.compile(r"(?:t[v15])?n?[vkr0]{0,3}")
+_SPECIAL = lazily(r"(?:t[v15])?n?[vkr0]{0,3}")
 #: Beginnings that are looked up for one name.
 _MOST_STEPS = 3_000
 

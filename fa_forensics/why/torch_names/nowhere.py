@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.demangle import qualified_name, readable
 from fa_forensics.facts.owner import STABLE
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import (
     NEWER,
     OLDER,
@@ -22,7 +21,7 @@ from fa_forensics.why.torch_names.history import History, order_key
 from fa_forensics.why.torch_names.signature import operator_era
 
 #: Names of the parts that torch dropped before 1.12: TH and THC (C), Caffe2.
-_REMOVED = re.compile(r"THC?[A-Z_]\w*$|(?:\w+ for )?caffe2::")
+_REMOVED = lazily(r"THC?[A-Z_]\w*$|(?:\w+ for )?caffe2::")
 
 
 def hidden_before(demangled: str) -> tuple[str, str] | None:
@@ -78,7 +77,7 @@ def unknown_name(question: Question, place: Place) -> Judgement:
 
 
 #: A class of ATen, c10 or torch's C++ interface, as a function's or a variable's scope.
-_TORCHS_OWN = re.compile(
+_TORCHS_OWN = lazily(
     r"(?:at|c10|torch::autograd|torch::jit)::[A-Z]\w+::|(?:typeinfo|vtable) for (?:at|c10)::[A-Z]"
 )
 #: Pythons that torch 0.4 has wheels for.

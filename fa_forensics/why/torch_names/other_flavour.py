@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string, readable
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR, NEWER, Judgement, Question, who_exports
 from fa_forensics.why.place import Place
@@ -163,7 +163,7 @@ def _other_flavour(present: Present, own: str, history: History) -> Judgement:
 
 
 #: Notes on another build of the file, and on the container whose torch it would be for.
-_ON_BUILDS = re.compile(r"(?:Compiled\son|The\scommand\sthat|The\spackage\sindex\shas\sthat)")
+_ON_BUILDS = lazily(r"(?:Compiled\son|The\scommand\sthat|The\spackage\sindex\shas\sthat)")
 
 
 def without_a_build(

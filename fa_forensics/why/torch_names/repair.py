@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import MAX_MANGLED, demangle
+from fa_forensics.patterns import lazily
 
 #: Parts that are put right in one name.
 _MOST_PARTS = 3
@@ -23,9 +24,9 @@ _SHORTEST = 8
 #: Nobody pastes longer names by hand.
 _LONGEST = 1_000
 #: The beginning was lost: ``ZN2at...``, ``N2at...``.
-_BEHEADED = re.compile(r"_{0,3}Z?(?P<rest>(?:T[VIS])?N[VKRO]{0,3}\d[\w.$]{4,})")
+_BEHEADED = lazily(r"_{0,3}Z?(?P<rest>(?:T[VIS])?N[VKRO]{0,3}\d[\w.$]{4,})")
 #: Markdown takes the two underscores before ``cxx11`` for emphasis.
-_EATEN = re.compile(r"(?<=St)7cxx11(?=\d)")
+_EATEN = lazily(r"(?<=St)7cxx11(?=\d)")
 
 
 def with_its_beginning(text: str) -> str:

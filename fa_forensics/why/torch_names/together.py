@@ -11,6 +11,7 @@ from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import mentions_cxx11, mentions_old_string
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.place import Place
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
 
 #: Notes on the torch that one of the names alone would be had from.
-_OF_ONE_NAME = re.compile(r"torch [\d.]+ has the file's flavour|One of the two commands")
+_OF_ONE_NAME = lazily(r"torch [\d.]+ has the file's flavour|One of the two commands")
 #: Names that are counted together; a listing of a large file has thousands.
 _MOST_NAMES = 400
 #: Names of a text that are asked for their twin of the other flavour.

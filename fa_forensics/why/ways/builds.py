@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from fa_forensics.patterns import lazily
 from fa_forensics.why.place import Place
 
 
@@ -92,7 +93,7 @@ def _elsewhere(
 
 
 #: A module of Python's: its name carries the interpreter's tag.
-_MODULE = re.compile(r"\.(?:cpython-\d|abi3|pypy)")
+_MODULE = lazily(r"\.(?:cpython-\d|abi3|pypy)")
 _CMAKE_BUILD = (
     "rm -rf build && cmake -S . -B build -DCMAKE_PREFIX_PATH="
     "\"$({0} -c 'import torch; print(torch.utils.cmake_prefix_path)')\" && cmake --build build"
@@ -335,7 +336,7 @@ def _both(place: Place, name: str) -> tuple[str, str] | None:
 
 
 #: Files that pip did not build: torch's JIT cache, an egg, torch's own.
-_NO_PIP = re.compile(r"torch_extensions/|\.egg(?:-tmp)?/|/torch/lib/|/lib(?:torch|c10)\w*\.so")
+_NO_PIP = lazily(r"torch_extensions/|\.egg(?:-tmp)?/|/torch/lib/|/lib(?:torch|c10)\w*\.so")
 
 
 def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.judgement import FLAVOUR, NONE
@@ -69,7 +70,7 @@ def without_newest(answer: Answer, name: str) -> Answer:
     return replace(answer, help=helps, notes=(note, *kept))
 
 
-_NEWEST = re.compile(r"(?:The command gets)\b")
+_NEWEST = lazily(r"(?:The command gets)\b")
 
 
 def _another_of_that_name(row: Mapping[str, object], name: str) -> str:

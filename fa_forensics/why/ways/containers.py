@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.demangle import mentions_old_string
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import normalized
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
 #: Where NVIDIA's images keep what they bring, and what pip installs as root.
-_IMAGES_OWN = re.compile(
-    r"/usr/local/lib/python3\.\d{1,2}/dist-packages/(?P<package>[\w-]{1,60})[/.]"
-)
+_IMAGES_OWN = lazily(r"/usr/local/lib/python3\.\d{1,2}/dist-packages/(?P<package>[\w-]{1,60})[/.]")
 #: Extensions that NVIDIA's PyTorch images bring along (their release notes).
 _BROUGHT = (
     "transformer_engine", "apex", "torchvision", "torch_tensorrt", "amp_C", "apex_C", "syncbn",
@@ -85,7 +83,7 @@ def _works_in_an_image(answer: Answer, image: str) -> Answer:
 
 
 #: A file of a package, wherever an image has its Python.
-_OF_A_PACKAGE = re.compile(r"/(?:site|dist)-packages/(?P<package>[\w-]{1,60})[/.]")
+_OF_A_PACKAGE = lazily(r"/(?:site|dist)-packages/(?P<package>[\w-]{1,60})[/.]")
 
 
 def _of_another_image(answer: Answer, image: str) -> Answer:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.ways.builds import clean_build
 
-_UPGRADE = re.compile(r"install --upgrade\b")
-_OF_INDEX = re.compile(
+_UPGRADE = lazily(r"install --upgrade\b")
+_OF_INDEX = lazily(
     r"(?:One of the two commands|The command g|The command that begins with|A file that was comp)"
 )
-_TORCH = re.compile(r'"torch[=>]=')
+_TORCH = lazily(r'"torch[=>]=')
 
 
 def of_egg(answer: Answer, seen: Seen, egg: str) -> Answer:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR
 from fa_forensics.why.place import Place
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
 #: An extension of a gem: .../gems/torchaudio-0.1.2/lib/torchaudio/ext.so
-_GEM = re.compile(r"/gems/(?P<name>[A-Za-z][\w-]{0,60}?)-\d[\w.]{0,30}/")
-_OF_PYTHON = re.compile(r"\bpip |\bpython\b|^rm -rf build")
+_GEM = lazily(r"/gems/(?P<name>[A-Za-z][\w-]{0,60}?)-\d[\w.]{0,30}/")
+_OF_PYTHON = lazily(r"\bpip |\bpython\b|^rm -rf build")
 
 
 def gem_of(paste: Paste) -> str:

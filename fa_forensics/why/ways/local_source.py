@@ -9,17 +9,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.package import normalized
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
 #: A command that fetches one package, by its name or from its repository.
-_FETCHES = re.compile(
+_FETCHES = lazily(
     r"(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6}(?P<python>\S{1,300}) -m pip install .{0,300}?"
     r"(?P<what>[A-Za-z][\w.-]{1,60}(?:==[\w.]{1,40})?|git\+https://\S{1,200})$"
 )
-_VARIABLES = re.compile(r"(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6}")
+_VARIABLES = lazily(r"(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6}")
 
 
 def local_source(versions: Mapping[str, str], name: str | None) -> str | None:

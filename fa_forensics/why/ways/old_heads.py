@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import OLDER
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
 
 #: A repository without a tag, branch or commit behind it.
-_HEAD = re.compile(r"git\+https://[\w./-]{1,200}?(?P<name>[\w-]{1,60})(?:\.git)?/?(?=[#'\"\s]|$)")
+_HEAD = lazily(r"git\+https://[\w./-]{1,200}?(?P<name>[\w-]{1,60})(?:\.git)?/?(?=[#'\"\s]|$)")
 #: torch before 2.0: its headers ask for C++14 (torch/extension.h of 2.1 asks for C++17), and
 #: repositories of today are written for later ones.
 _OLD = (2, 0, 0, False)

@@ -12,6 +12,7 @@ from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.own_torch import partner_from_source
 from fa_forensics.rules.remedy import row_of
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
 #: Commands that bring a wheel of the package index, and torch with it.
-_FROM_INDEX = re.compile(
+_FROM_INDEX = lazily(
     r"\"torch[=>]=|pip install --upgrade "
     r"|--force-reinstall (?:--no-deps )?--no-cache-dir '?[\w-]+(?:==|$)"
 )
 #: Notes on commands that are taken out.
-_ON_COMMANDS = re.compile(
+_ON_COMMANDS = lazily(
     r"(?:One of the two|Another build of|Installing another|Every torch since|The command [cgit]"
     r"|Where pip|The package index has that|No package is named as"
     r"|The text says that the import of)"
 )
-_TORCH_NOTE = re.compile(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
+_TORCH_NOTE = lazily(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
 #: Versions of builds from source, a container's among them.
-_OWN_BUILD = re.compile(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$")
-_JETSON = re.compile(r"(?:^|/)jetson(?:/|$)|-tegra\b", re.IGNORECASE)
+_OWN_BUILD = lazily(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$")
+_JETSON = lazily(r"(?:^|/)jetson(?:/|$)|-tegra\b", re.IGNORECASE)
 
 
 def other_ways(
@@ -77,7 +78,7 @@ def other_ways(
 
 
 #: Notes on the command that takes the newest releases of torch and a package.
-_ON_UPGRADE = re.compile(r"(?:No package is named as|The text says that the import of)\b")
+_ON_UPGRADE = lazily(r"(?:No package is named as|The text says that the import of)\b")
 
 
 def _with_its_torch(answer: Answer) -> bool:
@@ -99,7 +100,7 @@ def _kept_source(answer: Answer, name: str) -> Answer:
 
 
 #: A C++ library in the lib directory of a conda environment, which conda puts there, not pip.
-_IN_CONDA = re.compile(
+_IN_CONDA = lazily(
     r"(?:conda\d?|mamba\w*|miniforge\d?|/envs/|CONDA_PREFIX)(?:(?!-packages/)[^\n]){0,200}/lib/"
     r"(?:python[\d.]*/site-packages/\.\./\.\./)?lib[\w.+-]+\.so[.\d]*$",
     re.IGNORECASE,

@@ -12,6 +12,7 @@ from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.facts.torch_cuda import cuda_builds
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 
 #: Packages of torch's own family, whose releases belong to one torch each.
 _FAMILY = ("torchvision", "torchaudio", "torchtext")
-_ONE_TORCH = re.compile(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"(?: [\w.=*\'-]+){0,4}$')
+_ONE_TORCH = lazily(r'"torch==(?P<release>\d{1,4}(?:\.\d{1,4}){2})"(?: [\w.=*\'-]+){0,4}$')
 #: Notes on a command that is taken out.
-_ON_COMMANDS = re.compile(r"(?:One of the two commands|The command installs|No package is named)")
-_ON_SOURCES = re.compile(r"(?:A file that was compiled|The command that)\b")
-_UPGRADE = re.compile(r"install --upgrade\b")
-_OTHER_BUILD = re.compile(r"--no-binary|--index-url| -f\b")
+_ON_COMMANDS = lazily(r"(?:One of the two commands|The command installs|No package is named)")
+_ON_SOURCES = lazily(r"(?:A file that was compiled|The command that)\b")
+_UPGRADE = lazily(r"install --upgrade\b")
+_OTHER_BUILD = lazily(r"--no-binary|--index-url| -f\b")
 
 
 def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
@@ -103,7 +104,7 @@ def _first_pair(helps: Sequence[str], answer: Answer, place: Place, name: str) -
 
 
 #: torch from some release on, in a command.
-_SINCE = re.compile(r'"torch>=(?P<release>\d{1,2}(?:\.\d{1,3}){2})(?:,<[\d.]{3,12})?"')
+_SINCE = lazily(r'"torch>=(?P<release>\d{1,2}(?:\.\d{1,3}){2})(?:,<[\d.]{3,12})?"')
 
 
 def put_right(answer: Answer, paste: Paste, name: str | None) -> Answer:
@@ -170,9 +171,9 @@ def _of_the_one_left(note: str) -> str:
 
 
 #: torch from some release on, and no other package with it.
-_FROM_ON = re.compile(r'"torch>=[\w.,<]{1,40}"$')
-_ONE_IS_ENOUGH = re.compile(r"(?:Another build of the extension)\b")
-_ON_TORCH_ALONE = re.compile(r"(?:Another build of the extension|Every torch since)")
+_FROM_ON = lazily(r'"torch>=[\w.,<]{1,40}"$')
+_ONE_IS_ENOUGH = lazily(r"(?:Another build of the extension)\b")
+_ON_TORCH_ALONE = lazily(r"(?:Another build of the extension|Every torch since)")
 
 
 def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
@@ -235,8 +236,8 @@ def _is_another(label: str, cuda: str, release: str) -> bool:
 
 
 #: torch as the last thing that a command installs: what follows may not be on torch's own index.
-_ALONE = re.compile(r'"torch[=>]=[\w.,<]{1,40}"$')
-_TORCH = re.compile(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
+_ALONE = lazily(r'"torch[=>]=[\w.,<]{1,40}"$')
+_TORCH = lazily(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
 
 
 def _without_sources(answer: Answer) -> Answer:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.python_api import torch_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.place import Place
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 #: Distributions each release of which asks for one torch (Requires-Dist: torch==).
 _PINNING = ("vllm",)
-_INSTALLS = re.compile(r"-m\spip\sinstall")
-_TORCH = re.compile(r'install\s(?:--[\w-]+\s){0,4}"torch(?:==|>=|<)[\d.,<>=]+"')
+_INSTALLS = lazily(r"-m\spip\sinstall")
+_TORCH = lazily(r'install\s(?:--[\w-]+\s){0,4}"torch(?:==|>=|<)[\d.,<>=]+"')
 #: Notes on a command for the extension and one for torch.
-_ON_TORCH = re.compile(
+_ON_TORCH = lazily(
     r"(?:One of the two commands|Another build of the extension|torch [\d.]{3,9} has the file's "
     r"flavour|The package index has torch)"
 )

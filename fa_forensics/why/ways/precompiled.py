@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.facts.owner import is_torch
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
 #: Commands that take another vllm, or another torch, than the tree is of.
-_OTHERS = re.compile(r"install --upgrade |--force-reinstall |\"torch[=>]=|^rm -rf build")
+_OTHERS = lazily(r"install --upgrade |--force-reinstall |\"torch[=>]=|^rm -rf build")
 #: Notes on those.
-_ON_OTHERS = re.compile(
+_ON_OTHERS = lazily(
     r"No package is named|A file that was compiled|Every torch since|The command |One of the two"
     r"|The package index has torch|Another build of"
     r"|torch [\d.]+(?: \S [\d.]+)? ha(?:s|ve) this name"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
 from fa_forensics.why.judgement import FLAVOUR, OLDER, UNKNOWN
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 #: Texts whose torch is a build of its own, for which no index has anything.
 _OWN = ("ngc", "rocm", "flag:jetson", "flag:torch-source", "flag:nv-image")
 #: Notes on a build from source.
-_ON_BUILDS = re.compile(
+_ON_BUILDS = lazily(
     r"(?:One of the two|Another build of|A file that was|The command |Where pip comp|No package is"
     r"|The text says that the import|[\w-]+ \S+ is no release of the package index)"
 )
 
-_ALONE = re.compile(r"comes\sas\sa\swheel\salone")
+_ALONE = lazily(r"comes\sas\sa\swheel\salone")
 
 
 def of_its_project(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
@@ -73,7 +74,7 @@ def _off_the_index(answer: Answer, place: Place, name: str, where: Mapping[str, 
 
 
 #: The release of torch that a command installs.
-_WANTED = re.compile(r'"torch==(?P<release>\d{1,2}(?:\.\d{1,3}){2})"')
+_WANTED = lazily(r'"torch==(?P<release>\d{1,2}(?:\.\d{1,3}){2})"')
 
 
 def _filled(index: str, answer: Answer, paste: Paste, place: Place) -> str:

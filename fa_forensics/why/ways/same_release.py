@@ -12,6 +12,7 @@ from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
 from fa_forensics.facts.torch_cuda import cuda_builds
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, rebuild_does, row_of
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Packages that are listed with torch wherever somebody lists it: no sign of what failed.
 _FAMILY = ("torch", "torchvision", "torchaudio", "bitsandbytes")
-_PLAIN = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,3}(?:\.?(?:post|rc|dev)\d{1,10})?")
+_PLAIN = lazily(r"\d{1,4}(?:\.\d{1,4}){1,3}(?:\.?(?:post|rc|dev)\d{1,10})?")
 _DRIFT = ("symbol-drift", "cxx11-abi")
 
 

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.seen import Seen
@@ -16,10 +17,10 @@ from fa_forensics.why.ways.builds import cmake_build, is_module
 from fa_forensics.why.ways.commands import which_torch
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
-_JIT = re.compile(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
+_JIT = lazily(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
 #: Where setup.py and CMake build; what is installed lies in site-packages.
-_BUILD = re.compile(r"^(?!\S*-packages/)\S*/build/(?:lib\b[\w.-]{0,60}|temp\b[\w.-]{0,60})/")
-_EGG = re.compile(r"(?P<egg>\S+?\.egg(?:-tmp)?)/")
+_BUILD = lazily(r"^(?!\S*-packages/)\S*/build/(?:lib\b[\w.-]{0,60}|temp\b[\w.-]{0,60})/")
+_EGG = lazily(r"(?P<egg>\S+?\.egg(?:-tmp)?)/")
 
 
 _NOT_FFMPEG = (
@@ -94,8 +95,8 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
 
 
 #: What asks a build for CUDA, which no Mac has: mmcv's FORCE_CUDA=1, apex's APEX_CUDA_EXT=1.
-_FOR_CUDA = re.compile(r"\b[A-Z_]{0,20}CUDA[A-Z_]{0,20}=1 ")
-_BY_THE_LAST = re.compile(r",\swhich\sthe\slast\scommand\stells\.$")
+_FOR_CUDA = lazily(r"\b[A-Z_]{0,20}CUDA[A-Z_]{0,20}=1 ")
+_BY_THE_LAST = lazily(r",\swhich\sthe\slast\scommand\stells\.$")
 _ELF_TOOLS = ("fa-forensics inspect ", "readelf ", "ldd ", "ldconfig ")
 
 
@@ -201,8 +202,8 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
     return replace(answer, help=tuple(commands), notes=(note, *notes))
 
 
-_UPGRADE = re.compile(r"install --upgrade\b")
-_OF_INDEX = re.compile(r"(?:One of the two commands|The command g)")
+_UPGRADE = lazily(r"install --upgrade\b")
+_OF_INDEX = lazily(r"(?:One of the two commands|The command g)")
 
 
 #: How notes on another build of an extension begin.
@@ -214,11 +215,9 @@ _OF_EXTENSIONS = (
 )  # fmt: skip
 
 #: The files of torch that no other package's library is called like.
-_IN_TORCH = re.compile(
-    r"-packages/torch/(?:_C(?:\.[\w-]+)?\.so|lib/lib(?:shm|caffe2|ATen|TH\w*)\.so)"
-)
+_IN_TORCH = lazily(r"-packages/torch/(?:_C(?:\.[\w-]+)?\.so|lib/lib(?:shm|caffe2|ATen|TH\w*)\.so)")
 #: A function of C++, or one of torch's TH libraries, which were C.
-_OF_TORCH = re.compile(r"_Z|THC?[A-Z_]\w")
+_OF_TORCH = lazily(r"_Z|THC?[A-Z_]\w")
 
 
 def _torchs_own(answer: Answer, seen: Seen) -> bool:
@@ -270,7 +269,7 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
 
 
 #: What torch_name says of an extension, and cannot be of a library of torch's own.
-_OF_AN_EXTENSION = re.compile(r"(?:; |, )(?:else|or) torch is not whole[^.]{0,200}")
+_OF_AN_EXTENSION = lazily(r"(?:; |, )(?:else|or) torch is not whole[^.]{0,200}")
 
 
 def _of_which(answer: Answer) -> str:

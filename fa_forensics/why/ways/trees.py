@@ -6,18 +6,20 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from fa_forensics.patterns import lazily
+
 #: ``torch.utils.cpp_extension.load``: its own directory, ``~/.cache/torch_extensions/py38_cu113``.
-_CACHE = re.compile(r"/torch_extensions/(?:py\d{2,3}_\w{2,20}/)?[\w.+-]{1,80}(?=/)")
+_CACHE = lazily(r"/torch_extensions/(?:py\d{2,3}_\w{2,20}/)?[\w.+-]{1,80}(?=/)")
 #: The ``build_directory`` that programs give it beside their sources.
-_BUILD = re.compile(r"/build(?=/[\w.+-]{1,120}\.so$)")
+_BUILD = lazily(r"/build(?=/[\w.+-]{1,120}\.so$)")
 #: An environment of conda's, whose lib directory is none of a build.
-_CONDA = re.compile(r"conda|mamba|miniforge|/envs?/|-packages/|/usr/", re.IGNORECASE)
+_CONDA = lazily(r"conda|mamba|miniforge|/envs?/|-packages/|/usr/", re.IGNORECASE)
 #: A path whose beginning was left out, with directories of the project before the build's.
-_BELOW = re.compile(r"\.\.\./[A-Za-z][\w-]{1,60}/(?:[\w-]{1,60}/){1,6}build/\w{1,120}\.so$")
-_CUT = re.compile(r"\.\.\.|\u2026|/path/to/")
+_BELOW = lazily(r"\.\.\./[A-Za-z][\w-]{1,60}/(?:[\w-]{1,60}/){1,6}build/\w{1,120}\.so$")
+_CUT = lazily(r"\.\.\.|\u2026|/path/to/")
 
 #: What stands below a cut: a checkout or an unpacked source, which has its release in its name.
-_CHECKOUT = re.compile(
+_CHECKOUT = lazily(
     r"(?:\.\.\.|\u2026)/[A-Za-z][\w-]{1,60}-v?\d{1,3}(?:\.\d{1,3}){1,3}(?=/(?!lib/)[\w./-]{1,300}$)"
 )
 

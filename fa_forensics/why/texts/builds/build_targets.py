@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fa_forensics.facts.build_archs import own_lists
 from fa_forensics.facts.gpus import Family, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.paste.compile_errors import build_names
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.arch_choice import before, by_toolkit, runs_instead
 from fa_forensics.why.seen import Seen
@@ -24,7 +25,7 @@ from fa_forensics.why.torch_names.history import order_key
 KIND, COMPILE = "gpu-arch", "FA883"
 
 _ENTRY = r"\d{1,2}\.\d[af]?(?:\+PTX)?"
-_LIST = re.compile(rf"{_ENTRY}(?:[;, ]{{1,3}}{_ENTRY})*")
+_LIST = lazily(rf"{_ENTRY}(?:[;, ]{{1,3}}{_ENTRY})*")
 
 
 def asked_in_full(seen: Seen) -> str:

@@ -11,6 +11,7 @@ import shlex
 
 from fa_forensics.facts.owner import is_rocm, owner_of_library
 from fa_forensics.facts.wheel_tags import TagHost, misfit
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.compiler_ends import tool_stopped
@@ -26,11 +27,11 @@ from fa_forensics.why.texts.clues import jobs_of, package_in, words_of
 ENVIRONMENT = "wrong-torch"
 COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"
 
-_TAGS = re.compile(
+_TAGS = lazily(
     r"-(?P<python>(?:cp|py|pp)[\w.]{1,40})-(?P<abi>\w{1,40})-(?P<platform>[\w.]{1,120})\.whl"
 )
-_NOT_FOUND = re.compile(r"cannot find -l:?(?P<library>[\w.+-]+)")
-_HEADER = re.compile(r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh)):? ?: No such file")
+_NOT_FOUND = lazily(r"cannot find -l:?(?P<library>[\w.+-]+)")
+_HEADER = lazily(r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh)):? ?: No such file")
 
 #: Which library a -lNAME means, and whose development files bring it.
 _CUDA_NAMES = ("cuda", "cudart", "curand", "cublas", "cusparse", "cusolver", "cufft", "nvrtc")

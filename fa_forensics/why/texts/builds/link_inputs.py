@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from fa_forensics.facts.library_names import outside_library
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import base
 from fa_forensics.why.texts.files.machine_text import host_of, host_words
 
 #: Where CMake's FetchContent unpacks what a project's own build downloads.
-_FETCHED = re.compile(r"_deps/(?P<name>[\w.-]{1,40}?)-(?:src|build)/")
+_FETCHED = lazily(r"_deps/(?P<name>[\w.-]{1,40}?)-(?:src|build)/")
 #: A build's own directory, which goes as a whole.
-_BUILD = re.compile(r"(?:^|/)(?:build|cmake-build[\w-]*|_skbuild|CMakeFiles|out)(?:/|$)")
+_BUILD = lazily(r"(?:^|/)(?:build|cmake-build[\w-]*|_skbuild|CMakeFiles|out)(?:/|$)")
 
 
 def title_of_input(name: str) -> str | None:

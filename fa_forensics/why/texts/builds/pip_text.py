@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.torch_names.history import order_key
@@ -55,7 +56,7 @@ def _without_a_list(seen: Seen, requirement: str) -> Told:
     return cause, (), "medium"
 
 
-_LISTED = re.compile(r"from versions: ([^)\n]{0,4000})")
+_LISTED = lazily(r"from versions: ([^)\n]{0,4000})")
 
 
 def _said(seen: Seen) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import jobs_of, package_in
 
-_DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
+_DRIVE = lazily(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
 
 
 def on_windows(seen: Seen) -> bool:

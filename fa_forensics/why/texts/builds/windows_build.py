@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.compile_errors import build_names
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in
@@ -13,10 +14,10 @@ from fa_forensics.why.torch_names.history import order_key
 COMPILE, WINDOWS = "FA883", "FA889"
 
 #: Import libraries of torch that its CPU builds for Windows do not have.
-_OF_CUDA_TORCH = re.compile(r"(?:c10_cuda|torch_cuda(?:_cu|_cpp)?|caffe2_nvrtc)\.lib$", re.I)
-_OF_TORCH = re.compile(r"(?:c10|torch|torch_cpu|torch_python|_C)\.lib$", re.I)
-_OF_PYTHON = re.compile(r"python3\d{0,2}t?(?:_d)?\.lib$", re.I)
-_OF_TOOLKIT = re.compile(
+_OF_CUDA_TORCH = lazily(r"(?:c10_cuda|torch_cuda(?:_cu|_cpp)?|caffe2_nvrtc)\.lib$", re.I)
+_OF_TORCH = lazily(r"(?:c10|torch|torch_cpu|torch_python|_C)\.lib$", re.I)
+_OF_PYTHON = lazily(r"python3\d{0,2}t?(?:_d)?\.lib$", re.I)
+_OF_TOOLKIT = lazily(
     r"(?:cuda|cudart(?:_static)?|cudadevrt|cublas(?:Lt)?|cusparse|cusolver|cufft|curand|nvrtc"
     r"|nvjitlink|nvToolsExt64_1)\.lib$",
     re.I,

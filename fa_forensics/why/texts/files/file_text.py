@@ -8,6 +8,7 @@ import re
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in
@@ -16,7 +17,7 @@ from fa_forensics.why.texts.files.put_back import put_back, reinstall
 DAMAGED = "damaged-file"
 
 #: What GNU ld reads as a script where the loader wants a library.
-_SCRIPTS = re.compile(r"lib(?:c|m|pthread|ncurses|termcap|bsd|tinfo|gcc_s|stdc\+\+)\.so$")
+_SCRIPTS = lazily(r"lib(?:c|m|pthread|ncurses|termcap|bsd|tinfo|gcc_s|stdc\+\+)\.so$")
 _ELF = b"\x7fELF"
 _STARTS = (
     (b"version https://git-lfs", "a Git LFS pointer: the real file was not fetched"),
@@ -104,7 +105,7 @@ def too_short(seen: Seen) -> Answer:
 
 
 #: Builds that a program makes at run time and keeps.
-JIT_CACHE = re.compile(
+JIT_CACHE = lazily(
     r"(?P<folder>(?:\S*/)?(?:\.triton/cache|torchinductor_[\w.-]+|torch_extensions"
     r"|\.cache/(?:flashinfer|vllm|keops[\w.]*|tvm-ffi)|\.tilelang|\.deep_gemm|\.aiter))(?:/|$)"
 )

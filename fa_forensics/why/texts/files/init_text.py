@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in
@@ -13,7 +14,7 @@ from fa_forensics.why.texts.python.python_text import rebuilds, row_of_module
 KIND, CODE = "python-abi", "FA403"
 
 #: Modules that their packages have torch compile at run time, into its cache.
-_BY_TORCH = re.compile(r"_plugin(?:_gl)?$|^gsplat_cuda$|^exllama_ext$|^fused_adam$|^cpu_adam$")
+_BY_TORCH = lazily(r"_plugin(?:_gl)?$|^gsplat_cuda$|^exllama_ext$|^fused_adam$|^cpu_adam$")
 #: Names that many projects give to a compiled module of theirs.
 _COMMON = frozenset(("_ext", "_C", "ext", "_backend", "_cuda", "cuda", "ops", "utils", "native"))
 

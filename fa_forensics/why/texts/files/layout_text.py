@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, pip_name
@@ -13,7 +14,7 @@ from fa_forensics.why.texts.files.put_back import newer_release, reinstall, whol
 LOADER, REWRITTEN = "elf-loader", "FA104"
 
 #: auditwheel and its like put a hash into the names of the libraries that they copy.
-_COPIED = re.compile(r"-[0-9a-f]{8}\.so")
+_COPIED = lazily(r"-[0-9a-f]{8}\.so")
 
 
 def executable_stack(seen: Seen) -> Answer:

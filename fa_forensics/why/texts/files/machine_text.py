@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in, pip_name
@@ -13,7 +14,7 @@ from fa_forensics.why.texts.files.put_back import reinstall
 MACHINE = "wrong-machine"
 
 #: What stands in a file's name for its processor.
-_IN_NAME = re.compile(r"-(x86_64|aarch64|ppc64le|s390x|arm|i[3-6]86)-")
+_IN_NAME = lazily(r"-(x86_64|aarch64|ppc64le|s390x|arm|i[3-6]86)-")
 _ARM = ("aarch64", "arm64", "arm", "armv7l", "armv6l")
 
 
@@ -172,7 +173,7 @@ _WHOLE = (
 
 
 #: Where CMake's FetchContent unpacks what a project's own build downloads.
-_FETCHED = re.compile(r"_deps/(?P<name>[\w-]{1,40})-src/")
+_FETCHED = lazily(r"_deps/(?P<name>[\w-]{1,40})-src/")
 
 #: torch-sys of Rust asks Python for its torch.
 _CARGO = "cargo clean -p torch-sys && LIBTORCH_USE_PYTORCH=1 cargo build"

@@ -7,15 +7,16 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 
 OTHER_PYTHON = "FA401"
 
 #: The tag in an extension's file name: PEP 3149.
-_TAG = re.compile(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
+_TAG = lazily(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
 #: CPython's own part of it: cpython-313t.
-_CPYTHON = re.compile(r"cpython-(?P<major>[23])(?P<minor>\d{1,2})(?P<flags>[a-z]*)")
+_CPYTHON = lazily(r"cpython-(?P<major>[23])(?P<minor>\d{1,2})(?P<flags>[a-z]*)")
 #: Files of one directory that are looked at.
 _MOST = 5_000
 _RENAMED = "Renaming the file does not help: it was compiled for that other Python."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -12,7 +13,7 @@ from fa_forensics.why.ways.commands import needed_libraries
 from fa_forensics.why.ways.signs import jit_folder, remove_folder
 
 #: The machine in an extension's file name: ``.cpython-311-x86_64-linux-gnu.so``.
-_MACHINE = re.compile(r"\.cpython-\d+\w*-(?P<machine>[a-z0-9_]+)-linux-\w+\.so$")
+_MACHINE = lazily(r"\.cpython-\d+\w*-(?P<machine>[a-z0-9_]+)-linux-\w+\.so$")
 
 
 def missing_own_file(seen: Seen) -> Answer:
@@ -51,8 +52,8 @@ def _machine(seen: Seen) -> str | None:
 
 
 #: What the directories of torch's JIT cache are called by: Python and the CUDA of torch.
-_BUILT_BY = re.compile(r"/?py3\d{1,2}_(?P<label>cu(?P<cuda>\d{2,3})|cpu)/")
-_RANKS = re.compile(r"\brank|deepspeed|torchrun|torch\.distributed|nproc|\bworld_size", re.I)
+_BUILT_BY = lazily(r"/?py3\d{1,2}_(?P<label>cu(?P<cuda>\d{2,3})|cpu)/")
+_RANKS = lazily(r"\brank|deepspeed|torchrun|torch\.distributed|nproc|\bworld_size", re.I)
 
 
 def _not_built(seen: Seen, path: str, folder: str) -> Answer:

@@ -7,16 +7,17 @@ import re
 import shlex
 
 from fa_forensics.facts.owner import is_cuda_library
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import base, pip_name, version_of
 
 #: ``PREFIX/lib/libmkl_core.so`` of an environment of conda's.
-_IN_CONDA = re.compile(
+_IN_CONDA = lazily(
     r"(?P<prefix>/[^\s:]{0,300}?(?:conda|miniforge|mambaforge|micromamba|/envs/)[^\s:]{0,200}?)/lib/"
     r"(?P<file>[^/\s]{1,100})$"
 )
 #: The way by which conda's torch names libraries of its environment, whatever that is called.
-_OUT_OF_TORCH = re.compile(
+_OUT_OF_TORCH = lazily(
     r"(?P<prefix>\S{1,300}?)(?:/lib)?/python\d[\d.]*/site-packages/torch/(?:lib/)?(?:\.\./){3,4}"
     r"(?:lib/)?(?P<file>[^/\s]{1,100})$"
 )
@@ -26,9 +27,9 @@ _CONDA_PACKAGES = (
     ("libstdc++", "libstdcxx-ng"), ("libgcc_s", "libgcc-ng"), ("libgomp", "libgomp"),
     ("libtorch", "pytorch"), ("libc10", "pytorch"),
 )  # fmt: skip
-_SITE = re.compile(r"(?P<site>\S{1,400}/(?:site|dist)-packages)/")
+_SITE = lazily(r"(?P<site>\S{1,400}/(?:site|dist)-packages)/")
 #: Libraries of the package torch for R: PREFIX/torch/lib/liblantern.so.
-_OF_R = re.compile(r"/torch/(?:lib|deps)/(?:liblantern|libtorch|libc10)|liblantern\.(?:so|dylib)")
+_OF_R = lazily(r"/torch/(?:lib|deps)/(?:liblantern|libtorch|libc10)|liblantern\.(?:so|dylib)")
 
 
 def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
@@ -156,7 +157,7 @@ _ROOM = (
 
 
 #: What setup.py or CMake leaves beside the sources: ``mmdet/ops/x.cpython-36m-...so``.
-_BUILT = re.compile(r"\.(?:cpython-\d{2,3}m?|abi3)[\w-]*\.so$")
+_BUILT = lazily(r"\.(?:cpython-\d{2,3}m?|abi3)[\w-]*\.so$")
 
 
 def _built_again(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -174,7 +175,7 @@ def _built_again(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 #: Libraries that NVIDIA gives out by themselves: no CUDA toolkit has them.
-_APART = re.compile(r"lib(?:cudnn|nccl|cusparseLt|nvshmem|cudss|cutensor)")
+_APART = lazily(r"lib(?:cudnn|nccl|cusparseLt|nvshmem|cudss|cutensor)")
 _APART_NAMES = {
     "cudnn": "cuDNN", "nccl": "NCCL", "cusparselt": "cuSPARSELt", "nvshmem": "NVSHMEM",
     "cudss": "cuDSS", "cutensor": "cuTENSOR",

@@ -7,6 +7,7 @@ import re
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.system_releases import number, system_named
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base
@@ -15,9 +16,9 @@ from fa_forensics.why.texts.gpu.jetson_text import is_jetson, jetpack_of
 
 LOADER = "elf-loader"
 
-_TOP = re.compile(r"(?:site|dist)-packages/([A-Za-z_]\w{0,60})/")
+_TOP = lazily(r"(?:site|dist)-packages/([A-Za-z_]\w{0,60})/")
 #: The libraries that a wheel brings beside its package: ``scikit_learn.libs/libgomp-...``.
-_LIBS = re.compile(r"(?:^|/)(?P<name>[A-Za-z][\w-]{0,60})\.libs/")
+_LIBS = lazily(r"(?:^|/)(?P<name>[A-Za-z][\w-]{0,60})\.libs/")
 _TUNABLE = "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000"
 
 
@@ -82,7 +83,7 @@ def _earlier(library: str, failing: str) -> str:
 
 
 #: An environment that is unpacked at each start, as Triton's Python backend does.
-_UNPACKED = re.compile(r"/tmp/[\w./+-]{1,300}/torch/lib/[\w.+-]+$")
+_UNPACKED = lazily(r"/tmp/[\w./+-]{1,300}/torch/lib/[\w.+-]+$")
 _ANEW = (
     "The path lies in /tmp, under a name that is another one at each start (Triton's Python "
     "backend unpacks its environment there): what is set by path (LD_PRELOAD) takes the same file "
@@ -154,7 +155,7 @@ def _together(seen: Seen, paths: tuple[str, ...]) -> Answer:
 
 
 #: Pythons that came with the system, or that use its glibc without a doubt.
-_OF_SYSTEM = re.compile(r"^/(?:usr|opt/ros)/|/\.local/lib/python")
+_OF_SYSTEM = lazily(r"^/(?:usr|opt/ros)/|/\.local/lib/python")
 
 
 def _larger(seen: Seen, path: str, module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

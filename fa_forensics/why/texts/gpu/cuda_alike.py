@@ -5,11 +5,11 @@ torch for ROCm is one of these: "CUDA error: ..." is what its builds of 2.11 and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import words_of
@@ -57,7 +57,7 @@ _CODE = ("no-kernel-image", "invalid-device-function", "image-invalid", "named-s
 
 
 #: A source file that was made for HIP: "csrc/ops.hip", "flash_fwd_hip.cu".
-_OF_HIP = re.compile(r"[/\\]\w{1,80}(?:\.hip\b|_hip\.(?:cu|cpp|h|hip)\b)")
+_OF_HIP = lazily(r"[/\\]\w{1,80}(?:\.hip\b|_hip\.(?:cu|cpp|h|hip)\b)")
 
 
 #: What a text names where the machine has an AMD GPU.

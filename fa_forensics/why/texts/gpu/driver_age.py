@@ -14,6 +14,7 @@ from fa_forensics.facts.drivers import (
     parse_cuda,
 )
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import cuda_version, driver_of, named_gpu, serves
@@ -29,7 +30,7 @@ from fa_forensics.why.texts.gpu.torch_for_gpu import newest_for, same_for, wheel
 KIND, CODE, OWNER = "gpu-driver", "FA506", "cuda-driver"
 
 #: Paths of torch for Lua.
-_LUA = re.compile(r"\bcutorch\b|\bcunn\b|\.lua\b")
+_LUA = lazily(r"\bcutorch\b|\bcunn\b|\.lua\b")
 _SAYS_THE_SAME = (
     "A container whose path has a copy of the driver's libraries of its own says the same, of "
     "that copy."
@@ -41,9 +42,9 @@ _HOSTS = (
     "the image's CUDA, on an older driver."
 )
 #: The form that the binding of cuda-python gives to an error: NVIDIA's CuTe DSL prints it so.
-_BINDING = re.compile(r"cudaError_t\.|\bcuda[-_. ](?:python|bindings)\b|\bcutlass[-_]dsl\b")
+_BINDING = lazily(r"cudaError_t\.|\bcuda[-_. ](?:python|bindings)\b|\bcutlass[-_]dsl\b")
 #: Said where a driver is there and lacks a function: cudaErrorCallRequiresNewerDriver.
-_DRIVER_THERE = re.compile(r"installed CUDA driver|RequiresNewerDriver|too old", re.IGNORECASE)
+_DRIVER_THERE = lazily(r"installed CUDA driver|RequiresNewerDriver|too old", re.IGNORECASE)
 #: The oldest CUDA that torch has had a wheel for: those of torch 0.1.
 _FIRST_WHEELS = (7, 5)
 #: Torch's own packages, which are installed together with it.

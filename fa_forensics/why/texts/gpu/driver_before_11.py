@@ -10,6 +10,7 @@ import re
 
 from fa_forensics.facts.drivers import CudaVersion, cuda_text, driver_needed, parse_cuda
 from fa_forensics.facts.torch_cuda import cuda_builds
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import cuda_version, serves
 
@@ -21,7 +22,7 @@ _PAGE = "https://download.pytorch.org/whl/torch_stable.html"
 #: Of torch 1.8 the build for CUDA 10.1 that those commands name is one of 1.8.1.
 _INSTEAD = {("1.8.0", "10.1"): "1.8.1"}
 #: A release of torch as it is named: "1.7.1", "1.7.1+cu102".
-_RELEASE = re.compile(r"(1\.\d{1,2}\.\d)(?:\+cu\d{2,3})?")
+_RELEASE = lazily(r"(1\.\d{1,2}\.\d)(?:\+cu\d{2,3})?")
 
 
 def before_11(cuda: CudaVersion | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.gpus import Gpu, capability_text
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import what_would_run
 from fa_forensics.why.seen import Seen
@@ -18,9 +19,9 @@ _NAME = "flashinfer"
 #: FlashInfer's README: "Support for SM75 (Turing) and later".
 _FIRST = (7, 5)
 #: A file that was compiled beforehand, and not on the machine that runs it.
-_PREBUILT = re.compile(r"prebuilt|pre-?compiled|jit[_-]cache|\bcubin|\+cu\d{3}torch", re.IGNORECASE)
+_PREBUILT = lazily(r"prebuilt|pre-?compiled|jit[_-]cache|\bcubin|\+cu\d{3}torch", re.IGNORECASE)
 #: Its name, and words of its kernels: ``SingleDecodeWithKVCache kernel launch failed``.
-_OWN = re.compile(r"flashinfer|With(?:Paged|Ragged)?KVCache|\bmoe_utils\b", re.IGNORECASE)
+_OWN = lazily(r"flashinfer|With(?:Paged|Ragged)?KVCache|\bmoe_utils\b", re.IGNORECASE)
 _OTHER_BACKEND = (
     "Without FlashInfer: SGLang takes --attention-backend triton (or torch_native), vLLM another "
     "one by --attention-backend or VLLM_ATTENTION_BACKEND; for fused MoE both have Triton's."

@@ -6,17 +6,16 @@ import re
 
 from fa_forensics.facts.gpus import Gpu
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import cuda_version, package_in, words_of
 from fa_forensics.why.texts.gpu.torch_for_gpu import covers
 
 #: Projects that compile FlashAttention 3 into their own files, by the path of its sources.
-_BUNDLED = re.compile(
-    r"[/\\](?P<name>xformers|vllm|sgl-kernel|sglang)[/\\][^\n]{0,200}hopper[/\\.]"
-)
+_BUNDLED = lazily(r"[/\\](?P<name>xformers|vllm|sgl-kernel|sglang)[/\\][^\n]{0,200}hopper[/\\.]")
 _DISTRIBUTIONS = {"sglang": "sgl-kernel"}
 #: The words of bitsandbytes' own check of each call: "Error X at line 233 in file Y/csrc/ops.cu".
-_BITSANDBYTES = re.compile(r"at line \[?[\d ]{1,12}\]? in file [^\n]{0,200}csrc/ops\.(?:cu|hip)")
+_BITSANDBYTES = lazily(r"at line \[?[\d ]{1,12}\]? in file [^\n]{0,200}csrc/ops\.(?:cu|hip)")
 
 
 #: How a program is set to do without it: xformers/ops/fmha/dispatch.py, vLLM's envs.py.
@@ -48,7 +47,7 @@ def own_copy(package: str) -> str:
 
 #: FlashAttention 3 prints an error of its launches itself and ends the program (hopper/
 #: cuda_check.h); FlashAttention 2 hands it to torch, which raises (C10_CUDA_CHECK).
-_PRINTED = re.compile(r"CUDA error \((?P<path>[^\s()]{0,200})flash_(?:fwd|bwd)_\w{1,40}\.h:\d")
+_PRINTED = lazily(r"CUDA error \((?P<path>[^\s()]{0,200})flash_(?:fwd|bwd)_\w{1,40}\.h:\d")
 
 
 def printed_by_fa3(seen: Seen) -> tuple[str, ...]:
@@ -73,10 +72,8 @@ def printed_by_fa3(seen: Seen) -> tuple[str, ...]:
 
 
 #: A call of a compiled module, as a traceback shows it: ``out = awq_inference_engine.gemm(``.
-_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{2,60})\.[A-Za-z_]\w{0,80}\(")
-_COMPILED = re.compile(
-    r"_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$|^cuda_\w", re.IGNORECASE
-)
+_CALL = lazily(r"(?<![\w.])([A-Za-z_]\w{2,60})\.[A-Za-z_]\w{0,80}\(")
+_COMPILED = lazily(r"_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$|^cuda_\w", re.IGNORECASE)
 
 
 def called_module(seen: Seen) -> str | None:
@@ -87,7 +84,7 @@ def called_module(seen: Seen) -> str | None:
 
 
 #: A call of anything that is not torch's own: "x.f(", "f(".
-_ANY_CALL = re.compile(r"(?<![\w.])(?!torch\.|F\.|nn\.)[A-Za-z_][\w.]{0,80}\(")
+_ANY_CALL = lazily(r"(?<![\w.])(?!torch\.|F\.|nn\.)[A-Za-z_][\w.]{0,80}\(")
 
 
 def plain_torch(seen: Seen) -> bool:

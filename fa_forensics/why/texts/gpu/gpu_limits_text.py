@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Answerer, Seen
@@ -14,8 +15,8 @@ from fa_forensics.why.texts.python.not_imported import not_imported
 
 KIND = "gpu-arch"
 
-_FP8 = re.compile(r"fp8|e4m3|e5m2|float8", re.IGNORECASE)
-_BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
+_FP8 = lazily(r"fp8|e4m3|e5m2|float8", re.IGNORECASE)
+_BF16 = lazily(r"bf16|bfloat16", re.IGNORECASE)
 HALF = (
     "float16 in place of bfloat16 is the way out on such a GPU: --dtype half, fp16=True, "
     "torch_dtype=torch.float16, as the program calls it."

@@ -10,6 +10,7 @@ from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import Build, rebuild
 from fa_forensics.why.seen import Answerer, Seen
@@ -130,7 +131,7 @@ def by_build_file(seen: Seen) -> Answer:
 
 
 #: ``Expected is_sm80 || is_sm90``: 8.0 and 9.0 themselves. The check of the GPU says is_sm8x.
-_EXACTLY = re.compile(r"Expected is_sm(?:80|90)(?: (?:\|\||or) is_sm(?:80|90))* to be true")
+_EXACTLY = lazily(r"Expected is_sm(?:80|90)(?: (?:\|\||or) is_sm(?:80|90))* to be true")
 
 
 def _exactly(line: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Gpu
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import NONE, what_would_run
 from fa_forensics.rules.gpu_remedy import rebuild
@@ -99,7 +99,7 @@ _NEEDS_NONE = (
     "with a choice of attention can be set to it."
 )
 #: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
-_FLASHINFER = re.compile(r"\b\w{3,60} failed with error(?: code)?:? no kernel image")
+_FLASHINFER = lazily(r"\b\w{3,60} failed with error(?: code)?:? no kernel image")
 
 
 def _words(seen: Seen) -> str:

@@ -7,6 +7,7 @@ import re
 from fa_forensics.facts.drivers import CudaVersion, cuda_text, parse_cuda
 from fa_forensics.facts.gpus import gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_minors
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import called, cuda_version, gpus_of
@@ -14,7 +15,7 @@ from fa_forensics.why.texts.gpu.torch_for_gpu import same_for, served, torch_ind
 
 #: Torch's own kernels that are compiled when they are first called: the fusers of TorchScript,
 #: and since 1.11 operations on complex numbers (aten/src/ATen/native/cuda/jit_utils.cpp).
-_FUSED = re.compile(r"TorchScript|torch\.jit|jit_", re.IGNORECASE)
+_FUSED = lazily(r"TorchScript|torch\.jit|jit_", re.IGNORECASE)
 _NO_PART = (
     "NVRTC compiles torch's own kernels as the program runs (those that TorchScript fuses, for "
     "one) and comes with torch, for torch's CUDA version: the system's toolkit, the driver and "

@@ -13,6 +13,7 @@ from fa_forensics.facts.amd_gpus import (
     torch_wheels,
 )
 from fa_forensics.facts.build_archs import rocm_option
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Seen
@@ -22,9 +23,9 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import of_bitsandbytes
 
 KIND = "rocm"
 
-_GFX = re.compile(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d|8\d\d)\b")
+_GFX = lazily(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d|8\d\d)\b")
 #: A list of targets, which is never the GPU: "gfx1100;gfx1101".
-_TARGETS = re.compile(r"\bgfx\w{3,5}(?:;gfx\w{3,5})+|\['gfx[^\]\n]{1,400}\]")
+_TARGETS = lazily(r"\bgfx\w{3,5}(?:;gfx\w{3,5})+|\['gfx[^\]\n]{1,400}\]")
 #: Prints the targets that torch itself has code for.
 LIST = "-c 'import torch; print(torch.version.hip, torch.cuda.get_arch_list())'"
 

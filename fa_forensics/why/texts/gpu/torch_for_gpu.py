@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fa_forensics.facts.drivers import driver_table, parse_cuda
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
+from fa_forensics.patterns import lazily
 from fa_forensics.rules.coverage import NONE, code_for, fit
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import serves
@@ -57,7 +58,7 @@ def first_on_record() -> str:
 #: Torch's own index; the tag of a CUDA release comes behind it.
 _INDEX = "https://download.pytorch.org/whl/"
 #: The number of a release alone: no nightly and nothing built by somebody.
-_RELEASE = re.compile(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\+(?:cu\d{2,3}|cpu))?")
+_RELEASE = lazily(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\+(?:cu\d{2,3}|cpu))?")
 
 
 def _tag(cuda: str) -> str:

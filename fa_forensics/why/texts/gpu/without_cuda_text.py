@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.gpu.jetson_text import is_jetson, without_cuda
 from fa_forensics.why.texts.gpu.rocm_text import not_for_rocm, on_amd
 
 KIND = "wrong-torch"
-_MAC = re.compile(
+_MAC = lazily(
     r"/Users/|\bmac ?OS\b|\bDarwin\b|\bMacBook|\bM[1-4](?: (?:Pro|Max|Ultra))? mac|osx-", re.I
 )
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 
 #: The number of BNB_CUDA_VERSION behind the variant, as 0.43 composed it: no build makes such one.
-_MISNAMED = re.compile(r"libbitsandbytes_cuda(\d{2,3})_nocublaslt(\d{2,3})\b")
+_MISNAMED = lazily(r"libbitsandbytes_cuda(\d{2,3})_nocublaslt(\d{2,3})\b")
 
 
 def misnamed(seen: Seen, file: str) -> Answer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.bitsandbytes_files import (
@@ -66,7 +67,7 @@ def no_cuda_binary(seen: Seen) -> Answer:
 
 
 #: The CUDA of a library in its name: 129 is 12.9.
-_CUDA_IN_NAME = re.compile(r"_cuda(\d{3})(?=[._])")
+_CUDA_IN_NAME = lazily(r"_cuda(\d{3})(?=[._])")
 
 
 def _not_for_this_cuda(seen: Seen, file: str, number: str) -> Answer:

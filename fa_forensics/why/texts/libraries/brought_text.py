@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
 
@@ -107,7 +108,7 @@ def major_of(distribution: str) -> str:
 
 
 #: The first version that has a name, of NVIDIA's wheels for one CUDA major version.
-_SINCE = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})[\d.]{0,9} and later")
+_SINCE = lazily(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})[\d.]{0,9} and later")
 
 
 def first_by_line(interval: str | None) -> dict[str, str]:

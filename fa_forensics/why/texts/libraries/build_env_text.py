@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import replace
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 
 #: The directory that pip installs the requirements of a build into, and uv's.
-_ISOLATED = re.compile(
+_ISOLATED = lazily(
     r"/(?P<pip>pip-build-env-\w{1,40})/|/(?:builds|environments)-v\d{1,2}/\.tmp\w{1,40}/"
 )
 #: What is imported there: not the torch that the user has.
-_TESTS = re.compile(r"-c 'import |\bexport LD_LIBRARY_PATH=|\bfa-forensics inspect |\bpip list\b"
+_TESTS = lazily(r"-c 'import |\bexport LD_LIBRARY_PATH=|\bfa-forensics inspect |\bpip list\b"
                     r"|^ldd |\binstall \"nvidia-|^readelf ")  # fmt: skip
 
 

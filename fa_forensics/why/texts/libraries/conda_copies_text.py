@@ -7,6 +7,7 @@ import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.owner import title_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.nvidia.cuda_origin import NO_TOOLKIT, usual_copy
 from fa_forensics.why.seen import Seen, directory_of
@@ -15,10 +16,10 @@ from fa_forensics.why.ways.commands import inspect_command
 
 #: The search path of conda's own torch: from torch/lib up to the environment's lib. The torch
 #: of PyPI looks in ../../nvidia alone (readelf -d of both).
-_RPATH_OF_CONDA = re.compile(r"-packages/torch/lib/(?:\.\./){4}lib\w")
-_NOT_TORCH = re.compile(r"-packages/(?P<name>(?!torch/|nvidia/)[A-Za-z_]\w{1,60})/")
+_RPATH_OF_CONDA = lazily(r"-packages/torch/lib/(?:\.\./){4}lib\w")
+_NOT_TORCH = lazily(r"-packages/(?P<name>(?!torch/|nvidia/)[A-Za-z_]\w{1,60})/")
 #: The first version with the name, of NVIDIA's wheels for CUDA 12.
-_SINCE_12 = re.compile(r"-cu12 (?P<version>12\.\d{1,2})\.\d[\d.]{0,9} and later")
+_SINCE_12 = lazily(r"-cu12 (?P<version>12\.\d{1,2})\.\d[\d.]{0,9} and later")
 #: What conda's channels call the package of a library, for CUDA 12 and newer.
 _PACKAGES = {
     "nvJitLink": "libnvjitlink",

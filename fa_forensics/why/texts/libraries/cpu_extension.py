@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -14,7 +15,7 @@ from fa_forensics.why.texts.libraries.needing import package_needing
 _OF_PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv")
 _PAGE = "https://data.pyg.org/whl/torch-{release}+cpu.html"
 #: What stands before Python's own message where ctypes or torch.ops.load_library opened the file.
-_OS_ERROR = re.compile(r"\bOSError:")
+_OS_ERROR = lazily(r"\bOSError:")
 
 
 def loaded_by_path(seen: Seen) -> bool:

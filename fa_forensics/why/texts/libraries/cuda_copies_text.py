@@ -10,6 +10,7 @@ from dataclasses import replace
 from fa_forensics.facts.cuda_names import cuda_name_since
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import title_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.nvidia.cuda_origin import THIS_COPY
@@ -17,7 +18,7 @@ from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import first_by_line
 
 #: The lib directory of conda itself or of an environment of it, without what Python installs.
-_CONDA_LIB = re.compile(
+_CONDA_LIB = lazily(
     r"(?P<folder>/[\w./+~-]{0,200}(?:/envs/[\w.-]{1,60}|/(?:mini|ana|micro)?(?:conda|forge|mamba)\d?)"
     r"/lib)/lib[\w+]{1,40}\.so[\d.]{0,12}"
 )
@@ -45,9 +46,9 @@ def with_its_copy(answer: Answer, seen: Seen) -> Answer:
 
 
 #: A program's own directory of libraries, beside its bin: ``/opt/dorado/bin/../lib/libnvrtc.so``.
-_OF_PROGRAM = re.compile(r"(?P<root>/[^\s:]{1,300})/bin/\.\./lib(?:64)?/[^/\s]{1,80}")
+_OF_PROGRAM = lazily(r"(?P<root>/[^\s:]{1,300})/bin/\.\./lib(?:64)?/[^/\s]{1,80}")
 #: The CUDA in the name of such a directory: "v0.3.0-Debug.cuda118".
-_CUDA_IN_NAME = re.compile(r"[._-]cu(?:da)?[_-]?(?P<major>1[0-9])\.?(?P<minor>\d)(?!\d)")
+_CUDA_IN_NAME = lazily(r"[._-]cu(?:da)?[_-]?(?P<major>1[0-9])\.?(?P<minor>\d)(?!\d)")
 
 
 def _program_of(file: str) -> str:

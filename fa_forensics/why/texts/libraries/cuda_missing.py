@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10, is_of_cuda_10_too
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -239,7 +239,7 @@ _OTHER_TORCH = (
 
 
 #: GPUs of machines with an arm processor, where the package index has other builds of torch.
-_ON_ARM = re.compile(r"\bG[BH]\d{2,3}\b|\b(?:Orin|Thor|Jetson|Spark)\b")
+_ON_ARM = lazily(r"\bG[BH]\d{2,3}\b|\b(?:Orin|Thor|Jetson|Spark)\b")
 
 
 def _torch_for(seen: Seen, wanted: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fa_forensics.facts.cuda_names import counted_by, cuda_name_gone, cuda_name_since
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import is_cuda, owner_of_library, title_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.nvidia.cuda_age import OF_NVCC, of_nvcc_commands
@@ -24,9 +25,7 @@ _NUMBERED_AS_CUDA = ("cudart", "nvrtc", "nvJitLink", "cupti")
 #: And those whose wheels have it since CUDA 12 (nvidia-cublas-cu12 12.4.5.8 is CUDA 12.4's).
 _NUMBERED_SINCE_12 = ("cublas", "cublasLt")
 #: Libraries whose soname's number is the major version of conda's package of the same name.
-_OF_CONDA = re.compile(
-    r"(?P<stem>lib(?:cublas|cufft|curand|cusolver|cusparse))\.so\.(?P<major>\d\d)"
-)
+_OF_CONDA = lazily(r"(?P<stem>lib(?:cublas|cufft|curand|cusolver|cusparse))\.so\.(?P<major>\d\d)")
 
 
 def with_text(answer: Answer, seen: Seen) -> Answer:
@@ -201,9 +200,9 @@ def _without_torch(answer: Answer, seen: Seen) -> Answer:
     return replace(answer, help=tuple(_IMPORT_TORCH.sub(end, text) for text in answer.help))
 
 
-_IMPORT_TORCH = re.compile(r"\bimport\storch'$")
+_IMPORT_TORCH = lazily(r"\bimport\storch'$")
 #: The package that a file is installed with.
-_PACKAGE = re.compile(r"-packages/(?P<name>[A-Za-z_]\w{1,60})/")
+_PACKAGE = lazily(r"-packages/(?P<name>[A-Za-z_]\w{1,60})/")
 
 
 def _of_conda(answer: Answer, seen: Seen) -> Answer:
@@ -269,13 +268,11 @@ def _of_pip(answer: Answer, seen: Seen) -> tuple[str, ...]:
 
 
 #: The first version with a name, of a wheel for CUDA 12 that is numbered as CUDA is.
-_SINCE_12 = re.compile(
-    r"(?P<wheel>nvidia-[a-z-]{3,30}-cu12) (?P<version>12\.[\d.]{1,12}) and later"
-)
+_SINCE_12 = lazily(r"(?P<wheel>nvidia-[a-z-]{3,30}-cu12) (?P<version>12\.[\d.]{1,12}) and later")
 
 
 #: Remarks that hold for pip's torch alone.
-_ABOUT_WHEELS = re.compile(r"torch's wheels need no|torch [\d.\u2013 and,later]+ brings? a version")
+_ABOUT_WHEELS = lazily(r"torch's wheels need no|torch [\d.\u2013 and,later]+ brings? a version")
 
 
 def _compiled(answer: Answer, seen: Seen) -> Answer:

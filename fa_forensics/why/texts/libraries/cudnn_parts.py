@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.cuda_names import PartNotBrought, cudnn_part_not_brought
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -13,7 +12,7 @@ from fa_forensics.why.texts.libraries.brought_text import brought_by_torch
 KIND, CODE = "versioned-symbol", "FA204"
 #: Each part with its directory, as the loader takes it.
 WHICH_PARTS = "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .*libcudnn'"
-_WHEEL = re.compile(r"nvidia-cudnn-cu1[23]")
+_WHEEL = lazily(r"nvidia-cudnn-cu1[23]")
 
 
 def wheel_without_part(seen: Seen) -> Answer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.seen import Seen
@@ -15,7 +16,7 @@ KIND, CODE = "versioned-symbol", "FA204"
 _FIRST_WHEEL, _FIRST_CUDNN = "1.13.0", (8, 5)
 
 #: What torch says after a look into that variable.
-_BY_VARIABLE = re.compile(r"LD_LIBRARY_PATH\s+contains\s+incompatible")
+_BY_VARIABLE = lazily(r"LD_LIBRARY_PATH\s+contains\s+incompatible")
 
 
 def in_its_place(seen: Seen, built: str, found: str) -> Answer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from dataclasses import replace
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -27,9 +27,9 @@ from fa_forensics.why.texts.symbol_text import symbol_of_text
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
 
 #: The cuDNN that a soname is a part of: ``libcudnn_ops.so.9.1.0`` is one of cuDNN 9.
-_CUDNN_MAJOR = re.compile(r"libcudnn\w{0,30}\.so\.(?P<major>\d{1,2})")
+_CUDNN_MAJOR = lazily(r"libcudnn\w{0,30}\.so\.(?P<major>\d{1,2})")
 #: Parts that cuDNN 8 has, and that cuDNN 9 has under other names.
-_ONLY_8 = re.compile(r"libcudnn_\w{1,20}_(?:infer|train)\.so")
+_ONLY_8 = lazily(r"libcudnn_\w{1,20}_(?:infer|train)\.so")
 
 #: Where cuDNN and the cuBLAS that it opens lie, below site-packages/nvidia.
 _FOLDERS = ("cudnn", "cublas", "cu13")
@@ -159,7 +159,7 @@ def _names_part(seen: Seen) -> bool:
 
 
 #: The directories of the loader itself.
-_SYSTEM_PLACE = re.compile(r"(?:/usr)?/lib(?:64)?/")
+_SYSTEM_PLACE = lazily(r"(?:/usr)?/lib(?:64)?/")
 
 
 def cudnn_mix(seen: Seen) -> Answer:

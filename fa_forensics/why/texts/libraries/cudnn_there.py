@@ -6,13 +6,14 @@ import os
 import re
 import shlex
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import torch_lib_on_path, wheels_on_path
 from fa_forensics.why.torch_names.history import order_key
 
-_SONAME = re.compile(r"libcudnn\w{0,40}\.so[.\d]{0,20}")
+_SONAME = lazily(r"libcudnn\w{0,40}\.so[.\d]{0,20}")
 #: The first torch with cuDNN 9, and the month in which it came out (2024-07-24).
 _FIRST_WITH_9, _SINCE = "2.4.0", "2024-08"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import wheels_on_path
@@ -17,9 +17,9 @@ _FIRST_USE = {
     'print(torch.linalg.inv(torch.eye(3, device="cuda")))\'',
 }
 #: The parts of cuDNN, and torch's file that lists cuSOLVER: neither is opened by import torch.
-_LATE = re.compile(r"(?:^|/)lib(?:cudnn_\w{2,40}|torch_cuda_linalg)\.so")
-_OF_WHEEL = re.compile(r"/nvidia/(?P<folder>cudnn|cusolver|cu13)/lib/")
-_IMPORT = re.compile(r"env -u LD_LIBRARY_PATH \S{1,300} -c 'import torch'")
+_LATE = lazily(r"(?:^|/)lib(?:cudnn_\w{2,40}|torch_cuda_linalg)\.so")
+_OF_WHEEL = lazily(r"/nvidia/(?P<folder>cudnn|cusolver|cu13)/lib/")
+_IMPORT = lazily(r"env -u LD_LIBRARY_PATH \S{1,300} -c 'import torch'")
 
 
 def with_first_use(answer: Answer, seen: Seen) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -34,7 +35,7 @@ _LATE = {
 }
 #: The first torch that has NVRTC in the process after import torch.
 _NVRTC_FIRST = "2.6.0"
-_IN_A_WHEEL = re.compile(r"-packages/nvidia/[\w/-]{1,60}/lib/[^/]+\Z")
+_IN_A_WHEEL = lazily(r"-packages/nvidia/[\w/-]{1,60}/lib/[^/]+\Z")
 
 
 def is_late(seen: Seen, owner: str | None) -> bool:

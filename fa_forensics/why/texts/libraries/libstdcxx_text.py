@@ -7,18 +7,19 @@ import re
 
 from fa_forensics.facts.paste.machines import conda_has
 from fa_forensics.facts.system_releases import brings, gcc_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.seen import Seen, dotted_module, package_of
 from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted
 
 #: The environment that a file lies in: PREFIX/lib/python3.10/site-packages/...
-_PREFIX = re.compile(r"(?P<prefix>/[^\s:]{1,300}?)/lib/python\d[\d.]*/")
-_CONDA = re.compile(r"conda|miniforge|mambaforge|mamba/|/envs/")
+_PREFIX = lazily(r"(?P<prefix>/[^\s:]{1,300}?)/lib/python\d[\d.]*/")
+_CONDA = lazily(r"conda|miniforge|mambaforge|mamba/|/envs/")
 #: The lib directory of an environment, as its Python's RPATH or another library's names it.
-_LIB = re.compile(r"(?P<prefix>\S{1,400})/lib/libstdc\+\+\.so\.6$")
+_LIB = lazily(r"(?P<prefix>\S{1,400})/lib/libstdc\+\+\.so\.6$")
 #: Builds that a package makes at run time and keeps in a directory of its own.
-_CACHE = re.compile(r"(?P<folder>\S*/\.?\w{0,40}_?cache\w{0,20}/[\w.+-]+)/")
+_CACHE = lazily(r"(?P<folder>\S*/\.?\w{0,40}_?cache\w{0,20}/[\w.+-]+)/")
 
 _SYSTEMS = (
     "It is the system's copy, and a process has one libstdc++: the one that is loaded first "

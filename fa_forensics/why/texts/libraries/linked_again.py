@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import replace
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import raw_python
@@ -13,9 +13,7 @@ from fa_forensics.why.texts.libraries.needing import package_needing
 from fa_forensics.why.ways.builds import clean_build, in_source_tree
 
 #: The directory of one extension that torch compiled when it was first needed.
-_CACHE = re.compile(
-    r"(?P<folder>(?:/|~/)[\w./+@-]{0,300}torch_extensions/[\w./+@-]{1,200})/\w+\.so"
-)
+_CACHE = lazily(r"(?P<folder>(?:/|~/)[\w./+@-]{0,300}torch_extensions/[\w./+@-]{1,200})/\w+\.so")
 
 
 def linked_again(answer: Answer, seen: Seen) -> Answer:

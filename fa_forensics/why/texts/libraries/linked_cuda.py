@@ -9,6 +9,7 @@ from dataclasses import replace
 from fa_forensics.facts.cuda_names import cuda_name_since
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import title_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -16,7 +17,7 @@ from fa_forensics.why.seen import Seen
 #: Owners whose wheels have the CUDA toolkit's own number.
 _NUMBERED = ("cudart", "nvrtc", "nvJitLink", "cupti")
 _NUMBERED_12 = ("cublas", "cublasLt")
-_FIRST = re.compile(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})\.")
+_FIRST = lazily(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})\.")
 
 
 def linkers_cuda(seen: Seen, answer: Answer, version: str) -> Answer:

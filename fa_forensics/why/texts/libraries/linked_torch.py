@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from fa_forensics.facts.owner import is_torch, libraries_of, owner_of
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.facts.symbol_text import parse_symbol
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.judgement import NONE
@@ -51,7 +51,7 @@ def _one_of_a_few(seen: Seen, every: set[str]) -> bool:
 
 
 #: Notes on commands that are not typed here.
-_OF_COMMANDS = re.compile(r"(?:Another\sbuild\sof|One\sof\sthe|Every\storch\ssince|A\sfile\sthat)")
+_OF_COMMANDS = lazily(r"(?:Another\sbuild\sof|One\sof\sthe|Every\storch\ssince|A\sfile\sthat)")
 
 
 def torch_not_on_the_line(seen: Seen, answer: Answer, rocm: bool) -> Answer:
@@ -80,7 +80,7 @@ def torch_not_on_the_line(seen: Seen, answer: Answer, rocm: bool) -> Answer:
 
 
 #: What torchvision's own CMakeLists.txt builds, outside of Python's directories.
-_CXX_VISION = re.compile(r"(?:^|/)libtorchvision\.so[.\d]*$")
+_CXX_VISION = lazily(r"(?:^|/)libtorchvision\.so[.\d]*$")
 
 
 def partner_in_cxx(answer: Answer, seen: Seen) -> Answer:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.owner import is_cuda_library, is_rocm, is_torch, owner_of_library, title_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -29,7 +28,7 @@ from fa_forensics.why.texts.libraries.system_text import HASHED, system_library
 
 KIND, CODE = "missing-library", "FA202"
 
-_PYTHON_LIBRARY = re.compile(r"libpython(3\.\d{1,2})m?\.so")
+_PYTHON_LIBRARY = lazily(r"libpython(3\.\d{1,2})m?\.so")
 _DRIVER = ("cuda-driver", "nvml")
 #: Parts of ROCm that extensions are linked with as often as torch itself is.
 _OF_EXTENSIONS = ("hip", "hsa")

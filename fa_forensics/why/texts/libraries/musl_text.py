@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.owner import OWN, owner_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import base, package_in
@@ -12,10 +11,10 @@ from fa_forensics.why.texts.clues import base, package_in
 KIND, CODE = "missing-library", "FA202"
 
 #: glibc's own libraries and its loader, by the names that musl does not have.
-_OF_GLIBC = re.compile(
+_OF_GLIBC = lazily(
     r"ld-linux[\w.-]{0,20}\.so\.\d$|lib(?:c|m|dl|rt|pthread|util|resolv|mvec|anl)\.so\.\d$"
 )
-_OF_MUSL = re.compile(r"libc\.musl-\w{2,20}\.so\.1$|ld-musl-\w{2,20}\.so\.1$")
+_OF_MUSL = lazily(r"libc\.musl-\w{2,20}\.so\.1$|ld-musl-\w{2,20}\.so\.1$")
 #: Libraries that Alpine has in packages of their own.
 _APK = (("libstdc++", "libstdc++"), ("libgcc_s", "libgcc"), ("libgomp", "libgomp"))
 

@@ -9,6 +9,7 @@ from typing import Any
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import brings_torch, partner_of
+from fa_forensics.patterns import lazily
 from fa_forensics.why.nvidia.cuda_origin import opened
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
@@ -17,7 +18,7 @@ from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cu
 from fa_forensics.why.ways.builds import name_then
 
 #: Names of compiled modules, as packages give them.
-_COMPILED = re.compile(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")
+_COMPILED = lazily(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")
 
 
 def needing(seen: Seen) -> str:
@@ -136,7 +137,7 @@ _OF_TORCH = (
 
 
 #: The directory below site-packages that a file lies in.
-_FOLDER = re.compile(r"-packages/(\w{1,60})/")
+_FOLDER = lazily(r"-packages/(\w{1,60})/")
 
 
 def flavour_command(seen: Seen) -> str | None:

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.nvidia.cuda_age import HOME_OF_TORCH
@@ -15,11 +16,11 @@ from fa_forensics.why.nvidia.without_torch import row_without_torch
 from fa_forensics.why.seen import Seen
 
 #: A library of a wheel of NVIDIA, whose others lie beside it.
-_OF_WHEEL = re.compile(r"/.{0,300}-packages/nvidia/(?P<folder>\w{2,30})/lib/lib[\w.]{2,60}")
+_OF_WHEEL = lazily(r"/.{0,300}-packages/nvidia/(?P<folder>\w{2,30})/lib/lib[\w.]{2,60}")
 #: The wheels of one CUDA, and the directory of each below site-packages/nvidia.
-_LINE = re.compile(r"(?P<name>nvidia-(?P<short>[a-z-]{3,20})-cu(?P<major>1[12])) [\d.]+ and later")
+_LINE = lazily(r"(?P<name>nvidia-(?P<short>[a-z-]{3,20})-cu(?P<major>1[12])) [\d.]+ and later")
 #: Images with a torch of their own, in which pip's torch is a second one.
-_IMAGES = re.compile(r"^/opt/conda/|^/usr/local/lib/python3")
+_IMAGES = lazily(r"^/opt/conda/|^/usr/local/lib/python3")
 #: What keeps compiled files, and where.
 _CACHES = {
     "flashinfer": "~/.cache/flashinfer",
@@ -44,7 +45,7 @@ def with_newer_copy(answer: Answer, seen: Seen) -> Answer:
     return _first_on_path(answer, seen)
 
 
-_NVIDIA = re.compile(r"/nvidia/|/torch/lib/|^lib(?:cu|nv)")
+_NVIDIA = lazily(r"/nvidia/|/torch/lib/|^lib(?:cu|nv)")
 
 
 def _beside(owner: str, folder: str) -> bool:

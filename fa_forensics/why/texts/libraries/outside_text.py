@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 
 from fa_forensics.facts.library_names import OutsideLibrary, outside_library
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -66,7 +67,7 @@ def _toolkit(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
-_IMAGE_LINE = re.compile(r"load image\s[Pp]ython\sextension")
+_IMAGE_LINE = lazily(r"load image\s[Pp]ython\sextension")
 #: torchvision's warning at import (torchvision/io/image.py; setup.py of 0.13 and newer).
 _IMAGE = (
     "The line is a warning: torchvision goes on, and only torchvision.io's reading and writing of "

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.python_api import has_partners, partner_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -24,8 +23,8 @@ _OWN = ("pytorch3d", "flash_attn", "mamba_ssm", "causal_conv1d", "deepspeed", "n
         "torchvision", "torchaudio", "torchtext", "torchcodec", "torch_scatter", "torch_sparse",
         "torch_cluster", "torch_spline_conv", "torch_geometric", "xformers", "detectron2", "mmcv",
         "torchao", "fairseq")  # fmt: skip
-_IN = re.compile(rf"[/\\](?:site|dist)-packages[/\\](?P<package>{'|'.join(_OWN)})[/\\]")
-_IMAGE = re.compile(r"load\simage\sPython\sextension")
+_IN = lazily(rf"[/\\](?:site|dist)-packages[/\\](?P<package>{'|'.join(_OWN)})[/\\]")
+_IMAGE = lazily(r"load\simage\sPython\sextension")
 _CPU = "https://download.pytorch.org/whl/cpu"
 
 

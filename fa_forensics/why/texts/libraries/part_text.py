@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -14,9 +14,9 @@ from fa_forensics.why.texts.libraries.wheels_path import wheels_on_path
 
 #: Parts of cuDNN, which its head opens at run time; what torch lists is libcudnn.so.N alone
 #: (readelf -d of libtorch_cuda.so, torch 2.4.0+cu121 and 2.14.1+cu130).
-_CUDNN_PART = re.compile(r"libcudnn_\w{1,40}\.so\.(?P<major>\d{1,2})")
+_CUDNN_PART = lazily(r"libcudnn_\w{1,40}\.so\.(?P<major>\d{1,2})")
 #: Libraries of the same wheels as those that torch lists, and in no list of torch's.
-_BESIDE = re.compile(r"lib(?:cufftw|cusolverMg|nvblas)\.so\.\d{1,2}")
+_BESIDE = lazily(r"lib(?:cufftw|cusolverMg|nvblas)\.so\.\d{1,2}")
 
 
 def part_answer(seen: Seen, soname: str, owner: str | None) -> Answer | None:

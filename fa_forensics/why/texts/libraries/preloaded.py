@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
 from fa_forensics.why.texts.libraries.cpu_extension import loaded_by_path, on_cpu
@@ -21,7 +22,7 @@ _INDEX = "https://download.pytorch.org/whl"
 #: The last torch of PyTorch's index for CUDA 11.8.
 _LAST_118 = "2.7.1"
 #: Names of packages that say nothing of an extension.
-_NO_EXTENSION = re.compile(
+_NO_EXTENSION = lazily(
     r"(?:named|pkg):(?:nvidia[\w.-]*|torch(?:vision|audio)?|pytorch(?:-cuda)?|triton|numpy|pip|uv"
     r"|setuptools|cudatoolkit|ninja|conda)"
 )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 
 from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.facts.owner import is_cuda_library, owner_of_library
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.cuda_missing import cuda_major_of_soname
 
-_CONDA = re.compile(r"conda|/envs/|miniforge|mambaforge")
+_CONDA = lazily(r"conda|/envs/|miniforge|mambaforge")
 
 
 def renamed(seen: Seen) -> Answer | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.system_names import debian_package
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen, package_of
@@ -16,7 +16,7 @@ from fa_forensics.why.ways.commands import needed_libraries
 KIND, CODE = "missing-library", "FA202"
 
 #: auditwheel's own copies carry a part of the file's hash in their names.
-HASHED = re.compile(r"lib[\w+.]+-[0-9a-f]{8}\.so")
+HASHED = lazily(r"lib[\w+.]+-[0-9a-f]{8}\.so")
 
 
 def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
@@ -63,7 +63,7 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
 
 
 #: Distributions whose packages are RPMs, as texts name them.
-_OF_RPM = re.compile(r"\b(?:centos|rhel|red hat|fedora|rocky|alma|oracle linux|amazon linux|suse)")
+_OF_RPM = lazily(r"\b(?:centos|rhel|red hat|fedora|rocky|alma|oracle linux|amazon linux|suse)")
 
 
 def _install(seen: Seen, soname: str, package: str) -> tuple[str, str]:

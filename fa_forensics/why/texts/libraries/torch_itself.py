@@ -7,6 +7,7 @@ import shlex
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.library_names import exact_toolkit
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -27,10 +28,10 @@ from fa_forensics.why.torch_names.history import order_key
 KIND, CODE = "missing-library", "FA202"
 
 #: torch's own file, from which it loads its libraries, in a traceback's steps.
-_TORCH_INIT = re.compile(r"(?:^|/)torch/__init__\.py$")
+_TORCH_INIT = lazily(r"(?:^|/)torch/__init__\.py$")
 #: CUPTI's name carries the minor version up to CUDA 11.
-_CUPTI = re.compile(r"libcupti\.so\.(?P<toolkit>(?:9|1[01])\.\d)")
-_CUDNN = re.compile(r"libcudnn\w{0,40}\.so\.(\d{1,2})")
+_CUPTI = lazily(r"libcupti\.so\.(?P<toolkit>(?:9|1[01])\.\d)")
+_CUDNN = lazily(r"libcudnn\w{0,40}\.so\.(\d{1,2})")
 #: The first torch release whose wheels take CUDA from wheels of NVIDIA.
 _FROM_WHEELS = "1.13.0"
 
@@ -107,7 +108,7 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
 
 
 #: torch as root's pip installs it on RHEL and its kin: compiled packages apart from all others.
-_SPLIT = re.compile(r"/lib64/python3\.\d{1,2}/(?:site|dist)-packages/torch/")
+_SPLIT = lazily(r"/lib64/python3\.\d{1,2}/(?:site|dist)-packages/torch/")
 
 
 #: What torch looks for in all directories of packages when its first try fails, since 2.0.0

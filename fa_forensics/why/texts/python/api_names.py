@@ -17,6 +17,7 @@ from fa_forensics.facts.python_api import (
     partner_of,
     releases_on_record,
 )
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import version_of
@@ -26,7 +27,7 @@ KIND, CODE = "api-change", "FA881"
 #: Packages of which torch is never the newer one by itself: each release is for one torch.
 _FAMILY = ("torchvision", "torchaudio", "torchtext", "xformers")
 #: What torch's own C module has in CUDA builds alone.
-_CUDA_NAME = re.compile(r"_cuda_?\w*|_cudart|_cudnn|_nccl_\w+|_CudaDeviceProperties|CudaError")
+_CUDA_NAME = lazily(r"_cuda_?\w*|_cudart|_cudnn|_nccl_\w+|_CudaDeviceProperties|CudaError")
 
 
 def name_of_release(seen: Seen, module: str, name: str) -> Answer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.windows_build import jit_module
@@ -200,7 +201,7 @@ def crash(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-_NOT_FOUND = re.compile(r"module could not be found|WinError 126|找不到指定的模块")
+_NOT_FOUND = lazily(r"module could not be found|WinError 126|找不到指定的模块")
 
 
 def windows(seen: Seen) -> Answer:
@@ -256,7 +257,7 @@ def windows(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-_DLL = re.compile(r"[\"']([^\"'\n]{1,300}\.(?:dll|pyd))[\"']", re.IGNORECASE)
+_DLL = lazily(r"[\"']([^\"'\n]{1,300}\.(?:dll|pyd))[\"']", re.IGNORECASE)
 
 
 def _not_valid(seen: Seen) -> Answer:

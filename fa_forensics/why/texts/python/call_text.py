@@ -7,6 +7,7 @@ import shlex
 
 from fa_forensics.facts.flash_limits import parameters
 from fa_forensics.facts.python_api import has_partners
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
@@ -142,7 +143,7 @@ def _on_windows(seen: Seen) -> bool:
     return "flag:windows" in seen.versions or "windows" in system.lower()
 
 
-_FRAME = re.compile(r"(?P<tree>/[^\s\"]{0,300}/(?P<top>\w{1,60}))/(?P=top)/[^\s\"]{1,200}\.py$")
+_FRAME = lazily(r"(?P<tree>/[^\s\"]{0,300}/(?P<top>\w{1,60}))/(?P=top)/[^\s\"]{1,200}\.py$")
 
 
 def _tree(seen: Seen) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import raw_python, version_of
@@ -19,7 +19,7 @@ _HALVES = {
 
 
 #: Options for a package that is there already, with what it needs.
-_ANEW = re.compile(r"--force-reinstall --no-deps\s")
+_ANEW = lazily(r"--force-reinstall --no-deps\s")
 
 
 def cuda_half(seen: Seen, package: str | None, module: str) -> Answer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -13,7 +14,7 @@ from fa_forensics.why.texts.clues import package_in
 _SCOPES = {"c10": "c10.dll", "at": "torch_cpu.dll", "torch": "torch_cpu.dll",
            "caffe2": "torch_cpu.dll"}  # fmt: skip
 #: ``?warn@c10@@YAX...``: the name, then its scopes from the innermost to the outermost.
-_NAME = re.compile(r"\?{1,2}(?P<parts>[\w$?]{1,100}(?:@[\w$?]{1,100}){1,8})@@")
+_NAME = lazily(r"\?{1,2}(?P<parts>[\w$?]{1,100}(?:@[\w$?]{1,100}){1,8})@@")
 
 
 def torch_entry_point(seen: Seen) -> Answer | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.python_api import has_partners, partner_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in
 from fa_forensics.why.texts.python.pairs import pair_command, pair_notes
 
-_SITE = re.compile(r"(?:site|dist)-packages[/\\]")
+_SITE = lazily(r"(?:site|dist)-packages[/\\]")
 
 
 def half_imported(seen: Seen, name: str, module: str) -> Answer:

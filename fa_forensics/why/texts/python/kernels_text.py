@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 
 NO_FILE = "FA887"
 
-_VARIANT = re.compile(
+_VARIANT = lazily(
     r"torch(?P<digits>\d{2,3})-(?P<flavour>cxx11|cxx98)-(?P<kind>cu\d+|rocm\d+|cpu|xpu\d*)"
 )
 
@@ -59,7 +60,7 @@ def kernels_variant(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-_WANTED = re.compile(
+_WANTED = lazily(
     r"torch(?P<digits>\d{2,3})-(?:(?P<flavour>cxx11|cxx98)-)?(?P<kind>cu\d+|rocm\d+|cpu|xpu\d*|metal)"
     r"-(?P<machine>x86_64|aarch64|arm64)-(?P<system>linux|darwin|windows)"
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.python_api import has_partners, partner_of, torch_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
@@ -169,7 +170,7 @@ def _of_torch(seen: Seen, operator: str, backend: str) -> Answer:
     )  # fmt: skip
 
 
-_SITE = re.compile(r"(?P<site>\S{1,300}/(?:site|dist)-packages)/(?P<top>\w{1,60})/")
+_SITE = lazily(r"(?P<site>\S{1,300}/(?:site|dist)-packages)/(?P<top>\w{1,60})/")
 
 
 def from_two_places(seen: Seen, what: str, package: str | None) -> Answer | None:

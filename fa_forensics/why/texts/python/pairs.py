@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.python_api import brings_torch, ended_at, is_older, partner_of, torch_of
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import version_of
@@ -18,7 +17,7 @@ XFORMERS_SINCE = "2.1.0"
 #: Where the torch is none of the package index, or is bound to another package: it has to stay.
 _OWN_TORCH = ("pkg:torch-npu", "pkg:torch-xla", "rocm", "ngc", "flag:jetson", "flag:torch-source")
 #: Builds that an index of torch has, as its version ends.
-_TAG = re.compile(r"cu\d{2,3}|cpu|rocm[\d.]+|xpu")
+_TAG = lazily(r"cu\d{2,3}|cpu|rocm[\d.]+|xpu")
 
 
 def index_tag(seen: Seen, package: str, torch: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from fa_forensics.facts.flash_names import extra_folder
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen, directory_of
 from fa_forensics.why.texts.clues import (
@@ -23,7 +24,7 @@ from fa_forensics.why.texts.python.project_modules import built_by_program, too_
 ABSENT = "FA880"
 
 #: Names that packages give to compiled modules: ``_C``, ``_ext``, ``quant_cuda``, ``exl_ext``.
-_COMPILED = re.compile(
+_COMPILED = lazily(
     r"^_[A-Za-z]+$|^_C_\w+$|^_?C$|_C$|(?:^|_)(?:cuda|ext|cpp|kernels?|engine|binding)$"
 )
 

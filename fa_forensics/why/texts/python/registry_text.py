@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import package_in, pip_name
@@ -11,9 +12,9 @@ from fa_forensics.why.texts.clues import package_in, pip_name
 KIND, TYPES = "python-abi", "FA893"
 
 #: ``<torch._C.ScriptModule object at 0x7f>``: what was passed.
-_OBJECT = re.compile(r"<(?P<type>[A-Za-z_][\w.]{1,200}) object\b")
+_OBJECT = lazily(r"<(?P<type>[A-Za-z_][\w.]{1,200}) object\b")
 #: ``(model: torch::jit::Module, q: aiter_tensor_t)``: what is taken.
-_TAKEN = re.compile(r"[(,]\s{0,3}\w{1,60}:\s?(?P<type>[A-Za-z_][\w.:]{1,200}(?:<[\w:, ]{1,80}>)?)")
+_TAKEN = lazily(r"[(,]\s{0,3}\w{1,60}:\s?(?P<type>[A-Za-z_][\w.:]{1,200}(?:<[\w:, ]{1,80}>)?)")
 #: What torch's own caster, and the standard library's, are called by.
 _CAST = ("at::Tensor", "torch::Tensor")
 #: Scopes of torch's own classes.

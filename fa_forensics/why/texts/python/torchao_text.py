@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from fa_forensics.facts.python_api import is_older, own_check, passes_check
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
@@ -12,7 +11,7 @@ from fa_forensics.why.texts.clues import version_of
 from fa_forensics.why.texts.python.pairs import index_note
 
 #: Builds of torch that torchao's wheel of the package index, for CUDA 12, does not go with.
-_OTHER = re.compile(r"cu1[3-9]\d|cu11\d|cpu|xpu|rocm[\d.]+")
+_OTHER = lazily(r"cu1[3-9]\d|cu11\d|cpu|xpu|rocm[\d.]+")
 
 
 def torchao_refused(seen: Seen, torch: str, found: str) -> Answer:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen, package_of
@@ -63,7 +63,7 @@ def tries_without_errors(seen: Seen) -> Answer:
 
 
 #: The file at the head of an entry: "1. sm100/common_ops.abi3.so - undefined symbol".
-_HEAD = re.compile(r"(?P<file>[\w./+-]{1,200}\.so)\b")
+_HEAD = lazily(r"(?P<file>[\w./+-]{1,200}\.so)\b")
 
 
 def symbol_in_words(seen: Seen) -> Answer:

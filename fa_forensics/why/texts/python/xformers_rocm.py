@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import inspect_package
 from fa_forensics.why.texts.python.pairs import from_index, index_note
 
 #: ROCm releases of PyTorch's own indexes are X.Y; AMD's own builds have longer numbers.
-_OF_PYTORCH = re.compile(r"rocm\d{1,2}\.\d{1,2}")
+_OF_PYTORCH = lazily(r"rocm\d{1,2}\.\d{1,2}")
 
 
 def of_another_maker(seen: Seen, built: str | None, have: str | None) -> Answer | None:

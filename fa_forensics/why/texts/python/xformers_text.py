@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_variable
@@ -22,7 +22,7 @@ from fa_forensics.why.texts.python.xformers_rocm import of_another_maker
 
 BANNER = "FA886"
 
-_TORCH = re.compile(
+_TORCH = lazily(
     r"(?P<built>\d+\.\d+[\w.+]*)\s+with\s+CUDA\s+(?:\d+|None)\s+"
     r"\(you have (?P<have>[\w.+]+)\)"
 )
@@ -33,7 +33,7 @@ _ONE_OF_TWO = (
     "One of the two installations is enough: the first keeps the torch that is here, the second "
     "changes torch, for all other packages too."
 )
-_PYTHON = re.compile(r"Python\s+(?P<built>[\d.]+)\s+\(you have (?P<have>[\d.]+)\)")
+_PYTHON = lazily(r"Python\s+(?P<built>[\d.]+)\s+\(you have (?P<have>[\d.]+)\)")
 
 
 def xformers(seen: Seen) -> Answer:
