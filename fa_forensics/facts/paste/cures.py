@@ -60,10 +60,23 @@ _WORKS_IN = lazily(
 )
 
 
+#: A denial anywhere in the clause before: "it does not seem to work in".
+_DENIES = lazily(r"\b(?:not|never|longer|fails?|failed|cannot)\b|n't\b", re.IGNORECASE)
+#: What follows a version that was tried in vain.
+_IN_VAIN = lazily(
+    r"[^.;\n]{0,40}?\b(?:did(?: not|n't)|does(?: not|n't)|no luck|no effect|still"
+    r"|but (?:it )?fails?|in vain)\b|[^.;\n]{0,12}\bis the answer of\b",
+    re.IGNORECASE,
+)
+
+
 def works_there(words: str, start: int) -> bool:
     """Whether what is named at ``start`` of a line is told as a place where nothing fails."""
     found = _WORKS_IN.search(words[max(0, start - 2 * _AROUND) : start])
-    return found is not None and not found["not"]
+    if found is None or found["not"]:
+        return False
+    clause = re.split(r"[.;\n]", words[:start][-2 * _AROUND :])[-1]
+    return _DENIES.search(clause[: clause.rfind(found[0].strip()[:8])]) is None
 
 
 def put_it_right(words: str, start: int, end: int) -> bool:
@@ -90,6 +103,8 @@ def is_cure(words: str, start: int, end: int) -> bool:
 
     It put it right, the program was written for it, or a file was built on it.
     """
+    if _IN_VAIN.match(words[end : end + _AROUND]) is not None:
+        return False
     before = words[max(0, start - _AROUND) : start]
     found = _BEFORE.search(before)
     if found is not None and not _NEGATED.search(before[: found.start()]):

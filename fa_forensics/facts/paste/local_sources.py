@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.lines import Line, Places, Source
+from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.version_forms import REPORT
 from fa_forensics.patterns import lazily
 
@@ -20,8 +21,15 @@ _BUILT_THERE = lazily(
     r"|\bpython[\d.]{0,4} (?:\./)?setup\.py (?:[\w-]{1,20} )?(?:install|develop|build)\b"
 )
 #: Options whose value stands behind them, and is no directory of a package.
-_VALUED = frozenset(("-r", "-c", "-i", "-f", "-t", "--index-url", "--extra-index-url", "--target",
-                     "--find-links", "--requirement", "--constraint", "--prefix"))  # fmt: skip
+_VALUED = frozenset(("-r", "-c", "-i", "-f", "-t", "-b", "-d"))
+#: pip's long options without a value; every other long one takes the word behind it.
+_PLAIN = frozenset((
+    "--no-build-isolation", "--no-cache-dir", "--no-deps", "--force-reinstall", "--upgrade",
+    "--user", "--verbose", "--quiet", "--pre", "--no-index", "--ignore-installed", "--editable",
+    "--no-dependencies", "--break-system-packages", "--no-clean", "--compile", "--no-compile",
+    "--prefer-binary", "--use-pep517", "--no-use-pep517", "--system", "--require-virtualenv",
+    "--disable-pip-version-check", "--no-input", "--dry-run", "--reinstall",
+))  # fmt: skip
 _NO_SOURCE = lazily(r"://|^git\+|\.(?:whl|txt|gz|zip|tgz|toml)$|^/path/|\.\.\.")
 
 
@@ -50,8 +58,13 @@ def _given(line: Line) -> Iterator[tuple[str, bool]]:
         for raw in found["rest"].split()[:16]:
             word = raw.strip("'\"`,)").partition("[")[0]
             kept = before in ("-e", "--editable")
-            own = before not in _VALUED and not word.startswith("-")
-            if own and ("/" in word or kept) and _NO_SOURCE.search(word) is None:
+            valued = before in _VALUED or (
+                before.startswith("--") and "=" not in before and before not in _PLAIN
+            )
+            own = not valued and not word.startswith("-")
+            # "torch/torchvision/gsplat" in a sentence is a list of names.
+            folder = "/" in word and word.partition("/")[0].lower() not in PACKAGES
+            if own and (kept or folder) and _NO_SOURCE.search(word) is None:
                 yield word, kept
             before = raw
 
@@ -64,7 +77,7 @@ def _entered(line: Line) -> Iterator[tuple[str, bool]]:
     before = [line.body[: built.start()], *(above.body for above in line.above(1))]
     for text in before:
         entered = list(_CD.finditer(text))[-1:]
-        if entered:
+        if entered and not entered[0]["folder"].startswith("-"):
             kept = re.search(r" (?:-e|develop)\b", built[0]) is not None
             yield entered[0]["folder"], kept
             return

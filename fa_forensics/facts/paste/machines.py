@@ -68,7 +68,6 @@ _NEAR = 4_000
 _LONGEST = 2_000_000
 
 
-@lru_cache(maxsize=2)
 def around_version(line: Line, file: str | None) -> dict[str, str]:
     """What is told near a symbol version: ``tag_glibc``, the glibc that a wheel's tag promises.
 
@@ -81,6 +80,7 @@ def around_version(line: Line, file: str | None) -> dict[str, str]:
     return {**found, "tag_glibc": f"2.{promised['minor']}"} if promised is not None else found
 
 
+@lru_cache(maxsize=2)
 def _words_in(lower: str) -> tuple[str, ...]:
     """Which of the words a text has at all: most have none."""
     if len(lower) > _LONGEST:
@@ -91,7 +91,8 @@ def _words_in(lower: str) -> tuple[str, ...]:
 
 def rare_processor(line: Line) -> bool:
     """Whether a text is of a processor that package indexes have little for."""
-    return any(name in _words_in(line.source.lower) for name in _RARE)
+    words = _words_in(line.source.lower)
+    return any(name in words for name in _RARE)
 
 
 _RARE = (

@@ -14,6 +14,8 @@ from fa_forensics.patterns import lazily
 
 #: What the names are joined by under the key "gpus".
 BETWEEN = "; "
+#: No more lines are looked at for the one that fails.
+MOST_LINES = 20
 _MAKER = lazily(r"^(?:NVIDIA |GeForce |Quadro |Tesla )+", re.IGNORECASE)
 #: Machines that stand for their GPU.
 _MACHINES = {"dgx spark": "gb10"}
@@ -92,7 +94,8 @@ def one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Place
     names -= {machine for machine, gpu in _MACHINES.items() if gpu in names}
     if len(names) < 2:
         return
-    told = {failing(body, frozenset(names)) for _, bodies, _ in named.values() for body in bodies}
+    bodies = dict.fromkeys(body for _, lines, _ in named.values() for body in lines)
+    told = {failing(body, frozenset(names)) for body in itertools.islice(bodies, MOST_LINES)}
     told.discard(None)
     left = [name for name in names if not named[name][2]]
     if len(told) == 1:

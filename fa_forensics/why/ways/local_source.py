@@ -66,7 +66,8 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
         return answer
     note = (
         f"The text installs it from the directory {told}: that copy is built again there, since "
-        "what an index has under the same name may be another program than the project's own copy."
+        "what an index has under the same name may be another program than the project's own copy. "
+        "A relative directory counts from where the text ran its command."
     )
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*answer.notes, note))
 

@@ -43,7 +43,8 @@ def step_back(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
     before = paste.versions.get(f"before:{name}", "")
     if not before or answer.kind not in DRIFT or answer.direction == OLDER:
         return answer
-    wanted = shlex.quote(f"{name}=={before}")
+    # What stands behind the plus is a wheel's own; no index has a release of that name.
+    wanted = shlex.quote(f"{name}=={before.partition('+')[0]}")
     back = (
         f"{pip_of(place)} install --force-reinstall --no-deps --no-build-isolation --no-cache-dir "
         f"{wanted}"
