@@ -120,7 +120,7 @@ def _both(seen: Seen, package: str) -> tuple[str, ...]:
 
 
 def _windows(seen: Seen) -> bool:
-    return on_windows(seen) or "flag:windows-told" in seen.versions
+    return on_windows(seen) or not {"flag:windows", "flag:windows-told"}.isdisjoint(seen.versions)
 
 
 _KEPT = (
