@@ -255,3 +255,13 @@ def test_two_commands_are_not_spoken_of_where_there_is_one() -> None:
     answer = first(f"OSError: {file}: undefined symbol: aoti_torch_abi_version", "torch 2.6.0")
     changing = [text for text in answer.help if " install " in text]
     assert len(changing) == 1 and not any("One of the two" in note for note in answer.notes)
+
+
+def test_a_release_that_the_text_tells_stands_first_and_no_two_commands_are_counted() -> None:
+    wanted = "ImportError: /x/site-packages/flash_attn_2_cuda.so: undefined symbol: "
+    symbol = "_ZN3c104cuda9SetDeviceEab"  # of 2.8.0 and later
+    for told in ("flash-attn 2.5.2 fixed it", "upgraded flash-attn from 2.5.2 to 2.5.6"):
+        answer = first(f"{wanted}{symbol}", f"torch 2.4.0, python 3.10; {told}")
+        pin = next(text for text in answer.help if "flash-attn==2.5.2" in text)
+        assert "--no-build-isolation" in pin and "--no-deps" in pin
+        assert not any(note.startswith("One of the two commands") for note in answer.notes)

@@ -24,10 +24,11 @@ from fa_forensics.why.ways.local_source import from_its_directory
 from fa_forensics.why.ways.named_wheel import beside_a_build, cuda_words, in_its_release, twin_words
 from fa_forensics.why.ways.old_heads import at_that_time
 from fa_forensics.why.ways.other_ways import other_ways
-from fa_forensics.why.ways.pairs import of_its_index, put_right, with_pairs
+from fa_forensics.why.ways.pairs import of_its_index, with_pairs
 from fa_forensics.why.ways.pinned import without_its_torch
 from fa_forensics.why.ways.precompiled import of_another_commit
 from fa_forensics.why.ways.same_release import package_in_text, same_release
+from fa_forensics.why.ways.step_back import put_right
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
@@ -49,7 +50,7 @@ def with_context(
     first = same_release(first, paste, place, name)
     first = with_pairs(beside_a_build(first, paste, place, named), paste, place, named)
     first = other_ways(first, paste, place, named if ended else name, served)
-    first = put_right(of_its_index(first, paste, place, tables), paste, named)
+    first = put_right(of_its_index(first, paste, place, tables), paste, place, named)
     if gem := gem_of(paste):
         first = in_ruby(first, place, gem)
     first = of_another_commit(from_its_directory(first, paste), paste)

@@ -107,30 +107,6 @@ def _first_pair(helps: Sequence[str], answer: Answer, place: Place, name: str) -
 _SINCE = lazily(r'"torch>=(?P<release>\d{1,2}(?:\.\d{1,3}){2})(?:,<[\d.]{3,12})?"')
 
 
-def put_right(answer: Answer, paste: Paste, name: str | None) -> Answer:
-    """The answer with the release of the package, or of torch, that the text says put it right."""
-    if answer.kind not in DRIFT or answer.owner is None or not is_torch(answer.owner):
-        return answer
-    keys = ((one, paste.versions.get(f"cure:{one}", "")) for one in (name, "torch", "pytorch"))
-    told = [
-        (one, text)
-        for one, text in keys
-        if one and re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){1,3}", text)
-    ]
-    if not told:
-        return answer
-    one, release = told[0]
-    one = "torch" if one == "pytorch" else one
-    helps = [*answer.help]
-    if one != "torch":
-        at = 1 if helps and "print(torch" in helps[0] else 0
-        wanted = shlex.quote(f"{one}=={release}")
-        alone = "install --force-reinstall --no-deps --no-cache-dir"
-        helps.insert(at, f"python -m pip {alone} {wanted}")
-    note = f"The text says that {one} {release} put it right: that is the way back to what fitted."
-    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *answer.notes))
-
-
 def _of_one_release(
     helps: Sequence[str], notes: Sequence[str], name: str
 ) -> tuple[list[str], list[str]]:
@@ -282,12 +258,15 @@ def _without_what_fails(answer: Answer, paste: Paste, name: str) -> Answer:
         "was compiled on another state of torch, and to install it again changes nothing. The pair "
         "that is typed, or a build of it for the torch that is there, puts it right."
     )
+    left = tuple(text for text in answer.help if text not in dropped)
+    if not any('"torch==' in text for text in left):
+        note = (
+            f"{name} {told} is the release for that torch, by its number, and fails all the same: "
+            "it was compiled on another state of torch, and to install it again changes nothing. A "
+            "build of it for the torch that is there puts it right."
+        )
     kept = tuple(n for n in answer.notes if not _ON_COMMANDS.match(n))
-    return replace(
-        answer,
-        help=tuple(text for text in answer.help if text not in dropped),
-        notes=(note, *kept),
-    )
+    return replace(answer, help=left, notes=(note, *kept))
 
 
 def _of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
