@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from support.asking import first
 
@@ -199,3 +201,89 @@ def test_a_linux_library_on_a_mac_is_told_by_what_file_prints() -> None:
 def test_what_file_prints_on_linux_is_no_failure() -> None:
     shown = SHOWN.partition("\n")[2]
     assert first(shown + "Ubuntu 22.04").kind == "unrecognised"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "folder"),
+    [
+        ('  File "/home/u/apex/apex/__init__.py", line 13, in <module>', "apex", "/home/u/apex"),
+        ("~/repo/audio/torchaudio/__init__.py in <module>()", "torchaudio", "~/repo/audio"),
+        ("File /data/vllm/vllm/__init__.py:7, in <module>", "vllm", "/data/vllm"),
+        ("| /data/vllm/vllm/__init__.py:7 in <module> |", "vllm", "/data/vllm"),
+        ("/data/vision/torchvision/__init__.py:26: UserWarning: x", "torchvision", "/data/vision"),
+        ("ImportError: cannot import name '_C' from 'natten' (/w/NATTEN/natten/__init__.py)",
+         "natten", "/w/NATTEN"),
+        ('  File "/w/fa/flash_attn/__init__.py", line 3, in <module>', "flash-attn", "/w/fa"),
+    ],
+)  # fmt: skip
+def test_where_python_imports_a_package_from_is_read(text: str, name: str, folder: str) -> None:
+    assert local(text) == {f"local:{name}": f"-e {folder}"}
+
+
+FRAME = '  File "{}/__init__.py", line 13, in <module>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://github.com/NVIDIA/apex/blob/master/apex/__init__.py",
+        "see https://github.com/NVIDIA/apex/blob/master/apex/__init__.py in <module>",
+        FRAME.format("https://github.com/NVIDIA/apex/blob/master/apex"),
+        FRAME.format("//server/share/apex/apex"),
+        FRAME.format("C:/x/apex/apex"),
+        "C:/x/apex/apex/__init__.py in <module>()",
+        "I looked at /home/u/apex/apex/__init__.py and in the docs",
+        "(as in /home/u/apex/apex/__init__.py)",
+        "vi /home/u/vllm/vllm/__init__.py",
+        FRAME.format("/nix/store/0c5bxyz-python3.11-apex-0.1/apex"),
+        FRAME.format("/gnu/store/0c5bxyz-apex-0.1/apex"),
+        FRAME.format("/root/.local/share/uv/tools/vllm/vllm"),
+        FRAME.format("/opt/share/uv/x/vllm"),
+        FRAME.format("/root/.cache/uv/archive-v0/x/torchvision"),
+        FRAME.format("/opt/conda/pkgs/torchvision-0.15/torchvision"),
+        FRAME.format("/opt/conda/lib/python3.10/site-packages/apex"),
+    ],
+)
+def test_an_address_a_store_or_a_path_in_a_sentence_is_no_checkout(text: str) -> None:
+    assert local(text) == {}
+
+
+SET_DEVICE = "undefined symbol: _ZN3c104cuda9SetDeviceEab"
+INSTALLED = "/opt/conda/lib/python3.10/site-packages/{}.cpython-310-x86_64-linux-gnu.so"
+
+
+@pytest.mark.parametrize("file", [INSTALLED, "{}.cpython-310-x86_64-linux-gnu.so"])
+def test_another_packages_editable_install_is_not_the_failing_files(file: str) -> None:
+    answer = first(
+        "git clone https://github.com/haotian-liu/LLaVA",
+        "cd LLaVA",
+        "pip install -e .",
+        "pip install flash-attn --no-build-isolation",
+        f"ImportError: {file.format('flash_attn_2_cuda')}: {SET_DEVICE}",
+    )
+    assert not [text for text in answer.help if " -delete" in text or text.endswith("-e .")]
+    assert any("torch" in text and "install" in text for text in answer.help)
+    assert not any("from its source directory" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["pip install -e .", "ImportError: /w/x/x/_C.cpython-310-x86_64-linux-gnu.so: "],
+        ["cd vllm", "pip install -e .", f"ImportError: {INSTALLED.format('vllm/_C')}: "],
+    ],
+)  # fmt: skip
+def test_an_editable_install_is_built_again_where_it_is_the_failing_files(lines: list[str]) -> None:
+    answer = first(*lines[:-1], lines[-1] + SET_DEVICE)
+    assert any(text.endswith(" -e .") and " -delete" in text for text in answer.help)
+
+
+@pytest.mark.parametrize("unit", ["conda", "mamba", "/envs/", "a/lib/lib", "conda/lib/lib.so.1"])
+def test_a_long_path_is_compared_with_condas_in_short_time(unit: str) -> None:
+    from fa_forensics.why.ways.other_ways import _IN_CONDA
+
+    text = unit * (20_000 // len(unit)) + "!"
+    _IN_CONDA.search("")
+    start = time.process_time()
+    assert _IN_CONDA.search(text) is None
+    assert time.process_time() - start < 0.5

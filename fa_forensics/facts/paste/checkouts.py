@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
@@ -12,8 +11,26 @@ from fa_forensics.patterns import lazily
 #: Packages whose compiled part setup.py builds beside, or below, that directory.
 _PACKAGES = ("torchaudio", "torchvision", "torchtext", "vllm", "detectron2", "mmcv", "apex",
              "pytorch3d", "xformers", "deepspeed", "natten", "flash_attn")  # fmt: skip
-#: Directories that hold what is installed.
-_INSTALLED = lazily(r"-packages(?:/|$)|/lib/python\d|\.egg(?:/|$)|^/tmp/|/\.cache/")
+#: ``~/vision/torchvision/__init__.py``; an address or a drive's letter begins otherwise.
+_FILE = rf"(?P<where>~?(?:/[\w.+-]{{1,80}}){{1,20}})/(?P<name>{'|'.join(_PACKAGES)})/__init__\.py"
+#: Where Python itself names the file that it runs. A path in a sentence is not one of these.
+_BY_PYTHON = (
+    # a traceback: File "/x/vision/torchvision/__init__.py", line 6, in <module>
+    lazily(rf'\bFile "{_FILE}", line \d'),
+    # a traceback of IPython or rich, and a warning: PATH in <module>, PATH:6, in f, PATH:6: Warning
+    lazily(
+        rf"(?<!\S){_FILE}(?:(?::\d{{1,6}})? in (?:<module>|\w{{1,80}}\()"
+        r"|:\d{1,6}(?:, in |: \w{0,60}(?:Warning|Error)\b))"
+    ),
+    # ImportError: cannot import name '_C' from 'torchvision' (PATH)
+    lazily(rf"\bcannot import name [^\n(]{{1,200}}(?:\([^\n()]{{1,80}}\) )?\({_FILE}\)"),
+)
+#: Directories that hold what is installed, a package manager's stores among them.
+_INSTALLED = lazily(
+    r"-packages(?:/|$)|/lib(?:64)?/python\d|\.(?:egg|zip|pex)(?:/|$)|/\.cache/|/\.local/|/share/uv/"
+    r"|^/(?:var/|private/)?tmp/|^/private/var/|^/(?:nix|gnu)/store/|^/usr/(?:lib|share)|^/snap/"
+    r"|/(?:uv|pipx|pkgs|Cellar|spack|\.pixi|runfiles)/"
+)
 #: How often one package is followed up.
 _PER_SIGN = 20
 
@@ -25,10 +42,18 @@ def read_checkouts(
 ) -> None:
     """``local:NAME``, the directory that holds ``NAME/__init__.py``, where nothing installs to."""
     for name in _PACKAGES:
-        pattern = re.compile(rf"(?<![\w.~/-])(?P<where>~?/[\w./+-]{{1,200}})/{name}/__init__\.py\b")
         for place in places(f"{name}/__init__.py")[:_PER_SIGN]:
             line = source.line_at(place)
-            found = pattern.search(line.raw)
-            if found is not None and _INSTALLED.search(found["where"]) is None:
-                offer(f"local:{name.replace('_', '-')}", PATH, line.number, f"-e {found['where']}")
+            where = _imported_from(line.raw, name)
+            if where:
+                offer(f"local:{name.replace('_', '-')}", PATH, line.number, f"-e {where}")
                 break
+
+
+def _imported_from(text: str, name: str) -> str:
+    """The directory that Python imports a package from, as a line shows; "" for none."""
+    for pattern in _BY_PYTHON:
+        for found in pattern.finditer(text):
+            if found["name"] == name and _INSTALLED.search(found["where"]) is None:
+                return found["where"]
+    return ""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from fa_forensics.facts.paste.cures import is_cure
+from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.replaced import replaced_by_log
 from fa_forensics.facts.paste.version_forms import LISTED, PROSE, VERSION
@@ -22,7 +23,7 @@ _TO = (
 _ARROW = r"\s{0,3}(?:->|=>|→|➜)\s{0,3}"
 _VERBS = r"(?:upgrad|downgrad|updat|replac|overwr|switch|chang|mov|bump)\w{1,6}"
 _MOVED = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    lazily(pattern, re.IGNORECASE)
     for pattern in (
         # "upgraded torch from 2.5.1 to 2.6.0", "replaced torch 2.5.1 by 2.6.0"
         rf"\b{_VERBS} (?:the |my |our )?['\"`]?{_NAME}['\"`]?(?: from|==)? {{0,2}}v?{_FROM}"
@@ -52,9 +53,16 @@ _WORKED = lazily(
 #: What is not done, or what somebody thinks of doing.
 _NOT_DONE = lazily(
     r"\b(?:would|will|wants? to|tries to|try(?:ing)? to|could|should|must|cannot|can't|needs? to"
-    r"|have to|going to|asks? to|if you|you can|please)\b[^.;\n]{0,40}\Z",
+    r"|have to|going to|asks? to|if you|you can|please|might|may|shall|plan(?:s|ned|ning)?|think\w{0,3}"
+    r"|consider\w{0,3}|instead of|avoid\w{0,3}|refus\w{1,3} to)\b[^.;\n]{0,40}\Z",
     re.IGNORECASE,
 )
+
+
+def not_done(words: str, start: int) -> bool:
+    """Whether the change told of at ``start`` of a line was not made, or is only thought of."""
+    before = words[max(0, start - 60) : start]
+    return _NOT_DONE.search(before) is not None or is_denied(words, start)
 
 
 def without_gone(
@@ -101,7 +109,7 @@ def _in_words(source: Source, places: Places) -> tuple[int, str, str] | None:
         words = line.body[:2000]
         for pattern in _MOVED:
             match = pattern.search(words)
-            if match is None or _NOT_DONE.search(words[max(0, match.start() - 60) : match.start()]):
+            if match is None or not_done(words, match.start()):
                 continue
             if is_cure(words, match.start("come"), match.end("come")):
                 return None

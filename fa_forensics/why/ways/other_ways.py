@@ -18,11 +18,12 @@ from fa_forensics.rules.own_torch import partner_from_source
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, UNKNOWN
 from fa_forensics.why.place import Place
-from fa_forensics.why.seen import file_of
+from fa_forensics.why.seen import file_of, package_of
 from fa_forensics.why.told import is_rocm
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.torch_names.other_flavour import before_the_flag
 from fa_forensics.why.ways.builds import clean_build, old_modules_gone
+from fa_forensics.why.ways.local_source import local_source
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -69,10 +70,10 @@ def other_ways(
         return _for_own_torch(answer, paste, place, name, own)
     if name and ended_at(name) is not None:
         return _of_one_pair(answer, paste, place, name, served)
-    if "flag:editable" in paste.versions and not any("--no-binary" in c for c in answer.help):
+    if _is_editable(paste, name) and not any("--no-binary" in c for c in answer.help):
         return _build_again(answer, paste)
-    built = re.sub("[-_]+", "-", paste.versions.get("flag:built-from-source", "").lower())
-    if name and built == name and _with_its_torch(answer):
+    built = name and f"flag:built-from-source:{name}" in paste.versions
+    if name and built and _with_its_torch(answer):
         return _kept_source(answer, name)
     return answer
 
@@ -101,8 +102,8 @@ def _kept_source(answer: Answer, name: str) -> Answer:
 
 #: A C++ library in the lib directory of a conda environment, which conda puts there, not pip.
 _IN_CONDA = lazily(
-    r"(?:conda\d?|mamba\w*|miniforge\d?|/envs/|CONDA_PREFIX)(?:(?!-packages/)[^\n]){0,200}/lib/"
-    r"(?:python[\d.]*/site-packages/\.\./\.\./)?lib[\w.+-]+\.so[.\d]*$",
+    r"(?:conda|mamba|miniforge|/envs/|CONDA_PREFIX)(?:(?!-packages/)[^\n]){0,200}/lib/"
+    r"(?:python[\d.]{0,8}/site-packages/\.\./\.\./)?lib[\w.+-]{1,200}\.so[.\d]{0,40}$",
     re.IGNORECASE,
 )
 
@@ -292,6 +293,24 @@ def _of_one_pair(
             "do without it."
         ))  # fmt: skip
     return replace(answer, help=tuple(dict.fromkeys(commands)), notes=tuple(notes))
+
+
+def _is_editable(paste: Paste, name: str | None) -> bool:
+    """Whether ``pip install -e .`` in the text is the installation of the failing file.
+
+    Such a build stays in its source tree. A file in site-packages is of another package, unless
+    the directory of the command is that package's own; so is a file of no directory whose package
+    the text installs by its name.
+    """
+    if "flag:editable" not in paste.versions:
+        return False
+    if (local_source(paste.versions, name) or "").startswith("-e "):
+        return True
+    file = file_of(paste)
+    by_name = re.sub("[-_]+", "-", paste.versions.get("flag:pip-installed", "").lower())
+    if not file or (by_name and by_name == package_of(file) and not re.search(r"[/\\]", file)):
+        return False
+    return re.search(r"-packages[/\\]", file) is None
 
 
 def _build_again(answer: Answer, paste: Paste) -> Answer:

@@ -202,10 +202,6 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
     return replace(answer, help=tuple(commands), notes=(note, *notes))
 
 
-_UPGRADE = lazily(r"install --upgrade\b")
-_OF_INDEX = lazily(r"(?:One of the two commands|The command g)")
-
-
 #: How notes on another build of an extension begin.
 _OF_EXTENSIONS = (
     "Installing another torch changes", "One of the two commands", "Another build of",
