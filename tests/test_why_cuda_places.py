@@ -75,7 +75,7 @@ def test_the_wheel_that_asks_has_the_right_copy_beside_it(bare: str) -> None:
     folder = "/opt/conda/lib/python3.10/site-packages/nvidia/cublas/lib"
     text = f"{folder}/libcublas.so.11: undefined symbol: cublasLtGetStatusString, version "
     answer = first(f"{text}libcublasLt.so.11", bare)
-    assert f"export LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH" in answer.help
+    assert f"export LD_LIBRARY_PATH={folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" in answer.help
     assert "lies beside it" in answer.cause
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from test_why_libraries import GONE, first
 
 from fa_forensics.facts.paste.reader import read_paste
-from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel
+from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, folder_on_path
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ def test_a_wheels_directory_in_the_text_is_the_one_for_the_path() -> None:
     folder = "/opt/conda/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib"
     text = f"ImportError: libnvrtc.so.12: {GONE}\nsglang 0.4.4; file in {folder}/libnvrtc.so.12"
     words, commands, _ = first(text)
-    assert f"export LD_LIBRARY_PATH={folder}:" in commands
+    assert f"export LD_LIBRARY_PATH={folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" in commands
     assert "sgl-kernel" in words and "was not imported first" not in words
     # cuBLAS is in the process after import torch, NVRTC only since 2.6.
     text = text.replace("nvrtc", "cublas").replace("cuda_cublas", "cublas")
@@ -137,3 +140,80 @@ def test_a_jit_file_names_its_tools_and_another_torch() -> None:
     assert "CUDA 11.3 (cu113)" in words and "nvcc of CUDA 11.8" in words
     assert "rm -r ~/.cache/torch_extensions/py38_cu113/fused" in commands
     assert "rank" not in words
+
+
+@pytest.mark.parametrize(
+    ("number", "torch", "command"),
+    # The wheels' metadata: 2.0.1+cu118 lists no nvidia-* wheel; 2.3.0+cu118, and the 2.0.1 of the
+    # package index (CUDA 11.7), list nvidia-cuda-nvrtc-cu11.
+    [("11.8", "2.0.1+cu118", '"torch==2.0.1" --index-url https://download.pytorch.org/whl/cu118'),
+     ("11.8", "2.3.0+cu118", '"nvidia-cuda-nvrtc-cu11==11.8.*"'),
+     ("11.7", "2.0.1", '"nvidia-cuda-nvrtc-cu11==11.7.*"'),
+     ("11.8", "2.0.1", '"torch==2.0.1" --index-url https://download.pytorch.org/whl/cu118'),
+     ("11.1", "1.9.0+cu111", '"torch==1.9.0+cu111" -f https')],
+)  # fmt: skip
+def test_nvrtcs_builtins_come_with_the_build_of_torch_that_is_there(
+    number: str, torch: str, command: str
+) -> None:
+    line = f"RuntimeError: nvrtc: error: failed to open libnvrtc-builtins.so.{number}."
+    _, commands, _ = first(f"{line}\ntorch {torch}")
+    assert command in commands.splitlines()[0]
+
+
+_FIRST_TRY = (
+    '  File "/usr/lib64/python3.11/site-packages/torch/__init__.py", line 174, in '
+    "_load_global_deps\n    ctypes.CDLL(lib_path, mode=ctypes.RTLD_GLOBAL)\nOSError: "
+)
+
+
+def test_torchs_first_try_names_the_index_of_the_torch_that_is_there() -> None:
+    _, commands, _ = first(f"{_FIRST_TRY}libcufft.so.11: {GONE}\ntorch 2.7.0+cu128")
+    assert '"torch==2.7.0" --index-url https://download.pytorch.org/whl/cu128' in commands
+
+
+def test_torchs_first_try_names_no_wheel_for_a_torch_with_cuda_inside() -> None:
+    words, commands, _ = first(f"{_FIRST_TRY}libcublas.so.11: {GONE}\ntorch 2.0.1+cu118")
+    assert "nvidia-" not in commands and "not whole" in words
+    assert '"torch==2.0.1" --index-url https://download.pytorch.org/whl/cu118' in commands
+
+
+@pytest.mark.parametrize("before", ["", "/was"])
+def test_a_directory_of_a_text_goes_on_the_path_as_the_shell_reads_it(
+    before: str, tmp_path: Path
+) -> None:
+    folder = "~/my env/nvidia/cublas/lib"
+    command = f'{folder_on_path("python", folder)}; printf %s "$LD_LIBRARY_PATH"'
+    environment = {"HOME": str(tmp_path), **({"LD_LIBRARY_PATH": before} if before else {})}
+    done = subprocess.run(
+        ["/bin/bash", "-c", command], env=environment, capture_output=True, text=True, check=True
+    )
+    wanted = f"{tmp_path}/my env/nvidia/cublas/lib"
+    assert done.stdout == (f"{wanted}:{before}" if before else wanted)
+
+
+@pytest.mark.parametrize(
+    "cut", [".../site-packages/nvidia/cuda_nvrtc/lib", "/home/.../nvidia/cuda_nvrtc/lib",
+            "<env>/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib"],
+)  # fmt: skip
+def test_a_cut_path_is_not_typed(cut: str) -> None:
+    command = folder_on_path("python", cut)
+    assert "..." not in command and "<" not in command and '"cuda_nvrtc"' in command
+    assert "DIRECTORY" in folder_on_path("python", "/home/.../thing/lib")
+
+
+def test_no_import_is_advised_for_what_torch_opens_later() -> None:
+    text = f"    import my_ext\nImportError: libcusolver.so.11: {GONE}\ntorch "
+    words, commands, _ = first(f"{text}2.4.0+cu121")
+    assert "imported before torch" not in words and "import torch; " not in commands
+    assert "pip show nvidia-cusolver-cu12" in commands
+    # NVRTC is in the list of needed libraries of torch 2.6.0's libtorch_cuda.so, not of 2.4.0's.
+    text = text.replace("cusolver.so.11", "nvrtc.so.12")
+    words, commands, _ = first(f"{text}2.4.0+cu121")
+    assert "imported before torch" not in words and "import torch; " not in commands
+    words, commands, _ = first(f"{text}2.7.0+cu128")
+    assert "imported before torch" in words and "import torch; import my_ext" in commands
+
+
+def test_a_wheel_that_is_not_on_record_is_not_named() -> None:
+    text = f"    import my_ext\nImportError: libcusolver.so.10: {GONE}\ntorch 2.4.0+cu118"
+    assert "nvidia-cuda-cusolver" not in "".join(first(text)[:2])

@@ -11,6 +11,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.gpu.cuda_alike import amd_alone
 from fa_forensics.why.texts.gpu.rocm_code import LIST, no_code, not_started, override_for
 from fa_forensics.why.texts.libraries.needing import needing
+from fa_forensics.why.texts.libraries.wheels_path import folder_on_path
 
 KIND = "rocm"
 
@@ -223,7 +224,7 @@ def same_release(seen: Seen, soname: str, owner: str, who: str) -> Answer | None
         confidence="high",
         help=(
             f"ls -l /opt/rocm*/lib/{stem}.so* /opt/rocm*/hip/lib/{stem}.so*",
-            "export LD_LIBRARY_PATH=/opt/rocm/lib:/opt/rocm/hip/lib:$LD_LIBRARY_PATH",
+            folder_on_path(seen.python, "/opt/rocm/lib", "/opt/rocm/hip/lib"),
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
         ),
         notes=(

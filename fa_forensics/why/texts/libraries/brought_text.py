@@ -82,20 +82,26 @@ def on_path(seen: Seen, *distributions: str) -> str:
     return wheels_on_path(seen.python, *folders)
 
 
-def torch_again(seen: Seen, release: str) -> str:
+def cuda_of_index(seen: Seen, release: str) -> str:
+    """The CUDA of the one build of a torch release that the package index has; "" for unknown."""
+    atlas = seen.tables.atlas
+    build = atlas.build(release, seen.place.machine) if atlas is not None else None
+    return (build.cuda or "") if build is not None else ""
+
+
+def torch_again(seen: Seen, release: str, told: str = "") -> str:
     """The command that installs the very torch of a text again, from the index of its CUDA.
 
     The package index has one build of each release, and pip takes that one where no other index
-    is named: another CUDA, or another CPU, than the torch that is there.
+    is named: another CUDA, or another CPU, than the torch that is there. ``told`` is the CUDA
+    of a torch whose own the text does not say.
     """
     command = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
     label = seen.versions.get("torch", "").partition("+")[2]
     if not re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", label):
-        cuda = seen.versions.get("torch_cuda") or seen.versions.get("index_cuda") or ""
+        cuda = seen.versions.get("torch_cuda") or seen.versions.get("index_cuda") or told
         label = f"cu{cuda.replace('.', '')}" if re.fullmatch(r"\d{1,2}\.\d", cuda) else ""
-    atlas = seen.tables.atlas
-    build = atlas.build(release, seen.place.machine) if atlas is not None else None
-    own = f"cu{build.cuda.replace('.', '')}" if build is not None and build.cuda else ""
+    own = f"cu{cuda_of_index(seen, release).replace('.', '')}"
     if not label or label == own:
         return command
     return " ".join((command, "--index-url", f"https://download.pytorch.org/whl/{label}"))

@@ -10,6 +10,7 @@ from fa_forensics.why.judgement import NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import there_already
 from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands, rebuild_notes
+from fa_forensics.why.texts.libraries.wheels_path import toolkit_on_path
 
 #: How a package that is published once for each CUDA calls its builds of that time.
 _BY_CUDA = {
@@ -59,7 +60,7 @@ def of_cuda_10(seen: Seen, soname: str, owner: str | None, own: str | None) -> A
         help=(
             f"{look}; conda list | grep cudatoolkit",
             f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
-            f"export LD_LIBRARY_PATH=/usr/local/cuda-{number}/lib64:$LD_LIBRARY_PATH",
+            toolkit_on_path(number),
             f'conda install "cudatoolkit={number}"',
             *rebuild_commands(seen),
         ),

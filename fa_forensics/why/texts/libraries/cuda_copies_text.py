@@ -79,7 +79,7 @@ def _of_program(answer: Answer, seen: Seen, root: str) -> Answer:
     helps = (
         f"ls -l {shlex.quote(folder)}/{stem}*; readelf -d {shlex.quote(file)} | grep SONAME",
         f"find / -name {shlex.quote(stem + '.so*')} -not -path '/proc/*' 2>/dev/null",
-        f"env LD_LIBRARY_PATH={toolkit}/lib64:$LD_LIBRARY_PATH PROGRAM",
+        f"env LD_LIBRARY_PATH={toolkit}/lib64${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}} PROGRAM",
         answer.help[-1],
     )
     notes = (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.wheels_path import torch_lib_on_path, wheels_on_path
+from fa_forensics.why.texts.libraries.wheels_path import folder_on_path
 from fa_forensics.why.torch_names.history import order_key
 
 _SONAME = lazily(r"libcudnn\w{0,40}\.so[.\d]{0,20}")
@@ -39,14 +38,10 @@ def cudnn_there(seen: Seen, soname: str) -> Answer | None:
             " It is the directory of NVIDIA's wheel, which torch knows and CTranslate2, ONNX "
             "Runtime and the like do not."
         )
-    named = ":".join(_for_shell(one) for one in folders)
-    path = f"export LD_LIBRARY_PATH={named}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
-    if not folder.startswith(("/", "~")):
-        path = _by_python(seen, folder)
     return seen.answer(
         "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
         help=(
-            path,
+            folder_on_path(seen.python, *folders),
             f"{seen.python} -c 'import ctypes; ctypes.CDLL(\"{soname}\")'",
             f"{seen.pip} list | grep -iE 'cudnn|cublas|ctranslate2|onnxruntime|^torch '",
         ),
@@ -60,20 +55,6 @@ def cudnn_there(seen: Seen, soname: str) -> Answer | None:
             "count.",
         ),
     )  # fmt: skip
-
-
-def _by_python(seen: Seen, folder: str) -> str:
-    """Put a directory on the path of which the text has the end alone: Python knows the rest."""
-    if folder.endswith("/nvidia/cudnn/lib"):
-        return wheels_on_path(seen.python, "cudnn", "cublas")
-    if folder.endswith("/torch/lib"):
-        return torch_lib_on_path(seen.python)
-    return 'export LD_LIBRARY_PATH="DIRECTORY${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"'
-
-
-def _for_shell(folder: str) -> str:
-    """A directory in a command; the shell itself makes a whole one of ``~``."""
-    return f"~/{shlex.quote(folder[2:])}" if folder.startswith("~/") else shlex.quote(folder)
 
 
 def is_before_cudnn_9(seen: Seen) -> bool:

@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.cuda_names import cuda_on_pypi
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.wheels_path import toolkit_on_path
 
 
 def of_exact_cuda(seen: Seen, exact: str) -> str:
@@ -48,5 +49,5 @@ def path_of_exact(exact: str) -> tuple[str, ...]:
     """Put the toolkit of exactly that release on the loader's path."""
     return (
         f"ls -d /usr/local/cuda-{exact}/lib64",
-        f"export LD_LIBRARY_PATH=/usr/local/cuda-{exact}/lib64:$LD_LIBRARY_PATH",
+        toolkit_on_path(exact),
     )

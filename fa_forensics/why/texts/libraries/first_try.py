@@ -7,7 +7,8 @@ import re
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.brought_text import major_of, there_already
+from fa_forensics.why.texts.libraries.brought_text import major_of, there_already, torch_again
+from fa_forensics.why.texts.libraries.inside_torch import has_cuda_inside
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
 
 
@@ -35,14 +36,16 @@ def of_first_try(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answ
         "one names what was looked for, and where."
     )
     release = (seen.torch or "").partition("+")[0]
-    torch = f'"torch=={release}"' if re.fullmatch(r"\d+\.\d+\.\d+", release) else "torch"
+    again = f"{seen.pip} install --force-reinstall --no-cache-dir torch"
+    if re.fullmatch(r"\d+\.\d+\.\d+", release):
+        again = torch_again(seen, release)
     word = re.split(r"[._]", soname.removeprefix("lib"))[0]
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
         help=(
             f"{seen.pip} show -f {wheel} | grep -E '^Location|lib{word}'",
             f"{seen.pip} list | grep -iE '^(torch|nvidia)'; {seen.pip} check | grep -i torch",
-            f"{seen.pip} install --force-reinstall --no-cache-dir {torch}",
+            again,
             wheels_on_path(seen.python, folder_of_wheel(wheel)),
         ),
         notes=(
@@ -54,4 +57,24 @@ def of_first_try(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answ
             "where the loader looks.",
             *there_already(seen),
         ),
+    )  # fmt: skip
+
+
+def of_torch_not_whole(seen: Seen, soname: str, owner: str | None) -> Answer | None:
+    """The answer for a torch with CUDA inside, to which no wheel belongs; None for others."""
+    if not has_cuda_inside(seen):
+        return None
+    cause = (
+        f"It is torch itself that needs {soname} and does not find it: no extension plays a part. "
+        "That build of torch has CUDA's libraries inside, in torch/lib, and no wheel of NVIDIA's "
+        "belongs to it: torch is not whole."
+    )
+    word = re.split(r"[._]", soname.removeprefix("lib"))[0]
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
+        help=(
+            f"{seen.pip} show -f torch | grep -E '^Location|lib{word}'",
+            torch_again(seen, (seen.torch or "").partition("+")[0]),
+        ),
+        notes=there_already(seen),
     )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -21,6 +20,7 @@ from fa_forensics.why.texts.libraries.needing import (
     package_of_text,
     who_needs_it,
 )
+from fa_forensics.why.texts.libraries.wheels_path import folder_on_path
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "missing-library", "FA202"
@@ -64,7 +64,7 @@ def in_a_wheel(seen: Seen, soname: str, owner: str | None, major: str) -> Answer
         f"it: it lies in {folder}, a directory of NVIDIA's wheels, where the loader does not look "
         "by itself."
     )
-    helps = [f"export LD_LIBRARY_PATH={shlex.quote(folder)}:$LD_LIBRARY_PATH"]
+    helps = [folder_on_path(seen.python, folder)]
     if is_late(seen, owner):
         cause += f" {words_of_late(owner)}."
         cause += (
@@ -104,21 +104,27 @@ def _word(seen: Seen) -> str:
 
 def not_by_torch(seen: Seen, soname: str, owner: str | None, major: str) -> Answer:
     """torch is one for that CUDA, and loads the library later than at its import, or not."""
-    wheel = wheel_of(seen, soname, major) or f"nvidia-cuda-{owner}-cu{major}"
-    if owner == "nvrtc":
-        when = (
-            "Not every torch has it in the process after import torch: 2.14.1 lists it, 2.4.0 "
-            "opens it when it first compiles a kernel."
-        )
-    else:
-        when = f"{words_of_late(owner)}."
+    wheel = wheel_of(seen, soname, major)
+    bringer = wheel or "a wheel of NVIDIA's"
+    late = is_late(seen, owner)
+    when = f"{words_of_late(owner)}." if late else "This torch brings it when it is imported."
     cause = (
-        f"torch is a build for CUDA {major} too, and {wheel} brings {soname}, in "
+        f"torch is a build for CUDA {major} too, and {bringer} brings {soname}, in "
         f"site-packages/nvidia, where the loader does not look by itself. {when} So "
         f"{needing(seen)} was imported before torch, or that wheel is not installed in this "
         "environment, or its directory has to be on the loader's path."
     )
-    helps = [import_torch_first(seen), f"{seen.pip} show {wheel}", on_path(seen, wheel)]
+    if late:
+        cause = (
+            f"torch is a build for CUDA {major} too, and {bringer} brings {soname}, in "
+            f"site-packages/nvidia, where the loader does not look by itself. {when} So that wheel "
+            "is not installed in this environment, or its directory has to be on the loader's path."
+        )
+    helps = [] if late else [import_torch_first(seen)]
+    if wheel:
+        helps += [f"{seen.pip} show {wheel}", on_path(seen, wheel)]
+    else:
+        helps.append(f"{seen.pip} list | grep -iE '^torch|nvidia'")
     if seen.torch:
         helps.append(torch_again(seen, seen.torch.partition("+")[0]))
     return seen.answer(

@@ -15,7 +15,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     wheel_of,
 )
 from fa_forensics.why.texts.libraries.needing import import_torch_first, needing
-from fa_forensics.why.texts.libraries.wheels_path import torch_lib_on_path
+from fa_forensics.why.texts.libraries.wheels_path import toolkit_on_path, torch_lib_on_path
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "missing-library", "FA202"
@@ -24,12 +24,13 @@ KIND, CODE = "missing-library", "FA202"
 OWN_NAME = ("cublas", "cudnn")
 
 
-def has_cuda_inside(seen: Seen) -> bool:
+def has_cuda_inside(seen: Seen, told: str = "") -> bool:
     """Whether torch is one of PyTorch's own builds for CUDA 11 with all of CUDA inside.
 
     Those up to 2.1 (+cu116, +cu117, +cu118) list no wheel of NVIDIA's; 2.2.0+cu118 does.
+    ``told`` is the CUDA of a torch that the text names without it.
     """
-    label = seen.versions.get("torch", "").partition("+")[2]
+    label = seen.versions.get("torch", "").partition("+")[2] or f"cu{told.replace('.', '')}"
     release = (seen.torch or "").partition("+")[0]
     return label.startswith("cu11") and bool(release) and order_key(release) < order_key("2.2.0")
 
@@ -38,7 +39,6 @@ def in_torch_lib(seen: Seen, soname: str, owner: str | None, major: str) -> Answ
     """One of PyTorch's own builds that has the library inside, for itself or for all."""
     who, cuda = needing(seen), seen.torch_cuda or major
     cause = f"{who[0].upper()}{who[1:]} is a build for CUDA {major}, as torch {seen.torch} is."
-    path = f"export LD_LIBRARY_PATH=/usr/local/cuda-{cuda}/lib64:$LD_LIBRARY_PATH"
     notes: tuple[str, ...] = ()
     if owner == "cudnn":
         cause = f"{who[0].upper()}{who[1:]} needs {soname}, which is not found."
@@ -62,7 +62,7 @@ def in_torch_lib(seen: Seen, soname: str, owner: str | None, major: str) -> Answ
             "the toolkit's lib64 has to be on LD_LIBRARY_PATH when Python starts"
             + (f", or the directory of {wheel}." if wheel else ".")
         )
-        helps = ["ls -d /usr/local/cuda*", path]
+        helps = ["ls -d /usr/local/cuda*", toolkit_on_path(cuda)]
         helps += [f"{seen.pip} install {wheel}", on_path(seen, wheel)] if wheel else []
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",

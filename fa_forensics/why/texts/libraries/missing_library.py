@@ -25,6 +25,7 @@ from fa_forensics.why.texts.libraries.import_first import not_whole, torch_libra
 from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands
 from fa_forensics.why.texts.libraries.outside_text import outside_answer
 from fa_forensics.why.texts.libraries.system_text import HASHED, system_library
+from fa_forensics.why.texts.libraries.wheels_path import folder_on_path
 
 KIND, CODE = "missing-library", "FA202"
 
@@ -95,7 +96,7 @@ def _driver_link(seen: Seen, soname: str) -> Answer:
     return seen.answer(
         "gpu-driver", "FA209", cause, owner="cuda-driver", direction=NONE, confidence="medium",
         help=("nvidia-smi; ldconfig -p | grep libcuda; ls -l /usr/lib/wsl/lib",
-              "export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH",
+              folder_on_path(seen.python, "/usr/lib/wsl/lib"),
               "ldconfig"),
         notes=(
             "The second command is for WSL. On other systems ldconfig, as root, lists the driver's "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.owner import owner_of_library
@@ -14,6 +13,7 @@ from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.nvidia.cuda_age import HOME_OF_TORCH
 from fa_forensics.why.nvidia.without_torch import row_without_torch
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.wheels_path import folder_on_path, wheels_on_path
 
 #: A library of a wheel of NVIDIA, whose others lie beside it.
 _OF_WHEEL = lazily(r"/.{0,300}-packages/nvidia/(?P<folder>\w{2,30})/lib/lib[\w.]{2,60}")
@@ -62,7 +62,7 @@ def _of_wheel_itself(answer: Answer, seen: Seen) -> Answer:
         f"{folder}: the older one was found before that."
     )
     helps = [*answer.help]
-    helps.insert(1, f"export LD_LIBRARY_PATH={shlex.quote(folder)}:$LD_LIBRARY_PATH")
+    helps.insert(1, folder_on_path(seen.python, folder))
     notes = [
         "Where LD_LIBRARY_PATH has to stay, that directory goes first in it (the second command). "
         "The variable is read when a process starts: in a notebook it has to be set before the "
@@ -91,10 +91,7 @@ def _first_on_path(answer: Answer, seen: Seen) -> Answer:
         return answer
     folder = line["short"].replace("-", "_")
     install = f"{seen.pip} install {line['name']}"
-    export = (
-        f"export LD_LIBRARY_PATH=$({seen.python} -c 'import nvidia.{folder}.lib as a; "
-        "print(list(a.__path__)[0])'):$LD_LIBRARY_PATH"
-    )
+    export = wheels_on_path(seen.python, folder)
     note = (
         "Where the first command fails too, the old copy is the only one: a newer one has to stand "
         f"first on LD_LIBRARY_PATH, that of the wheel {line['name']} (the commands with install "

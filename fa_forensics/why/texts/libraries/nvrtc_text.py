@@ -9,7 +9,9 @@ from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.brought_text import wheel_of
+from fa_forensics.why.texts.libraries.brought_text import cuda_of_index, torch_again, wheel_of
+from fa_forensics.why.texts.libraries.inside_torch import has_cuda_inside
+from fa_forensics.why.texts.libraries.wheels_path import toolkit_on_path, torch_lib_on_path
 from fa_forensics.why.torch_names.history import order_key
 
 
@@ -33,18 +35,17 @@ def nvrtc_builtins(seen: Seen) -> Answer:
             f"{number} (+cu{label}). Another CUDA release on the system does not bring that name, "
             "and upgrading it does not help."
         )
-    wheel = wheel_of(seen, f"libnvrtc.so.{version[1]}", version[1]) if version else None
+    wheel = _wheel(seen, version[1], version[2]) if version else None
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
     commands = [ask, "find / -name 'libnvrtc*' -not -path '/proc/*' 2>/dev/null"]
-    if wheel and version and _in_wheels(number):
+    if wheel:
         commands.insert(0, f'{seen.pip} install --force-reinstall "{wheel}=={number}.*"')
     elif seen.torch:
         commands.insert(0, _torch_again(seen, number))
     if number:
         commands += [
-            f"export LD_LIBRARY_PATH=/usr/local/cuda-{number}/lib64:$LD_LIBRARY_PATH",
-            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import torch; "
-            'print(torch.__path__[0] + "/lib")\'):$LD_LIBRARY_PATH',
+            toolkit_on_path(number),
+            torch_lib_on_path(seen.python),
         ]
     return seen.answer(
         "missing-library", "FA202", cause, owner="nvrtc", direction=NONE, confidence="medium",
@@ -56,12 +57,24 @@ def _torch_again(seen: Seen, number: str) -> str:
     """Install the same build of torch again: plain releases of PyPI are for another CUDA."""
     release = (seen.torch or "").partition("+")[0]
     if not number or _in_wheels(number):
-        return f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+        return torch_again(seen, release, number)
     label = f"cu{number.replace('.', '')}"
     return (
         f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}+{label}" '
         "-f https://download.pytorch.org/whl/torch_stable.html"
     )
+
+
+def _wheel(seen: Seen, major: str, minor: str) -> str | None:
+    """The wheel that the libnvrtc of a CUDA release comes with, where torch takes it from one."""
+    number = f"{major}.{minor}"
+    of_index = cuda_of_index(seen, (seen.torch or "").partition("+")[0])
+    of_torch = "" if of_index == number else number
+    if not _in_wheels(number) or has_cuda_inside(seen, of_torch):
+        return None
+    # NVRTC has kept one soname since CUDA 11.2, and one for each major version since 12.
+    soname = "libnvrtc.so.11.2" if major == "11" else f"libnvrtc.so.{major}"
+    return wheel_of(seen, soname, major)
 
 
 def _in_wheels(number: str) -> bool:
@@ -123,7 +136,7 @@ def nvrtc_of_cudnn(seen: Seen, soname: str) -> Answer | None:
         help=(
             f"{seen.pip} install torch==2.0.1{partners} --index-url {address}",
             "find / -name 'libnvrtc.so*' -not -path '/proc/*' 2>/dev/null",
-            "export LD_LIBRARY_PATH=/usr/local/cuda-11.8/lib64:$LD_LIBRARY_PATH",
+            toolkit_on_path("11.8"),
         ),
         notes=(
             "The command with export is for a machine that has the CUDA 11.8 toolkit, or its "

@@ -14,6 +14,7 @@ from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import on_path, there_already
 from fa_forensics.why.texts.libraries.cuda_missing import other_toolkit
 from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands
+from fa_forensics.why.texts.libraries.wheels_path import folder_on_path
 
 KIND, CODE = "missing-library", "FA202"
 
@@ -100,7 +101,7 @@ def _product(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     folder = _named_folder(seen, library)
     helps = [_find(library)]
     if folder:
-        helps.append(f"export LD_LIBRARY_PATH={shlex.quote(folder)}:$LD_LIBRARY_PATH")
+        helps.append(folder_on_path(seen.python, folder))
     helps.append(f'{seen.pip} install "{wheel}"')
     notes = [_WHEEL_PLACE]
     if "notebook_export" in seen.mention.detail:

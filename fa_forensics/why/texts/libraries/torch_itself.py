@@ -20,7 +20,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     wheel_of,
     wheels_of,
 )
-from fa_forensics.why.texts.libraries.first_try import of_first_try
+from fa_forensics.why.texts.libraries.first_try import of_first_try, of_torch_not_whole
 from fa_forensics.why.texts.libraries.preloaded import NO_DEPS, other_builds, without_deps
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
 from fa_forensics.why.torch_names.history import order_key
@@ -119,6 +119,8 @@ _LOOKED_FOR = ("cublas", "cudnn", "nvrtc", "cudart", "cupti", "cufft", "curand",
 
 def _in_another_directory(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answer:
     """torch lies in lib64, and NVIDIA's wheels, which are no compiled packages, in lib."""
+    if (inside := of_torch_not_whole(seen, soname, owner)) is not None:
+        return inside
     if seen.mention.detail.get("ctypes") and (owner or "") in _LOOKED_FOR:
         return of_first_try(seen, soname, owner, wheel)
     cause = (
