@@ -1,4 +1,4 @@
-"""One sentence that says of an error that it does not occur: release notes, good news."""
+"""What a text denies: an error in one sentence of good news, and a word behind a "not"."""
 
 from __future__ import annotations
 
@@ -38,3 +38,34 @@ def is_denial(text: str) -> bool:
     if len(line) > _LONGEST or "\n" in line:
         return False
     return _DENIAL.search(line) is not None and _COMPLAINT.search(line) is None
+
+
+#: "not on", "no", "isn't a", "never used", "nobody has", "no longer", "without any", "not built":
+#: the denial and the small words between it and what it denies.
+_NOT = lazily(
+    r"(?:\b(?:not|no|never|without|nobody|neither|nor|no one)|n't)(?:\s{1,3}(?:longer|really|even"
+    r"|an?|any|the|my|our|its|this|in|on|at|under|inside|from|with|via|by|using|used?|uses|is|be|been"
+    r"|being|have|has|had|ever|seem|to|built|compiled|build|self-built"
+    r"|installed(?=\s(?:from|with|via|by|\Z)))){0,4}\s{1,3}['\"`*(]{0,2}\Z"
+    r"|(?:不是|没有|不在|并非|没用|未用|不用|不再|不)(?:在|用|使用|从)?\s?['\"`*]{0,2}\Z",
+    re.IGNORECASE,
+)
+#: "works on the host, but not in the docker image": there it fails.
+_WORKS_ELSEWHERE = lazily(
+    r"\b(?:works?|worked|working|fine|ok|okay|runs|ran|loads|loaded|succeeds|passes)\b[^.;\n]{0,60}\Z",
+    re.IGNORECASE,
+)
+
+
+def is_denied(words: str, start: int) -> bool:
+    """Whether a denial stands right before ``start`` of a line: "not on Jetson", "no container"."""
+    return _NOT.search(words[max(0, start - 60) : start]) is not None
+
+
+def is_absent(words: str, start: int) -> bool:
+    """Whether what stands at ``start`` of a line is told as not there, where nothing fails."""
+    found = _NOT.search(words[max(0, start - 60) : start])
+    if found is None:
+        return False
+    denial = max(0, start - 60) + found.start()
+    return _WORKS_ELSEWHERE.search(words[max(0, denial - 80) : denial]) is None

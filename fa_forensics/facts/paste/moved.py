@@ -53,8 +53,8 @@ _WORKED = lazily(
 #: What is not done, or what somebody thinks of doing.
 _NOT_DONE = lazily(
     r"\b(?:would|will|wants? to|tries to|try(?:ing)? to|could|should|must|cannot|can't|needs? to"
-    r"|have to|going to|asks? to|if you|you can|please|might|may|shall|plan(?:s|ned|ning)?|think\w{0,3}"
-    r"|consider\w{0,3}|instead of|avoid\w{0,3}|refus\w{1,3} to)\b[^.;\n]{0,40}\Z",
+    r"|have to|going to|asks? to|if you|you can|please|might|may|shall|plan(?:s|ned|ning)?"
+    r"|think\w{0,3}|consider\w{0,3}|instead of|avoid\w{0,3}|refus\w{1,3} to)\b[^.;\n]{0,40}\Z",
     re.IGNORECASE,
 )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from fa_forensics.facts.paste.around import importing
+from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.loader import missing
 from fa_forensics.facts.paste.model import Mention
@@ -20,6 +22,8 @@ _LIBRARIES = (
 _NAME = (
     r"lib(?:cudart|cublas(?:Lt)?|nvrtc|cudnn|cusparse|cufft|nccl)\.so\.\d{1,2}(?:\.\d{1,3}){0,2}"
 )
+#: What a sound library is said to do as well.
+_NEEDS = r"requires?|depends on|linked (?:to|with|against)|built against"
 
 
 def recognisers() -> tuple[Recogniser, ...]:
@@ -36,8 +40,8 @@ def recognisers() -> tuple[Recogniser, ...]:
             _LIBRARIES,
             r"(?:(?:tries|trying|tried|attempts?|attempting|wants|fails?|failing|failed|unable)"
             r" to (?:open|load|find|dlopen)|(?:can ?not|can't|cannot|could not|couldn't|does not|"
-            r"doesn't|did not) (?:open|load|find|locate)|looks? for|looking for|requires?|"
-            r"is missing|missing|depends on|linked (?:to|with|against)|built against)"
+            r"doesn't|did not) (?:open|load|find|locate)|looks? for|looking for|"
+            rf"is missing|missing|(?P<need>{_NEEDS}))"
             rf"\s(?:the )?(?:library )?[`'\"*]{{0,3}}(?P<library>{_NAME})(?![\w:]|\.\d)",
             _in_prose,
         ),
@@ -104,9 +108,27 @@ _SAID = ("cannot open", "could not load", "undefined symbol", "traceback (most",
          "not defined in file", "cuda error", "no kernel image", "error: lib")  # fmt: skip
 
 
+#: What makes of a library that something needs one that is missing.
+_FAILURE = lazily(
+    r"\b(?:\w{0,20}errors?|fail(?:s|ed|ing|ures?)?|missing|not (?:found|there|installed)|no such"
+    r"|can ?not|can't|could(?: not|n't)|unable|won't|does(?: not|n't) (?:work|load|start|run)"
+    r"|broken|breaks?|broke|crash\w{0,3}|but (?:only|i|we|there|my|mine))\b"
+    r"|\b(?:tr(?:ies|y|ying|ied)|attempt(?:s|ed|ing)?) to (?:open|load|find)\b"
+    r"|报错|错误|失败|找不到|缺少|缺失|无法|不存在|没有",
+    re.IGNORECASE,
+)
+
+
+def _tells_of_failure(line: Line) -> bool:
+    found = itertools.islice(_FAILURE.finditer(line.body), 40)
+    return any(not is_denied(line.body, match.start()) for match in found)
+
+
 def _in_prose(line: Line, match: re.Match[str]) -> Mention | None:
     """``vllm tries to open libcudart.so.13``: a sentence is all that the text has."""
-    if any(words in line.source.lower for words in _SAID):
+    if any(words in line.source.lower for words in _SAID) or is_denied(line.body, match.start()):
+        return None
+    if match.groupdict().get("need") and not _tells_of_failure(line):
         return None
     detail = {"reason": "", "import": importing(line), "shortened": "yes"}
     detail.update(system_around(line))
@@ -122,7 +144,7 @@ def _cut_off(line: Line, match: re.Match[str]) -> Mention:
 
 def _version_in_prose(line: Line, match: re.Match[str]) -> Mention | None:
     """``it requires GLIBC_2.32``: a symbol version, and none of the loader's own words."""
-    if any(words in line.source.lower for words in _SAID):
+    if any(words in line.source.lower for words in _SAID) or is_denied(line.body, match.start()):
         return None
     return line.mention("version-not-found", match.start(), version=match["version"].upper())
 

@@ -1,13 +1,17 @@
-"""Steps from one release of a package to another that a text tells of, and nightlies of torch."""
+"""Steps from one release of a package to another, packages built from source, nightlies."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
+from fa_forensics.facts.paste.cures import is_cure
+from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Places, Source
+from fa_forensics.facts.paste.moved import not_done
 from fa_forensics.facts.paste.named_packages import PACKAGES
-from fa_forensics.facts.paste.version_forms import BANNER, PROSE, VERSION
+from fa_forensics.facts.paste.version_forms import BANNER, LISTED, PROSE, VERSION
 from fa_forensics.patterns import lazily
 
 Offer = Callable[[str, int, int, str], None]
@@ -18,7 +22,7 @@ _MOST = 20
 #: "upgraded from flash_attn 2.7.4.post1 to 2.8.0.post2", "updating vllm from 0.8.5 to 0.9.0".
 _STEP = lazily(
     r"\b(?:up|down)(?:grad|dat)(?:ed|es?|ing) (?:from )?(?P<name>[A-Za-z][\w-]{1,40})"
-    rf" (?:from )?v?(?P<old>{VERSION}) (?:to|->|=>) v?(?P<new>{VERSION})(?![\w.]*\w)",
+    rf"[= ]{{1,2}}(?:from )?v?(?P<old>{VERSION}) (?:to|->|=>) v?(?P<new>{VERSION})(?![\w.]*\w)",
     re.IGNORECASE,
 )
 #: "PyTorch nightly 2026.08.31+cu130", "a nightly build of torch", "torch nightly (cu128)".
@@ -42,19 +46,65 @@ _OWN_CODE = lazily(
 _TRITON = lazily(r"\btritonserver:(\d\d\.\d\d)-")
 
 
+#: Names whose own flag tells of a build from source.
+_TORCH = ("torch", "pytorch")
+_PACKAGE = "|".join(
+    name.replace("-", "[-_]") for name in sorted(PACKAGES, reverse=True) if name not in _TORCH
+)
+#: "flash-attn 2.5.6 was built from source", "I compiled vllm from source".
+_BUILT = lazily(
+    rf"(?<![\w./-])(?P<name>{_PACKAGE})(?![\w-]) (?:v?\d[\w.+]{{0,30}} )?"
+    r"(?:(?:is|was|were|has been|had been) )?(?:self-)?(?:built|compiled|installed|build) "
+    r"from source\b"
+    rf"|\b(?:built|compiled|building|compiling|installed) (?P<other>{_PACKAGE})(?![\w-]) "
+    r"(?:v?\d[\w.+]{0,30} )?from source\b",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def read_changes(
+    best: dict[str, tuple[int, int, str]], source: Source, places: Places, offer: Offer
+) -> None:
+    """The keys ``pkg:NAME`` and ``before:NAME`` of packages that the text says were changed.
+
+    The release that a step leaves is not the one that is there; a report's own line is surer.
+    """
+    found = (place for word in ("upgrad", "downgrad", "updat") for place in places(word)[:_MOST])
+    seen = -1
+    for place in sorted(found):
+        line = source.line_at(place)
+        if line.start == seen:
+            continue
+        seen = line.start
+        for match in itertools.islice(_STEP.finditer(line.body), _MOST):
+            name = match["name"].lower().replace("_", "-")
+            if name not in PACKAGES or name in _TORCH or not_done(line.body, match.start()):
+                continue
+            if is_cure(line.body, match.start("new"), match.end("new")):
+                continue
+            key, old, new = f"pkg:{name}", match["old"], match["new"]
+            known = best.get(key)
+            if known is not None and known[0] >= LISTED and known[2] in (old, old.split("+")[0]):
+                best[key] = (known[0], known[1], new)
+            offer(key, PROSE, line.number, new)
+            offer(f"before:{name}", PROSE, line.number, old)
+
+
+def _built_from_source(source: Source, places: Places, offer: Offer) -> None:
+    for place in places("from source")[:_MOST]:
+        line = source.line_at(place)
+        for match in itertools.islice(_BUILT.finditer(line.body), _MOST):
+            name = (match["name"] or match["other"]).lower().replace("_", "-")
+            if not is_denied(line.body, match.start()):
+                offer(f"flag:built-from-source:{name}", BANNER, line.number, name)
+
+
 def read_steps(source: Source, places: Places, offer: Offer) -> None:
-    """The keys ``pkg:`` and ``before:NAME``, ``nightly``, ``flag:own-code``, ``triton_image``.
+    """The keys ``flag:built-from-source:NAME``, ``nightly``, ``flag:own-code``, ``triton_image``.
 
     ``nightly`` is the CUDA of torch's nightly (cu130), or "yes".
     """
-    for word in ("upgrad", "downgrad", "updat"):
-        for place in places(word)[:_MOST]:
-            line = source.line_at(place)
-            found = _STEP.search(line.body)
-            name = found["name"].lower().replace("_", "-") if found else ""
-            if found and name in PACKAGES and name not in ("torch", "pytorch"):
-                offer(f"pkg:{name}", PROSE, line.number, found["new"])
-                offer(f"before:{name}", PROSE, line.number, found["old"])
+    _built_from_source(source, places, offer)
     for place in (*places("nightly")[:_MOST], *places("nightlies")[:_MOST]):
         line = source.line_at(place)
         found = _NIGHTLY.search(line.body)

@@ -72,20 +72,6 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:wheel",
         None,
     ),
-    (
-        "from source",
-        r"(?<![\w-])([A-Za-z][\w-]{2,40}) (?:v?\d[\w.+]{0,30} )?(?:is |was )?(?:self-)?"
-        r"(?:built|compiled|installed|build) from source\b",
-        "flag:built-from-source",
-        None,
-    ),
-    (
-        "from source",
-        r"\b(?:built|compiled|building|compiling|installed) ([A-Za-z][\w-]{2,40}) "
-        r"(?:v?\d[\w.+]{0,30} )?from source\b",
-        "flag:built-from-source",
-        None,
-    ),
     ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
     (
         "from source",
@@ -182,7 +168,14 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
     (
         "windows",
-        r"(?i)^(?![^\n]{0,2000}\b(?:wsl|linux|ubuntu))[^\n]{0,2000}?\b(windows(?: 1[01])?)\b",
+        r"(?i)^(?![^\n]{0,2000}\b(?:wsl|linux|ubuntu))[^\n]{0,2000}?"
+        # The system, not the windows of an attention.
+        r"(?:(?:^|[,;:(/|+*`\[\u3000-\u9fff\uff00-\uffef]\s?|[\w.-]- |\b(?:on|under|in|for|using"
+        r"|native|my|os|is|not|no) )(?=windows\b)"
+        r"|\b(?<!sliding )(?<!shifted )(?<!moving )(?<!attention )(?<!context )(?<!local )"
+        r"(?<!time )(?=(?-i:Windows|WINDOWS)\b|windows (?:\d|pc|laptop|machine|server|desktop|user"
+        r"|build|wheel|os|system|box|host|env|x64|platform)))"
+        r"(windows(?: 1[01])?)\b(?! (?:of|sizes?|attention|with a)\b)",
         "flag:windows-told",
         None,
     ),

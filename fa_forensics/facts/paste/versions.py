@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from fa_forensics.facts.paste.checkouts import read_checkouts
 from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right, works_there
+from fa_forensics.facts.paste.denied import is_absent
 from fa_forensics.facts.paste.given_wheels import read_given_wheels
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
@@ -17,6 +18,7 @@ from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.several_gpus import one_gpu
 from fa_forensics.facts.paste.several_torches import of_several
 from fa_forensics.facts.paste.spelled_packages import ALSO, stands_alone, versions_behind
+from fa_forensics.facts.paste.steps import read_changes
 from fa_forensics.facts.paste.traced import traced_torch
 from fa_forensics.facts.paste.variables import read_variables
 from fa_forensics.facts.paste.version_forms import (
@@ -73,11 +75,13 @@ def read_versions(
     read_local_sources(source, places, offer)
     read_checkouts(source, places, offer)
     read_report(source, places, offer)
+    read_changes(best, source, places, offer)
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
         offer("torch_traced", LOOSE + 2, traced[1], traced[0])
     without_gone(best, torches, source, places, offer)
     of_several(best, torches, LISTED, LOOSE)
+    _without_board(best)
     _derived(offer, best)
     return (
         {key: text for key, (_, _, text) in sorted(best.items())},
@@ -108,6 +112,8 @@ def _by_rules(
                 if rule.key == "torch":
                     continue
                 break
+            if rule.key.startswith("flag:") and _all_absent(rule, match):
+                continue
             text = match[1].strip(" .,;'\"`*|")
             if "(" not in text:
                 text = text.rstrip(")")
@@ -117,6 +123,30 @@ def _by_rules(
                 key = "works:ngc" if elsewhere else rule.key
                 offer(key, rule.sort, line.number, text)
                 break  # of one rule the first counts
+
+
+def _all_absent(rule: Rule, first: re.Match[str]) -> bool:
+    """Whether a line tells of what a rule looks for only to say that it is not there."""
+    words = first.string
+    found = itertools.islice(rule.pattern.finditer(words), 20)
+    return all(is_absent(words, m.start()) or is_absent(words, m.start(1)) for m in found)
+
+
+#: A torch of its own index, whose wheels no board has.
+_OF_INDEX = lazily(r"\d[\d.]*\+cu\d{2,3}$")
+
+
+def _without_board(best: dict[str, tuple[int, int, str]]) -> None:
+    """The word Jetson alone, beside a torch that was published for servers, tells of no board."""
+    torch = best.get("torch")
+    named = any(
+        word in best[key][2].lower()
+        for key in ("gpu", "machine", "platform", "os")
+        if key in best
+        for word in ("jetson", "orin", "xavier", "thor", "aarch64", "arm64", "tegra")
+    )
+    if torch is not None and not named and "jetpack" not in best and _OF_INDEX.match(torch[2]):
+        best.pop("flag:jetson", None)
 
 
 #: Words of a text in which Python loads the torch.
@@ -148,6 +178,8 @@ def _in_prose(
         if rule.key == "torch" and (asked or is_cure(words, match.start(), match.end(1))):
             continue
         if rule.key == "cuda" and _of_driver(words, match):
+            continue
+        if rule.key in ("jetpack", "gpu") and is_absent(words, match.start()):
             continue
         if text and not _REQUIRED.match(words, match.end()):
             whole = rule.key != "torch" or text.count(".") > 1
