@@ -136,7 +136,7 @@ def _own_build(answer: Answer, program: str) -> Answer:
     helps = (
         f"ldconfig -p | grep {word}",
         f"ldd PROGRAM | grep {word}",
-        "env LD_LIBRARY_PATH=$PWD/build/lib:$LD_LIBRARY_PATH PROGRAM"
+        "env LD_LIBRARY_PATH=$PWD/build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} PROGRAM"
         if word == "nccl"
         else f"find / -name 'lib{word}.so*' -not -path '/proc/*' 2>/dev/null",
     )
