@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.asking import first, said
 
 
@@ -104,3 +105,23 @@ def test_a_v100s_is_volta() -> None:
             f"flash-attn 2.6.0, {name}, driver 470.57.02",
         )
         assert "compute capability 7.0" in answer.cause and "Turing" not in said(answer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OSError: cannot allocate memory in static TLS block",
+        "ImportError: cannot allocate memory in static TLS block\n    import torch",
+        '  File "a.py", line 1, in <module>\n    import torch\n'
+        "ImportError: dlopen: cannot load any more object with static TLS",
+        "ImportError: /e/lib/python3.8/site-packages/torch/lib/libgomp.so.1: dlopen: cannot load "
+        "any more object with static TLS",
+        "ImportError: lib/python3.8/site-packages/torch/lib/libgomp-d22c30c5.so.1: cannot allocate "
+        "memory in static TLS block",
+    ],
+)
+def test_module_is_explained_wherever_it_is_typed(text: str) -> None:
+    answer = first(text)
+    assert answer.code == "FA107"
+    typed = any("MODULE" in command for command in answer.help)
+    assert typed == any("MODULE is what" in note for note in answer.notes), answer.help

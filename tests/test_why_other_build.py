@@ -27,6 +27,28 @@ def test_a_rocm_xformers_beside_a_cuda_torch_is_told_too() -> None:
     assert "built for ROCm" in answer.cause and not any("torch==" in t for t in answer.help)
 
 
+@pytest.mark.parametrize(
+    ("built", "have", "wanted"),
+    [
+        ("2.10.0+cu128", "2.9.1+rocm6.3", '"xformers==0.0.33.post2" --index-url INDEX'),
+        ("2.10.0+cu128", "2.11.0+rocm6.4", '"xformers>=0.0.35" --index-url INDEX'),
+        ("2.9.0+rocm6.4", "2.9.0+cu128", '"xformers==0.0.33.post1"'),
+        ("2.9.0+rocm6.4", "2.9.0+cu126", '"xformers==0.0.33.post1" --index-url INDEX'),
+        ("2.9.0+rocm6.4", "1.9.0+cu111", ""),
+    ],
+)
+def test_xformers_of_the_other_maker_is_named_with_its_release(
+    built: str, have: str, wanted: str
+) -> None:
+    """Without a release, --no-deps takes the newest, which is for another torch."""
+    answer = first(BANNER.format(built=built, have=have))
+    installs = [command for command in answer.help if " install " in command]
+    assert all(command.endswith(wanted) for command in installs)
+    assert len(installs) == bool(wanted)
+    assert bool(wanted) != any("No release of xformers is known" in note for note in answer.notes)
+    assert wanted.endswith("INDEX") == any("INDEX is" in note for note in answer.notes)
+
+
 def test_torchaudio_comes_from_torchs_index_in_the_release_that_is_there() -> None:
     line = (
         "RuntimeError: Detected that PyTorch and TorchAudio were compiled with different CUDA "
@@ -94,6 +116,13 @@ def test_two_directories_of_packages_are_told_apart() -> None:
     assert any(command.startswith("PYTHONNOUSERSITE=1") for command in answer.help)
     same = text.replace("/home/u/.local/", "/home/u/.conda/envs/y/")
     assert "mixed" not in first(same).cause
+    # The torch that is there stays: of the release that the text tells, or that is installed.
+    assert not any("install --force-reinstall torch " in command for command in answer.help)
+    assert any('"torch==$(' in command for command in answer.help)
+    assert any("INDEX is" in note for note in answer.notes)
+    told = first(text, "torch 1.8.0+cu111").help[-1]
+    index = "https://download.pytorch.org/whl/cu111"
+    assert "--no-deps" in told and told.endswith(f'"torchvision==0.9.0" --index-url {index}')
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,40 @@ from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import jobs_of, package_in
 
 _DRIVE = lazily(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
+#: A whole path of Linux, or one that is cut short before its first directory.
+_LINUX = lazily(r"(?:~|\.{3})?/")
+_LIBRARY = lazily(r"\.so(?:\.\d|$)")
+
+
+_FLAGS = frozenset(("flag:windows", "flag:windows-told"))
 
 
 def on_windows(seen: Seen) -> bool:
-    """Whether the text is of Windows: by its paths, or what it says of the system."""
-    told = seen.mention.detail.get("os") or seen.versions.get("os", "")
-    texts = (*seen.paste.places, seen.mention.line, *seen.mention.detail.values())
+    """Whether the text is of Windows: by its paths, or what it says of the system.
+
+    A path of Windows elsewhere in the text, or a sentence that names it, counts only where the
+    paths of the message itself are none of Linux.
+    """
+    versions, detail = seen.versions, seen.mention.detail
+    told = detail.get("os") or f"{versions.get('os', '')} {versions.get('platform', '')}"
+    texts = (*seen.paste.places, seen.mention.line, *detail.values())
     if (seen.mention.file or "").lower().endswith((".pyd", ".dll")):
         return True
-    return "windows" in told.lower() or any(_DRIVE.search(text) for text in texts)
+    if "windows" in told.lower() or any(_DRIVE.search(text) for text in texts):
+        return True
+    return not _FLAGS.isdisjoint(versions) and not on_linux(seen)
+
+
+def on_linux(seen: Seen) -> bool:
+    """Whether the paths of the message itself are none of Windows.
+
+    The name of a library counts where the message has it: a reader may have put one in.
+    """
+    file, line = seen.mention.file or "", seen.mention.line
+    paths = (file, seen.mention.detail.get("frame", ""), *seen.paste.places)
+    return any(_LINUX.match(path) for path in paths) or (
+        _LIBRARY.search(file) is not None and file in line
+    )
 
 
 def which_toolkit(seen: Seen) -> str:
@@ -160,9 +185,9 @@ def with_jobs(seen: Seen, jobs: int, command: str) -> tuple[str, ...]:
 
 
 def with_variable(seen: Seen, setting: str, command: str) -> tuple[str, ...]:
-    """Run a command with a variable (NAME=VALUE), in the words of the text's shell."""
-    if on_windows(seen) or "flag:windows-told" in seen.versions:
-        return " ".join(("set", setting)), command
+    """Run a command with variables (NAME=VALUE, blanks between), as the text's shell has it."""
+    if on_windows(seen):
+        return (*(" ".join(("set", one)) for one in setting.split()), command)
     return (f"{setting} {command}",)
 
 

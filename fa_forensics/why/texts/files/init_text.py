@@ -8,6 +8,7 @@ import shlex
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_linux, on_windows
 from fa_forensics.why.texts.clues import package_in
 from fa_forensics.why.texts.python.python_text import rebuilds, row_of_module
 
@@ -36,7 +37,7 @@ def renamed_module(seen: Seen) -> Answer:
         )  # fmt: skip
     if detail.get("nothing_linked"):
         return _of_no_source(seen, module, wanted, detail["nothing_linked"])
-    if _on_windows(seen):
+    if on_windows(seen):
         return _without_export(seen, module, wanted)
     cause, notes = _causes(seen, module, wanted)
     return seen.answer(
@@ -112,7 +113,7 @@ def _causes(seen: Seen, module: str, wanted: str) -> tuple[str, tuple[str, ...]]
             "project's own, that one has to go or be renamed, or the project's directory has to "
             "come first (PYTHONPATH)."
         ))  # fmt: skip
-    if not _on_linux(seen) and not _on_mac(seen):
+    if not on_linux(seen) and not _on_mac(seen):
         notes.append(
             "On Windows (.pyd) it is most often the link: the module was linked without exporting "
             "its start function, and a corrected wheel or build is the way out."
@@ -263,22 +264,9 @@ def _top_folder(path: str) -> str | None:
     return found[1] if found else None
 
 
-def _on_windows(seen: Seen) -> bool:
-    file = seen.mention.file or ""
-    told = any(flag in seen.versions for flag in ("flag:windows", "flag:windows-told"))
-    return file.endswith(".pyd") or (told and not _on_linux(seen))
-
-
 def _on_mac(seen: Seen) -> bool:
     told = "flag:macos-told" in seen.versions or seen.versions.get("os", "").startswith("mac")
-    return (told and not _on_windows(seen)) or "darwin" in (seen.mention.file or "")
-
-
-def _on_linux(seen: Seen) -> bool:
-    """Whether the paths of the message itself are none of Windows."""
-    detail = seen.mention.detail
-    paths = (seen.mention.file or "", detail.get("frame", ""))
-    return any(re.match(r"(?:~|\.{3})?/|.*\.so$", path) for path in paths)
+    return (told and not on_windows(seen)) or "darwin" in (seen.mention.file or "")
 
 
 ANSWERERS: dict[str, Answerer] = {"no-init": renamed_module}

@@ -56,7 +56,7 @@ def static_tls(seen: Seen) -> Answer:
         *((_ANEW,) if _UNPACKED.match(path) else ()),
         *((_ON_ARM,) if _is_arm(seen) else ()),
         _earlier(name or "that library", failing),
-        *(("MODULE is what the program imports and fails at.",) if module == "MODULE" else ()),
+        *_unnamed(first, *second),
         "Where the program cannot be changed, it is run from such a line: import runpy; "
         'runpy.run_path("PROGRAM.py", run_name="__main__") stands in place of the last import. In '
         "a notebook the line goes into the first cell, after the kernel was started again.",
@@ -67,6 +67,13 @@ def static_tls(seen: Seen) -> Answer:
         LOADER, "FA107", cause, owner=_tls_owner(seen, path), direction="none", confidence="high",
         help=(first, *second), notes=notes,
     )  # fmt: skip
+
+
+def _unnamed(*commands: str) -> tuple[str, ...]:
+    """What MODULE stands for in commands, where one of them has it."""
+    if not any(re.search(r"\bMODULE\b", command) for command in commands):
+        return ()
+    return ("MODULE is what the program imports and fails at.",)
 
 
 def _earlier(library: str, failing: str) -> str:
@@ -146,6 +153,7 @@ def _together(seen: Seen, paths: tuple[str, ...]) -> Answer:
         "notebook, in its first cell. Where that code cannot be changed, LD_PRELOAD with their "
         "paths, a colon between them, does the same; for a Jupyter kernel it stands under "
         '"env" of its kernel.json.',
+        *_unnamed(first, *second),
         *larger,
     )
     return seen.answer(
@@ -195,13 +203,13 @@ def _old_static_tls(seen: Seen, path: str) -> Answer:
     module = failing_module(seen, path)
     modules = "torch,MODULE" if module == "torch" else f"{module or 'MODULE'},torch"
     told = _earlier("that library", module)
-    unknown = () if module else ("MODULE is what the program imports and fails at.",)
+    first = f"{seen.python} -c 'import {modules}'"
     return seen.answer(
         LOADER, "FA107", cause, owner=_tls_owner(seen, path), direction="none", confidence="high",
-        help=(f"{seen.python} -c 'import {modules}'", "ldd --version | head -1"),
+        help=(first, "ldd --version | head -1"),
         notes=(
             f"{told} A system with glibc 2.22 or newer does not have that limit.",
-            *unknown,
+            *_unnamed(first),
         ),
     )  # fmt: skip
 

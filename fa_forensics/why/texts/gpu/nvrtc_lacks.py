@@ -10,6 +10,7 @@ from fa_forensics.facts.torch_archs import cuda_of_minor, torch_minors
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import with_variable
 from fa_forensics.why.texts.clues import called, cuda_version, gpus_of
 from fa_forensics.why.texts.gpu.torch_for_gpu import same_for, served, torch_index
 
@@ -52,7 +53,8 @@ def nvrtc_lacks(seen: Seen) -> Answer:
         since = None
     commands, notes = _torch_with(seen, since) if since is not None else ((), ())
     if _FUSED.search(seen.mention.line):
-        commands = (*commands, " ".join(("PYTORCH_JIT=0", seen.python, "YOUR_PROGRAM.py")))
+        again = with_variable(seen, "PYTORCH_JIT=0", " ".join((seen.python, "YOUR_PROGRAM.py")))
+        commands = (*commands, *again)
         notes = (
             *notes,
             "PYTORCH_JIT=0 has functions under @torch.jit.script run as plain Python, slower and "

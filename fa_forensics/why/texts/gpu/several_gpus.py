@@ -10,10 +10,12 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.build_targets import the_list, with_list
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import called, inspect_for, named_gpu
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, build_of
 from fa_forensics.why.texts.gpu.gpu_suspects import list_has
 from fa_forensics.why.texts.gpu.gpu_torch_text import torch_answer, torch_list
+from fa_forensics.why.texts.gpu.own_build import windows_wheel
 from fa_forensics.why.texts.gpu.servers import newer_server, server_notes
 from fa_forensics.why.texts.gpu.torch_for_gpu import covers
 
@@ -103,9 +105,12 @@ def one_of_several(seen: Seen, package: str | None, gpus: tuple[Gpu, ...]) -> An
     cause += " A GPU on which the same program runs alone is not that one."
     advice = rebuild(build_of(seen, package), (), gpus)
     again = advice.help
-    if package is None:
-        again = with_list(seen, both_values(seen, gpus[0]))
-    looks = tuple(inspect_for(seen, (gpu,), package) for gpu in gpus)
+    if package == "bitsandbytes" and on_windows(seen):
+        again = windows_wheel(seen)
+    elif package is None or on_windows(seen):
+        again = with_list(seen, both_values(seen, gpus[0]), package)
+    # It reads libraries of Linux.
+    looks = () if on_windows(seen) else tuple(inspect_for(seen, (g,), package) for g in gpus)
     return seen.answer(
         KIND, "FA504", cause, owner=package, direction="none",
         confidence="high" if package and archs and not lacking else "medium",

@@ -8,6 +8,7 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, CODE = "versioned-symbol", "FA204"
@@ -49,13 +50,25 @@ def in_its_place(seen: Seen, built: str, found: str) -> Answer:
             " It comes from LD_LIBRARY_PATH (a toolkit's or a module's directory), from the "
             "system, or from conda's package cudnn."
         )
-    helps = [version_without_path(seen), "echo $LD_LIBRARY_PATH"]
+    helps = [version_without_path(seen), search_path(seen)]
     if wheels:
-        helps.append(f"{seen.pip} list | grep -i cudnn; {seen.pip} check | grep -i cudnn")
+        helps.append(
+            packages_listed(
+                seen, f"{seen.pip} list | grep -i cudnn; {seen.pip} check | grep -i cudnn"
+            )
+        )
         if not _can_be_wheel(found):
-            helps.append("conda list | grep -iE 'cudnn|torch'; ldconfig -p | grep libcudnn")
+            helps.append(
+                packages_listed(
+                    seen, "conda list | grep -iE 'cudnn|torch'; ldconfig -p | grep libcudnn"
+                )
+            )
     else:
-        helps.append("conda list | grep -iE 'cudnn|torch'; ldconfig -p | grep libcudnn")
+        helps.append(
+            packages_listed(
+                seen, "conda list | grep -iE 'cudnn|torch'; ldconfig -p | grep libcudnn"
+            )
+        )
         helps.append(f'conda install "{_of_conda(seen, built)}"')
     return seen.answer(
         KIND, CODE, cause, owner="cudnn", direction=NEWER if older else OLDER, confidence="high",
@@ -134,10 +147,20 @@ def _of_conda(seen: Seen, built: str) -> str:
 
 def version_without_path(seen: Seen) -> str:
     """Ask torch for the cuDNN that it finds when the variable is not set."""
-    return (
-        f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; "
-        "print(torch.backends.cudnn.version())'"
-    )
+    look = f"{seen.python} -c 'import torch; print(torch.backends.cudnn.version())'"
+    return look if on_windows(seen) else f"env -u LD_LIBRARY_PATH {look}"
+
+
+def packages_listed(seen: Seen, linux: str) -> str:
+    """Print the packages of cuDNN that one of the package managers has."""
+    if not on_windows(seen):
+        return linux
+    return " ".join((linux.partition(" | ")[0], "|", "findstr", "/i", "cudnn"))
+
+
+def search_path(seen: Seen) -> str:
+    """Print where another cuDNN may come from: that variable, on Windows the copies on PATH."""
+    return " ".join(("where", "cudnn64_*.dll")) if on_windows(seen) else "echo $LD_LIBRARY_PATH"
 
 
 def dotted(text: str) -> str:

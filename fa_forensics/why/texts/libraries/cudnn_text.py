@@ -19,7 +19,13 @@ from fa_forensics.why.texts.libraries.cudnn_parts import (
     perhaps_without_part,
     wheel_without_part,
 )
-from fa_forensics.why.texts.libraries.cudnn_place import dotted, in_its_place, version_without_path
+from fa_forensics.why.texts.libraries.cudnn_place import (
+    dotted,
+    in_its_place,
+    packages_listed,
+    search_path,
+    version_without_path,
+)
 from fa_forensics.why.texts.libraries.cudnn_there import cudnn_there, is_before_cudnn_9
 from fa_forensics.why.texts.libraries.wheels_path import wheels_on_path
 from fa_forensics.why.texts.symbol_text import symbol_of_text
@@ -194,8 +200,8 @@ def _parts_of_two(seen: Seen) -> Answer:
         "Remove the copy that was added, or take it off LD_LIBRARY_PATH: pip's torch brings a "
         "whole cuDNN along. Adding further nvidia packages makes another mix.",
     )
-    commands: tuple[str, ...] = (version_without_path(seen), "echo $LD_LIBRARY_PATH",
-                                 f"{seen.pip} list | grep -i cudnn")  # fmt: skip
+    listed = packages_listed(seen, f"{seen.pip} list | grep -i cudnn")
+    commands: tuple[str, ...] = (version_without_path(seen), search_path(seen), listed)
     if odd and not _SYSTEM_PLACE.match(odd):
         folder = os.path.dirname(odd)
         notes = (

@@ -10,6 +10,7 @@ from fa_forensics.facts.python_api import has_partners
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import flash_rows, gpus_of, package_in, pip_name, version_of
 from fa_forensics.why.texts.python.call_counts import schema_mismatch
 from fa_forensics.why.texts.python.other_build import from_two_places, not_for_backend
@@ -117,7 +118,7 @@ def operator_missing(seen: Seen) -> Answer:
     helps = [look]
     if package and has_partners(package):
         helps = [which_pair(seen, package), look]
-    if _on_windows(seen):
+    if on_windows(seen):
         helps.remove(look)  # it reads libraries of Linux
     paired = pair_command(seen, package) if package else ()
     helps += paired
@@ -135,12 +136,6 @@ def operator_missing(seen: Seen) -> Answer:
         if has_partners(package)
         else ("The first command tells whether it is there at all, and whether it fits torch.",),
     )  # fmt: skip
-
-
-def _on_windows(seen: Seen) -> bool:
-    """Whether a path of the text, or its system, is one of Windows."""
-    system = seen.versions.get("os", "") + seen.versions.get("platform", "")
-    return "flag:windows" in seen.versions or "windows" in system.lower()
 
 
 _FRAME = lazily(r"(?P<tree>/[^\s\"]{0,300}/(?P<top>\w{1,60}))/(?P=top)/[^\s\"]{1,200}\.py$")

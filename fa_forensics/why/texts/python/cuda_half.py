@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_variable
 from fa_forensics.why.texts.clues import raw_python, version_of
 
 ABSENT, CAUGHT = "FA880", "FA886"
@@ -38,21 +39,24 @@ def cuda_half(seen: Seen, package: str | None, module: str) -> Answer | None:
         "surroundings, or taken from pip's cache, it comes out the same."
     )
     again = (
-        "FORCE_CUDA=1 CUDA_HOME=/usr/local/cuda PATH=/usr/local/cuda/bin:$PATH MAX_JOBS=4 "
         f"{raw_python(seen)} -m pip install -v --no-build-isolation --no-cache-dir "
         f"--force-reinstall --no-deps {name}"
     )
+    # The installer of the toolkit for Windows sets CUDA_PATH and PATH itself.
+    toolkit = ("CUDA_HOME=/usr/local/cuda", "PATH=/usr/local/cuda/bin:$PATH")
+    settings = ("FORCE_CUDA=1", *(() if on_windows(seen) else toolkit), "MAX_JOBS=4")
+    both = " &" if on_windows(seen) else ";"
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none", confidence="medium",
         help=(
             f"{seen.python} -c 'import torch; from torch.utils.cpp_extension import CUDA_HOME; "
-            "print(torch.__version__, torch.version.cuda, torch.cuda.is_available(), CUDA_HOME)'; "
-            "nvcc --version",
-            again,
+            "print(torch.__version__, torch.version.cuda, torch.cuda.is_available(), CUDA_HOME)'"
+            f"{both} nvcc --version",
+            *with_variable(seen, " ".join(settings), again),
         ),
         notes=(
             "The first command has to print a CUDA_HOME, and nvcc the major version of torch's "
-            "CUDA; without a toolkit of that version the second builds the CPU half again. "
+            "CUDA; without a toolkit of that version the last builds the CPU half again. "
             "FORCE_CUDA counts in releases that know it, and is ignored by others.",
             f"Releases from {before} on have no module of that name: they are another program to "
             "the code that imports it, and ask for a newer torch.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import version_of
 from fa_forensics.why.texts.files.other_tag import files_here
 
@@ -32,10 +33,7 @@ def module_of_first(seen: Seen) -> Answer | None:
         "api-change", "FA881", cause, owner="flash-attn", direction="older",
         confidence="high" if version.startswith("2.") else "medium",
         help=(
-            f"{seen.pip} list | grep -i flash",
-            "grep -rnE 'import flash_attn_cuda|from flash_attn_cuda' --include='*.py' . "
-            f"$({seen.python} -c 'import importlib.util as u; s = "
-            'u.find_spec("flash_attn"); print(*(s.submodule_search_locations if s else ()))\')',
+            *_who_asks(seen),
             f"{seen.pip} uninstall -y flash-attn",
         ),
         notes=(
@@ -47,3 +45,17 @@ def module_of_first(seen: Seen) -> Answer | None:
             "and CUDA of its time. In 2.x flash_attn_unpadded_func is flash_attn_varlen_func.",
         ),
     )  # fmt: skip
+
+
+def _who_asks(seen: Seen) -> tuple[str, str]:
+    """Which flash-attn is there, and which files below this directory want the module of 1.x."""
+    if on_windows(seen):
+        return f"{seen.pip} list | findstr /i flash", " ".join(
+            ("findstr", "/s", "/n", MODULE, "*.py")
+        )
+    return (
+        f"{seen.pip} list | grep -i flash",
+        "grep -rnE 'import flash_attn_cuda|from flash_attn_cuda' --include='*.py' . "
+        f"$({seen.python} -c 'import importlib.util as u; s = "
+        'u.find_spec("flash_attn"); print(*(s.submodule_search_locations if s else ()))\')',
+    )

@@ -8,8 +8,9 @@ from fa_forensics.facts.python_api import has_partners, partner_of, torch_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
-from fa_forensics.why.texts.python.pairs import cuda_of
+from fa_forensics.why.texts.python.pairs import beside_installed, cuda_of, kept_note
 from fa_forensics.why.texts.python.project_build import of_a_project
 
 KIND, CODE = "wrong-torch", "FA602"
@@ -203,13 +204,26 @@ def from_two_places(seen: Seen, what: str, package: str | None) -> Answer | None
             "of one directory, the program is to be started with that variable, or what lies "
             "below ~/.local is to be removed (pip uninstall, by a Python outside the environment)."
         )
-    helps.append(f"PYTHONNOUSERSITE=1 {seen.pip} install --force-reinstall torch {package}"
-                 if user else f"{seen.pip} install --force-reinstall torch {package}")  # fmt: skip
-    notes.append(f"Where {package} has no torch beside it, the last command installs both there.")
+        notes.append(
+            "Where the second command finds no torch, the environment has none of its own: torch "
+            f"and {package} have to be installed there together."
+        )
+    again, told = _beside_torch(seen, package)
+    helps += ("export PYTHONNOUSERSITE=1", *again) if user and again else again
+    notes += told
     return seen.answer(
         KIND, "FA607", cause, owner=package, direction="unknown", confidence="medium",
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _beside_torch(seen: Seen, package: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): the package for the torch of its own directory, which stays as it is."""
+    if seen.torch and _release(seen, package):
+        return _from_torchs_index(seen, package, _tag(cuda_of(seen.torch) or seen.torch_cuda or ""))
+    if package not in FAMILY or on_windows(seen):
+        return (), (f"{package} has to be installed in the directory of the torch that runs.",)
+    return beside_installed(seen, package), (kept_note(package),)
 
 
 ANSWERERS: dict[str, Answerer] = {"cuda-majors-differ": majors_differ}

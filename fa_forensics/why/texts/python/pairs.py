@@ -14,6 +14,8 @@ _BY_CUDA = frozenset(("torch", "torchvision", "torchaudio", "torchcodec", "xform
 #: The first torch whose xformers is on torch's own index: 0.0.22.post1 and later, of October 2023
 #: (facebookresearch/xformers pull request 876). Older releases are on the package index alone.
 XFORMERS_SINCE = "2.1.0"
+#: The last torch with an xformers of its own, and the first xformers for many (its metadata).
+LAST_OF_ONE, OF_MANY = "2.10.0", "0.0.35"
 #: Where the torch is none of the package index, or is bound to another package: it has to stay.
 _OWN_TORCH = ("pkg:torch-npu", "pkg:torch-xla", "rocm", "ngc", "flag:jetson", "flag:torch-source")
 #: Builds that an index of torch has, as its version ends.
@@ -110,17 +112,26 @@ def _both(seen: Seen, package: str) -> tuple[str, ...]:
         return ()
     if any(key in seen.versions for key in _OWN_TORCH):
         return ()
-    if package in ("torchvision", "torchaudio") and not _windows(seen):
-        kept = f"{seen.python} -c 'import importlib.metadata as m; print(m.version(\"torch\"))'"
-        return (
-            f"{seen.pip} uninstall -y {package}",
-            f'{seen.pip} install --no-cache-dir {package} "torch==$({kept})" --index-url INDEX',
-        )
+    if package in ("torchvision", "torchaudio") and not on_windows(seen):
+        return beside_installed(seen, package)
     return (f"{seen.pip} install --upgrade --no-cache-dir torch {package}",)
 
 
-def _windows(seen: Seen) -> bool:
-    return on_windows(seen) or not {"flag:windows", "flag:windows-told"}.isdisjoint(seen.versions)
+def beside_installed(seen: Seen, package: str) -> tuple[str, ...]:
+    """Install the release of a package for the torch that is installed, which the text names not.
+
+    The second command is for a shell of Linux or macOS.
+    """
+    kept = f"{seen.python} -c 'import importlib.metadata as m; print(m.version(\"torch\"))'"
+    return (
+        f"{seen.pip} uninstall -y {package}",
+        f'{seen.pip} install --no-cache-dir {package} "torch==$({kept})" --index-url INDEX',
+    )
+
+
+def kept_note(package: str) -> str:
+    """What ``beside_installed`` does, and what INDEX stands for in it."""
+    return _KEPT.format(package=package)
 
 
 _KEPT = (

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_toolkit
 from fa_forensics.why.texts.clues import version_of
 
 KIND, CODE = "wrong-torch", "FA602"
@@ -53,11 +54,13 @@ def of_a_project(
             )
     toolkit = cuda or "CUDA_OF_TORCH"
     pin = f'"{name}=={release}"' if release else name
-    variables = f"CUDA_HOME=/usr/local/cuda-{toolkit} {row.get('environment') or ''}".rstrip()
-    helps.append(
-        f"{variables} {seen.pip} install --force-reinstall --no-deps --no-cache-dir "
-        f"--no-build-isolation --no-binary {name} {pin}"
+    again = (
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --no-build-isolation "
+        f"--no-binary {name} {pin}"
     )
+    if row.get("environment") and not on_windows(seen):
+        again = f"{row['environment']} {again}"
+    helps += with_toolkit(seen, toolkit, again)
     notes.append(
         f"The last command compiles {name} with the toolkit of torch's CUDA, where that one "
         f"({toolkit}) is installed; the CUDA version that the driver shows plays no part."

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from fa_forensics.facts.python_api import is_older, partner_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import inspect_package
-from fa_forensics.why.texts.python.pairs import from_index, index_note
+from fa_forensics.why.texts.python.pairs import (
+    LAST_OF_ONE,
+    OF_MANY,
+    from_index,
+    index_note,
+    index_tag,
+)
 
 #: ROCm releases of PyTorch's own indexes are X.Y; AMD's own builds have longer numbers.
 _OF_PYTORCH = lazily(r"rocm\d{1,2}\.\d{1,2}")
@@ -42,13 +49,11 @@ def _on_rocm(seen: Seen, built: str, have: str, tag: str) -> Answer:
     )
     notes: tuple[str, ...] = (note,)
     if _OF_PYTORCH.fullmatch(tag):
-        helps.insert(1, f"{seen.pip} install xformers --no-deps{from_index(tag)}")
-        notes = (
-            note,
-            "The second command takes xformers from torch's index for that ROCm, where the index "
-            "has one for this release of torch.",
-            *index_note(tag),
-        )
+        pinned, known = _pinned(have)
+        if pinned:
+            helps.insert(1, f"{seen.pip} install --no-deps {pinned}{from_index(tag)}")
+            known = (_FROM_ITS_INDEX, *known, *index_note(tag))
+        notes = (note, *known)
     else:
         notes = (
             note,
@@ -67,15 +72,39 @@ def _on_rocm(seen: Seen, built: str, have: str, tag: str) -> Answer:
     )  # fmt: skip
 
 
+_FROM_ITS_INDEX = (
+    "The second command takes xformers from torch's index for that ROCm, where the index has one "
+    "for this release of torch."
+)
+
+
+def _pinned(have: str) -> tuple[str, tuple[str, ...]]:
+    """(requirement, notes): the xformers for a torch; "" where no release of it is known.
+
+    Without a release and with --no-deps pip takes the newest, which is for another torch.
+    """
+    release = have.partition("+")[0]
+    fitting = partner_of("xformers", release)
+    if fitting is not None:
+        return f'"xformers=={fitting}"', ()
+    if is_older(LAST_OF_ONE, release):
+        return f'"xformers>={OF_MANY}"', ()
+    return "", (f"No release of xformers is known for torch {release}.",)
+
+
 def _on_cuda(seen: Seen, built: str, have: str) -> Answer:
+    tag = index_tag(seen, "xformers", have)
+    pinned, known = _pinned(have)
+    again = f"{seen.pip} install --no-deps --no-cache-dir {pinned}{from_index(tag)}"
     return seen.answer(
         "wrong-torch", "FA602",
         f"xformers was built for ROCm (torch {built}), and torch {have} is a build for CUDA: the "
         "compiled part of a ROCm build can never load in it, whatever its release.",
         owner="xformers", direction="none", confidence="high",
         help=(f"{seen.pip} uninstall -y xformers",
-              f"{seen.pip} install --no-deps --no-cache-dir xformers",
+              *((again,) if pinned else ()),
               inspect_package(seen, "xformers")),
         notes=("On a machine with an AMD GPU it is torch that is the wrong one: the build for "
-               "ROCm has to be installed again, from torch's index for it.",),
+               "ROCm has to be installed again, from torch's index for it.",
+               *known, *(index_note(tag) if pinned else ())),
     )  # fmt: skip

@@ -12,6 +12,8 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_variable
 from fa_forensics.why.texts.clues import inspect_package
 from fa_forensics.why.texts.python.pairs import (
+    LAST_OF_ONE,
+    OF_MANY,
     XFORMERS_SINCE,
     cuda_of,
     from_index,
@@ -26,9 +28,9 @@ _TORCH = lazily(
     r"(?P<built>\d+\.\d+[\w.+]*)\s+with\s+CUDA\s+(?:\d+|None)\s+"
     r"\(you have (?P<have>[\w.+]+)\)"
 )
-#: xformers' own wheels: the last release for one torch and the first for many (its metadata),
-#: and the torch of the first that is one file for all Pythons (0.0.31: cp39-abi3; 0.0.35: py39).
-_LAST_OF_ONE, _OF_MANY, _FIRST_ABI3 = "2.10.0", "0.0.35", "2.7.1"
+#: The torch of the first of xformers' own wheels that is one file for all Pythons (0.0.31:
+#: cp39-abi3; 0.0.35: py39).
+_FIRST_ABI3 = "2.7.1"
 _ONE_OF_TWO = (
     "One of the two installations is enough: the first keeps the torch that is here, the second "
     "changes torch, for all other packages too."
@@ -100,11 +102,7 @@ def _more_details(seen: Seen) -> tuple[str, ...]:
 
 def _inspected(seen: Seen) -> tuple[str, ...]:
     """fa-forensics reads libraries of Linux."""
-    return () if _windows(seen) else (inspect_package(seen, "xformers"),)
-
-
-def _windows(seen: Seen) -> bool:
-    return on_windows(seen) or "flag:windows-told" in seen.versions
+    return () if on_windows(seen) else (inspect_package(seen, "xformers"),)
 
 
 def _of_cpu_torch(built: str, have: str) -> str:
@@ -141,17 +139,17 @@ def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[
     commands, notes = [], []
     if fitting and "+rocm" not in have:
         commands.append(f'{get} "xformers=={fitting}"{from_index(tag)}')
-    elif _direction(have, _LAST_OF_ONE) != "file-older":
+    elif _direction(have, LAST_OF_ONE) != "file-older":
         tag = _tag(have) if cuda_of(have) else ""
-        commands.append(f'{get} "xformers>={_OF_MANY}"{from_index(tag)}')
+        commands.append(f'{get} "xformers>={OF_MANY}"{from_index(tag)}')
         notes.append(
-            f"xformers is no longer for one release of torch since {_OF_MANY}, which takes torch "
+            f"xformers is no longer for one release of torch since {OF_MANY}, which takes torch "
             "2.10 and newer."
         )
-        fitting = _OF_MANY
+        fitting = OF_MANY
     pinned = built if _tag(built).startswith("cu") else _release(built)
     cudas = published_cuda().get(".".join(pinned.split(".")[:2]), ())
-    if pinned == _release(built) and _windows(seen) and cuda_of(have) and cudas:
+    if pinned == _release(built) and on_windows(seen) and cuda_of(have) and cudas:
         pinned += f"+cu{cudas[-1].replace('.', '')}"  # the package index has none with CUDA there
     ends = _tag(pinned)
     commands.append(f'{seen.pip} install "torch=={pinned}"{from_index(ends)}')
