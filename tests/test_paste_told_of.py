@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.asking import first
 
 from fa_forensics.facts.paste import read_paste
 
@@ -146,3 +147,12 @@ def test_the_word_jetson_beside_a_torch_of_the_index_is_no_board() -> None:
     assert "flag:jetson" in versions("Jetson AGX Orin, torch 2.5.1+cu124")
     assert "flag:jetson" in versions("Jetson, JetPack 6.1, torch 2.5.1+cu124")
     assert "flag:jetson" in versions("Jetson, torch 2.1.0a0+41361538.nv23.06")
+
+
+def test_a_second_package_that_was_built_from_source_is_built_again() -> None:
+    file = "/x/site-packages/vllm/_C.abi3.so"
+    text = f"ImportError: {file}: undefined symbol: _ZN3c104cuda9SetDeviceEi"
+    kept = first(text, "apex was built from source, vllm was built from source").help
+    assert any(command.endswith("--force-reinstall .") for command in kept)
+    assert not any("--upgrade" in command for command in kept)
+    assert any("--upgrade" in command for command in first(text, "it was built from source").help)
