@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fa_forensics.errors import UsageError
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.files import absolute
 from fa_forensics.facts.owner import is_torch, owner_of
@@ -317,8 +318,8 @@ def _of_cuda(version: str, paste: Paste) -> str:
     if "rocm" in paste.versions and not any(key in paste.versions for key in _OF_NVIDIA):
         return f"{version}{_ROCM}{paste.versions['rocm']}"
     told = paste.versions.get("torch_cuda") or paste.versions.get("index_cuda") or ""
-    digits = re.fullmatch(r"(\d{1,2})\.(\d)(?:\.\d+)?", told)
-    return f"{version}+cu{digits[1]}{digits[2]}" if digits is not None else version
+    label = cuda_label(told)
+    return f"{version}+{label}" if label else version
 
 
 def _requested(version: str, abi: str, tables: Tables, machine: str) -> RequestedTorch | None:

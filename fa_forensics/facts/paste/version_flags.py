@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fa_forensics.facts.cuda_labels import cuda_of_label
+
 
 def _run_together(found: str) -> str:
     """torch231-cu121, as images are named, is 2.3.1+cu121; 2100 is 2.10.0."""
@@ -11,14 +13,9 @@ def _run_together(found: str) -> str:
     return f"{digits[0]}.{digits[1:-1]}.{digits[-1]}+{cuda}"
 
 
-def cuda_label(found: str) -> str:
-    """118, as wheels and their addresses are named, is CUDA 11.8; 92 is CUDA 9.2."""
-    return f"{found[:-1]}.{found[-1]}"
-
-
 def _dotted(found: str) -> str:
     """128 and 12.8 are CUDA 12.8."""
-    return found if "." in found else cuda_label(found)
+    return found if "." in found else cuda_of_label(found)
 
 
 #: pip without what packages depend on, for torch or for a list of requirements.
@@ -282,7 +279,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "_cu1",
         r"\b(?:py)?torch-?\d\.\d{1,2}(?:\.\d)?[_-]cu(1\d{2})\b",
         "torch_cuda",
-        cuda_label,
+        cuda_of_label,
     ),
     (
         "-torch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fa_forensics.facts.paste.version_flags import cuda_label
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.paste.version_forms import (
     BANNER,
     MARK,
@@ -45,9 +45,9 @@ SENTENCES: tuple[Row, ...] = (
         r"cu(1[0-3]\d)(?![\w.-])",
         "torch_cuda",
         PROSE,
-        cuda_label,
+        cuda_of_label,
     ),
-    ("cu1", r"(?<![\w./+-])cu(1[0-3]\d)[ _-](?:py)?torch\b", "torch_cuda", PROSE, cuda_label),
+    ("cu1", r"(?<![\w./+-])cu(1[0-3]\d)[ _-](?:py)?torch\b", "torch_cuda", PROSE, cuda_of_label),
     ("torch.version", rf"\btorch\.version{SEP}({VERSION})", "torch", REPORT),
     (
         "version of ",

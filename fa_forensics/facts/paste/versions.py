@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.paste.checkouts import read_checkouts
 from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right, works_there
 from fa_forensics.facts.paste.denied import is_absent
@@ -285,7 +286,7 @@ def _printed(source: Source, offer: Callable[[str, int, int, str], None]) -> Non
         if not re.fullmatch(VERSION, torch):
             continue
         cuda = match["cuda"]
-        local = "" if "+" in torch else f"+cu{cuda.replace('.', '')}"
+        local = "" if "+" in torch else f"+{cuda_label(cuda)}"
         offer("torch", BANNER, line.number, torch + local)
         offer("torch_cuda", BANNER, line.number, cuda)
         return

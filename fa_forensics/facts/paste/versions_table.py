@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.paste.gpu_names import SENTENCES as GPU_SENTENCES
-from fa_forensics.facts.paste.version_flags import FLAGS, cuda_label
+from fa_forensics.facts.paste.version_flags import FLAGS
 from fa_forensics.facts.paste.version_forms import (
     BANNER,
     LISTED,
@@ -173,21 +174,21 @@ _BANNERS: tuple[Row, ...] = (
     ("compilation tools, release", r"release (\d{1,2}\.\d{1,2})", "cuda", REPORT),
     ("libcuda.so.", r"libcuda\.so\.(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b", "driver", BANNER),
     ("libcudart.so.", r"libcudart\.so\.((?:[789]|10)\.\d)\b[^\n]{0,60}=> /", "cuda", BANNER),
-    ("mmcv/dist/cu", r"mmcv/dist/cu(\d{2,3})/torch", "index_cuda", BANNER, cuda_label),
+    ("mmcv/dist/cu", r"mmcv/dist/cu(\d{2,3})/torch", "index_cuda", BANNER, cuda_of_label),
     ("mmcv/dist/", r"mmcv/dist/c\w{2,4}/torch(\d\.\d{1,2}(?:\.\d)?)", "torch", PROSE),
-    ("torch-backend", r"--torch-backend[= ]cu(\d{2,3})\b", "torch_cuda", BANNER, cuda_label),
-    ("detectron2/wheels/cu", r"wheels/cu(\d{2,3})/torch", "index_cuda", BANNER, cuda_label),
-    ("/whl/cu", r"download\.pytorch\.org/whl/cu(\d{2,3})\b", "index_cuda", PROSE, cuda_label),
+    ("torch-backend", r"--torch-backend[= ]cu(\d{2,3})\b", "torch_cuda", BANNER, cuda_of_label),
+    ("detectron2/wheels/cu", r"wheels/cu(\d{2,3})/torch", "index_cuda", BANNER, cuda_of_label),
+    ("/whl/cu", r"download\.pytorch\.org/whl/cu(\d{2,3})\b", "index_cuda", PROSE, cuda_of_label),
     (
         "cu1",
         rf"\btorch(?:\s?[=:]{{1,2}}\s?v?{VERSION})?(?: (?:for|with|is|build|wheels?))? "
         r"\(?cu(1\d{2})\b",
         "torch_cuda",
         PROSE,
-        cuda_label,
+        cuda_of_label,
     ),
-    ("whl/torch-", r"whl/torch-[\d.]{3,8}\+cu(\d{2,3})", "index_cuda", BANNER, cuda_label),
-    ("/whl/cu", r"\btorch\b[^\n]{0,200}/whl/cu(\d{2,3})\b", "index_cuda", PROSE, cuda_label),
+    ("whl/torch-", r"whl/torch-[\d.]{3,8}\+cu(\d{2,3})", "index_cuda", BANNER, cuda_of_label),
+    ("/whl/cu", r"\btorch\b[^\n]{0,200}/whl/cu(\d{2,3})\b", "index_cuda", PROSE, cuda_of_label),
     ("detected cuda version", rf"detected CUDA version \(({SHORT})\)", "cuda", REPORT),
     ("used to compile", r"used to compile\s+PyTorch \((\d{1,2}\.\d{1,2})\)", "torch_cuda", REPORT),
     ("installed cuda version", rf"Installed CUDA version ({SHORT})", "cuda", BANNER),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -15,7 +16,7 @@ from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.judgement import FLAVOUR, NONE
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
-from fa_forensics.why.ways.same_release import cuda_label, label_of
+from fa_forensics.why.ways.same_release import label_of
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste

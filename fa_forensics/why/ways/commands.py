@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.owner import STABLE, owner_of
 from fa_forensics.why.place import Place
+from fa_forensics.why.shell import quoted
 from fa_forensics.why.torch_names.history import INSIDE, History, Present, order_key
 from fa_forensics.why.ways.builds import (
     again_from_source,
@@ -28,7 +28,7 @@ _WHICH_TORCH = "-c 'import torch; print(torch.__version__, torch.__path__[0])'"
 def inspect_command(place: Place, needed_by: Sequence[str]) -> str:
     """Look at the file itself, which knows more than one of its symbols does."""
     whole = bool(needed_by) and "..." not in needed_by[0] and "/" in needed_by[0]
-    file = _quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
+    file = quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
     python = f"--python {shlex.quote(place.python)} " if place.python else ""
     return f"fa-forensics inspect {python}{file}"
 
@@ -36,7 +36,7 @@ def inspect_command(place: Place, needed_by: Sequence[str]) -> str:
 def needed_libraries(needed_by: Sequence[str], only: str = "") -> str:
     """The libraries that a file names, or with ``only`` the copy of one that it would load."""
     whole = bool(needed_by) and "..." not in needed_by[0] and "/" in needed_by[0]
-    file = _quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
+    file = quoted(needed_by[0]) if whole else "/path/to/the/failing.so"
     return f"ldd {file} | grep {only}" if only else f"readelf -d {file} | grep NEEDED"
 
 
@@ -382,10 +382,3 @@ def _another_release_helps(history: History, present: Present | None, flavour: b
     if present is None:
         return True
     return present.release not in history.releases if flavour else history.place(present) != INSIDE
-
-
-def _quoted(path: str) -> str:
-    """A path for a shell; ``~/`` and ``${NAME}/`` stay what the shell expands."""
-    if re.fullmatch(r"\$\{[A-Z_]{2,40}\}/[\w./+-]*", path):
-        return f'"{path}"'
-    return "~/" + shlex.quote(path[2:]) if path.startswith("~/") else shlex.quote(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.facts.package import normalized
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.why.shell import quoted
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -31,11 +31,11 @@ def local_source(versions: Mapping[str, str], name: str | None) -> str | None:
 def build_there(python: str, folder: str) -> str:
     """Compile the package of a directory again; ``python`` is quoted for a shell already."""
     where = folder.removeprefix("-e ").rstrip("/") or "/"
-    quoted = shlex.quote(where) if not where.startswith("~/") else f"~/{shlex.quote(where[2:])}"
-    given = quoted if "/" in where else f"./{quoted}"
+    there = quoted(where)
+    given = there if "/" in where else f"./{there}"
     how = "-e" if folder.startswith("-e ") else "--force-reinstall"
     return (
-        f"rm -rf {quoted}/build && {python} -m pip install -v --no-build-isolation --no-deps "
+        f"rm -rf {there}/build && {python} -m pip install -v --no-build-isolation --no-deps "
         f"--no-cache-dir {how} {given}"
     )
 

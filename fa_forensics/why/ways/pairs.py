@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.facts.torch_cuda import cuda_builds
@@ -207,7 +208,7 @@ def _told_label(paste: Paste, place: Place) -> str:
 def _is_another(label: str, cuda: str, release: str) -> bool:
     """Whether a label names another build than that for ``cuda``, one that the release has."""
     known = cuda_builds(minor_of(release))
-    wanted = f"{label[2:-1]}.{label[-1]}"
+    wanted = cuda_of_label(label)
     return wanted != minor_of(cuda) and (not known or wanted in known)
 
 

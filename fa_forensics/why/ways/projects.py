@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
 from fa_forensics.why.judgement import FLAVOUR, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
-from fa_forensics.why.ways.same_release import cuda_label, label_by_cuda, label_of, wheel_page
+from fa_forensics.why.ways.same_release import label_by_cuda, label_of, wheel_page
 from fa_forensics.why.ways.step_back import step_back
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
@@ -140,7 +141,7 @@ def label_by_cuda(paste: Paste, release: str) -> str:
     told = (paste.versions.get(key, "") for key in ("index_cuda", "cuda"))
     found = (re.match(r"\d{1,2}\.\d(?!\d)", text) for text in told)
     own = next((one[0] for one in found if one and one[0] in known), "")
-    return f"cu{own.replace('.', '')}" if own else ""
+    return cuda_label(own)
 
 
 def label_of(paste: Paste, place: Place) -> str:
@@ -151,12 +152,6 @@ def label_of(paste: Paste, place: Place) -> str:
         return local
     cuda = paste.versions.get("torch_cuda") or paste.versions.get("pkg:cudatoolkit", "")
     return cuda_label(cuda)
-
-
-def cuda_label(cuda: str) -> str:
-    """``cu121`` for "12.1" or "12.1.105"; "" for what is no such version."""
-    found = re.match(r"(\d{1,2})\.(\d)(?!\d)", cuda)
-    return f"cu{found[1]}{found[2]}" if found is not None else ""
 
 
 def wheel_page(row: Mapping[str, object] | None, label: str, torch: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
@@ -11,6 +10,7 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.builds import cmake_build, is_module
@@ -151,9 +151,7 @@ def jit_folder(path: str) -> str | None:
 
 def remove_folder(folder: str) -> str:
     """The command that removes one directory; ``~`` stays what the shell expands."""
-    home = folder.startswith("~/")
-    quoted = shlex.quote(folder[2:] if home else folder)
-    return f"rm -r {'~/' if home else ''}{quoted}"
+    return f"rm -r {quoted(folder)}"
 
 
 def stale_jit(answer: Answer, folder: str) -> Answer:

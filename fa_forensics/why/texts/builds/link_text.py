@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.builds.link_inputs import fetched, object_again, title_of_input
 from fa_forensics.why.texts.clues import base, package_in
 from fa_forensics.why.texts.files.file_text import is_torchs
@@ -320,7 +321,7 @@ def _disk(seen: Seen) -> Answer:
 
 def _quoted(path: str) -> str:
     if path and "..." not in path:
-        return shlex.quote(path)
+        return quoted(path)
     return f"/path/to/{shlex.quote(base(path))}" if base(path) else "/path/to/the/file"
 
 

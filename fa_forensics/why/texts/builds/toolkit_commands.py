@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import jobs_of, package_in
@@ -172,9 +173,7 @@ def _label_of(seen: Seen) -> tuple[str, str]:
     local = torch.partition("+")[2]
     cuda = seen.mention.detail.get("torch_cuda") or seen.torch_cuda or ""
     label = local if re.fullmatch(r"cu\d{2,3}", local) else ""
-    if not label and re.match(r"\d{1,2}\.\d", cuda):
-        label = "cu" + "".join(cuda.split(".")[:2])
-    return label, ".".join(torch.split(".")[:2]) if "+" in torch else ""
+    return label or cuda_label(cuda), ".".join(torch.split(".")[:2]) if "+" in torch else ""
 
 
 def with_jobs(seen: Seen, jobs: int, command: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.why import shell
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in
 from fa_forensics.why.texts.files.put_back import put_back, reinstall
@@ -258,19 +259,14 @@ def _peek(path: str) -> str:
 
 def remove_cache(folder: str) -> str:
     """Remove a directory of compiled code; the shell has to see a ``~`` before it unquoted."""
-    import shlex
-
-    home = folder.startswith("~/")
-    return f"rm -r {'~/' if home else ''}{shlex.quote(folder[2:] if home else folder)}"
+    return f"rm -r {shell.quoted(folder)}"
 
 
 def quoted(path: str) -> str:
     """A path for a shell; a stand-in where the text has none or cut it."""
-    import shlex
-
     if not path or "..." in path:
         return "/path/to/the/file.so"
-    return shlex.quote(path if "/" in path or "\\" in path else f"/path/to/{path}")
+    return shell.quoted(path if "/" in path or "\\" in path else f"/path/to/{path}")
 
 
 def damaged_elf(seen: Seen) -> Answer:

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.owner import is_cuda_library
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
@@ -73,7 +74,7 @@ def index_of(seen: Seen) -> str:
     for key in ("torch_cuda", "index_cuda", "cuda"):
         cuda = ".".join(seen.versions.get(key, "").split(".")[:2])
         if cuda in cudas and build is not None and cuda != build.cuda:
-            return f"cu{cuda.replace('.', '')}"
+            return cuda_label(cuda)
     return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.drivers import (
     CudaVersion,
     Driver,
@@ -287,7 +288,7 @@ def _older_torch(seen: Seen, driver: Driver | None) -> tuple[tuple[str, ...], tu
     same = [one for one in _cudas(minor) if parse_cuda(one)[0] == mine]
     notes: list[str] = []
     if same:
-        tag = f"cu{same[-1].replace('.', '')}"
+        tag = cuda_label(same[-1])
         notes.append(
             f"torch {minor} itself has wheels for CUDA {', '.join(same)} on torch's own index (its "
             f"address ends in whl/{tag}): they keep the release."

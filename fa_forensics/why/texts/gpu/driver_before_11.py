@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.drivers import CudaVersion, cuda_text, driver_needed, parse_cuda
 from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.patterns import lazily
@@ -57,7 +58,7 @@ def torch_for(seen: Seen, cuda: CudaVersion) -> tuple[tuple[str, ...], tuple[str
 def _kept(seen: Seen, release: re.Match[str], cuda: str) -> tuple[str, ...]:
     if cuda == _of_index(seen, release[1]):
         return (f'{seen.pip} install --force-reinstall --no-deps "torch=={release[1]}"',)
-    tag = f"cu{cuda.replace('.', '')}"
+    tag = cuda_label(cuda)
     wanted = _INSTEAD.get((release[1], cuda), release[1])
     return (f'{seen.pip} install "torch=={wanted}+{tag}" -f {_PAGE}',)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.drivers import driver_table, parse_cuda
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
@@ -61,13 +62,9 @@ _INDEX = "https://download.pytorch.org/whl/"
 _RELEASE = lazily(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\+(?:cu\d{2,3}|cpu))?")
 
 
-def _tag(cuda: str) -> str:
-    return f"cu{cuda.replace('.', '')}"
-
-
 def torch_index(seen: Seen, wanted: str, cuda: str) -> str:
     """Torch from its own index for one CUDA."""
-    return f'{seen.pip} install "{wanted}" --index-url {_INDEX}{_tag(cuda)}'
+    return f'{seen.pip} install "{wanted}" --index-url {_INDEX}{cuda_label(cuda)}'
 
 
 def _from_index(seen: Seen) -> bool:
@@ -96,7 +93,7 @@ def same_for(seen: Seen, cuda: str) -> str | None:
     release = _RELEASE.fullmatch(seen.torch or "")
     if release is None or not _from_index(seen):
         return None
-    tag = _tag(cuda)
+    tag = cuda_label(cuda)
     return f'{seen.pip} install "torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
 
 
@@ -112,7 +109,7 @@ def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
         return None
     newest, lowest = rows[-1][0], min((c for m, c in rows if m == rows[-1][0]), key=parse_cuda)
     minors = [minor for minor, cuda in rows if cuda == lowest]
-    tag = _tag(lowest)
+    tag = cuda_label(lowest)
     return (
         f'{seen.pip} install "torch=={newest}.*" --index-url {_INDEX}{tag}',
         f"torch {minors[0]} to {minors[-1]} have a build for CUDA {lowest} on torch's own index "
@@ -140,7 +137,7 @@ def _by_index(seen: Seen, gpu: Gpu) -> str | None:
         cuda = cuda_with(".".join(release[1].split(".")[:2]), gpu)
         if cuda is None:
             return None
-        tag = _tag(cuda)
+        tag = cuda_label(cuda)
         wanted = f'"torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
         return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
     if seen.torch is not None or gpu.capability >= (7, 5):
@@ -148,7 +145,7 @@ def _by_index(seen: Seen, gpu: Gpu) -> str | None:
     for minor in reversed(torch_minors()):
         cuda = cuda_with(minor, gpu)
         if cuda is not None and served(seen, minor):
-            wanted = f'"torch=={minor}.*" --index-url {_INDEX}{_tag(cuda)}'
+            wanted = f'"torch=={minor}.*" --index-url {_INDEX}{cuda_label(cuda)}'
             return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
     return None
 

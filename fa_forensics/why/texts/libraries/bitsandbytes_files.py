@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
@@ -40,7 +41,7 @@ def misnamed(seen: Seen, file: str) -> Answer | None:
             "for torch's own CUDA: that is the file to build or to have. The first command lists "
             "those that are there.",
             "From source, the variant is cmake -DCOMPUTE_BACKEND=cuda -DNO_CUBLASLT=1 -S . and "
-            f"make, with the nvcc of torch's CUDA ({own[:-1]}.{own[-1]}), then pip install . "
+            f"make, with the nvcc of torch's CUDA ({cuda_of_label(own)}), then pip install . "
             "there.",
         ),
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
@@ -51,7 +52,7 @@ def no_cuda_binary(seen: Seen) -> Answer:
         found = named[1] if named else ""
     if found:
         cause = (
-            f"bitsandbytes has no library for CUDA {found[:-1]}.{found[-1]}, which it found, and "
+            f"bitsandbytes has no library for CUDA {cuda_of_label(found)}, which it found, and "
             "goes on with its CPU library: what is missing later follows from that. Neither the "
             "driver nor the CUDA runtime is missing."
         )
@@ -76,7 +77,7 @@ def _not_for_this_cuda(seen: Seen, file: str, number: str) -> Answer:
     The number is torch.version.cuda's, or BNB_CUDA_VERSION's, so that CUDA was found.
     """
     cause = (
-        f"bitsandbytes looks for {file}, its library for CUDA {number[:-1]}.{number[-1]}, and the "
+        f"bitsandbytes looks for {file}, its library for CUDA {cuda_of_label(number)}, and the "
         "bitsandbytes that is imported has none of that name. The number is that of torch's CUDA "
         "(torch.version.cuda), unless BNB_CUDA_VERSION is set: CUDA was found, and neither the "
         "driver nor the CUDA runtime is missing."

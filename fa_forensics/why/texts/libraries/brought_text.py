@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
@@ -100,8 +101,8 @@ def torch_again(seen: Seen, release: str, told: str = "") -> str:
     label = seen.versions.get("torch", "").partition("+")[2]
     if not re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", label):
         cuda = seen.versions.get("torch_cuda") or seen.versions.get("index_cuda") or told
-        label = f"cu{cuda.replace('.', '')}" if re.fullmatch(r"\d{1,2}\.\d", cuda) else ""
-    own = f"cu{cuda_of_index(seen, release).replace('.', '')}"
+        label = cuda_label(cuda)
+    own = cuda_label(cuda_of_index(seen, release))
     if not label or label == own:
         return command
     return " ".join((command, "--index-url", f"https://download.pytorch.org/whl/{label}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
@@ -30,7 +31,7 @@ def has_cuda_inside(seen: Seen, told: str = "") -> bool:
     Those up to 2.1 (+cu116, +cu117, +cu118) list no wheel of NVIDIA's; 2.2.0+cu118 does.
     ``told`` is the CUDA of a torch that the text names without it.
     """
-    label = seen.versions.get("torch", "").partition("+")[2] or f"cu{told.replace('.', '')}"
+    label = seen.versions.get("torch", "").partition("+")[2] or cuda_label(told)
     release = (seen.torch or "").partition("+")[0]
     return label.startswith("cu11") and bool(release) and order_key(release) < order_key("2.2.0")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.texts.libraries.needing import package_needing
 from fa_forensics.why.ways.builds import clean_build, in_source_tree
@@ -25,7 +25,7 @@ def linked_again(answer: Answer, seen: Seen) -> Answer:
     notes = (*answer.notes, *_afterwards(name))
     cache = _CACHE.fullmatch(file)
     if cache is not None:
-        helps.insert(-1, f"rm -rf {_quoted(cache['folder'])}")
+        helps.insert(-1, f"rm -rf {quoted(cache['folder'])}")
         notes = (
             *notes,
             "torch compiled the file itself when the program needed it: that directory is removed, "
@@ -55,12 +55,7 @@ def _build_there(seen: Seen, name: str | None, file: str) -> str:
     steps = clean_build(raw_python(seen), file).split(" && ")
     if environment:
         steps[-1] = f"{environment} {steps[-1]}"
-    return " && ".join(([f"cd {_quoted(root)}"] if root else []) + steps)
-
-
-def _quoted(path: str) -> str:
-    """A path for a shell, which puts the home directory in place of ``~``."""
-    return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
+    return " && ".join(([f"cd {quoted(root)}"] if root else []) + steps)
 
 
 def _afterwards(name: str | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import brings_torch, partner_of
@@ -225,8 +226,7 @@ def torch_label(seen: Seen) -> str:
     local = (seen.torch or "").partition("+")[2]
     if re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", local):
         return local
-    parts = (seen.torch_cuda or "").split(".")
-    return f"cu{parts[0]}{parts[1]}" if len(parts) > 1 else ""
+    return cuda_label(seen.torch_cuda or "")
 
 
 def _is_new(library: str) -> bool:

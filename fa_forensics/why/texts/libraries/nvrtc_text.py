@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.cuda_names import first_torch_with
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
@@ -29,11 +30,10 @@ def nvrtc_builtins(seen: Seen) -> Answer:
         "loaded is not the one whose builtins are on the loader's path, or its wheel is not whole."
     )
     if number:
-        label = number.replace(".", "")
         cause += (
             f" The libnvrtc that asks is of CUDA {number}: most often that of a torch for CUDA "
-            f"{number} (+cu{label}). Another CUDA release on the system does not bring that name, "
-            "and upgrading it does not help."
+            f"{number} (+{cuda_label(number)}). Another CUDA release on the system does not bring "
+            "that name, and upgrading it does not help."
         )
     wheel = _wheel(seen, version[1], version[2]) if version else None
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
@@ -58,7 +58,7 @@ def _torch_again(seen: Seen, number: str) -> str:
     release = (seen.torch or "").partition("+")[0]
     if not number or _in_wheels(number):
         return torch_again(seen, release, number)
-    label = f"cu{number.replace('.', '')}"
+    label = cuda_label(number)
     return (
         f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}+{label}" '
         "-f https://download.pytorch.org/whl/torch_stable.html"

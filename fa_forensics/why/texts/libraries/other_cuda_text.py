@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
@@ -134,8 +135,7 @@ def _cudnn_lines(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _label(cuda: str) -> str:
     """CUDA 12.4, as indexes are named: cu124; cuNNN where the minor version is not told."""
-    parts = cuda.split(".")
-    return f"cu{parts[0]}{parts[1]}" if len(parts) > 1 else "cuNNN"
+    return cuda_label(cuda) or "cuNNN"
 
 
 def of_program(seen: Seen, soname: str, owner: str | None, major: str | None) -> Answer | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.torch_names.history import order_key
@@ -46,4 +47,4 @@ def about_page(answer: Answer, seen: Seen) -> Answer:
 def _right(wrong: str) -> str:
     """1.11.0+11.3, as people write it, is the page 1.11.0+cu113."""
     release, _, cuda = wrong.partition("+")
-    return f"{release}+cu{cuda.replace('.', '')}"
+    return f"{release}+{cuda_label(cuda)}"

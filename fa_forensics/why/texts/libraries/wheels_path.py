@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 from fa_forensics.patterns import lazily
+from fa_forensics.why.shell import quoted
 
 #: What stays behind a directory; an empty entry, as a colon at the end makes it, would be the
 #: current directory (ld.so(8)).
@@ -61,12 +61,7 @@ def folder_on_path(python: str, *folders: str) -> str:
 
 
 def _typed(*folders: str) -> str:
-    return f"export LD_LIBRARY_PATH={':'.join(_for_shell(one) for one in folders)}{_REST}"
-
-
-def _for_shell(folder: str) -> str:
-    """A directory in a command; the shell itself makes a whole one of ``~``."""
-    return f"~/{shlex.quote(folder[2:])}" if folder.startswith("~/") else shlex.quote(folder)
+    return f"export LD_LIBRARY_PATH={':'.join(quoted(one) for one in folders)}{_REST}"
 
 
 def folder_of_wheel(distribution: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.python_api import has_partners, partner_of, torch_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -35,17 +34,11 @@ def majors_differ(seen: Seen) -> Answer:
     if row is not None and row["source_build"]:
         return of_a_project(seen, row, package, cause, mine or "")
     cause += ". Most often they came from different indexes."
-    helps, notes = _from_torchs_index(seen, package, _tag(mine or ""))
+    helps, notes = _from_torchs_index(seen, package, cuda_label(mine or ""))
     return seen.answer(
         KIND, CODE, cause, owner=package, direction="none", confidence="high",
         help=(_both_builds(seen, package), *helps), notes=notes,
     )  # fmt: skip
-
-
-def _tag(cuda: str) -> str:
-    """``cu118`` of ``11.8``; "" without."""
-    found = re.match(r"(\d{1,2})\.(\d)", cuda)
-    return f"cu{found[1]}{found[2]}" if found else ""
 
 
 def _both_builds(seen: Seen, package: str) -> str:
@@ -124,7 +117,7 @@ def not_for_backend(seen: Seen, operator: str, package: str | None, backend: str
         "CUDA, and the tensors are on the GPU, so that torch is a build with it."
     )
     if package in FAMILY or has_partners(package):
-        tag = _tag(cuda_of(seen.torch or "") or seen.torch_cuda or "")
+        tag = cuda_label(cuda_of(seen.torch or "") or seen.torch_cuda or "")
         helps, notes = _from_torchs_index(seen, str(package), tag)
         return seen.answer(
             KIND, CODE, cause, owner=package, direction="none", confidence="medium",
@@ -220,7 +213,9 @@ def from_two_places(seen: Seen, what: str, package: str | None) -> Answer | None
 def _beside_torch(seen: Seen, package: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes): the package for the torch of its own directory, which stays as it is."""
     if seen.torch and _release(seen, package):
-        return _from_torchs_index(seen, package, _tag(cuda_of(seen.torch) or seen.torch_cuda or ""))
+        return _from_torchs_index(
+            seen, package, cuda_label(cuda_of(seen.torch) or seen.torch_cuda or "")
+        )
     if package not in FAMILY or on_windows(seen):
         return (), (f"{package} has to be installed in the directory of the torch that runs.",)
     return beside_installed(seen, package), (kept_note(package),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.python_api import brings_torch, ended_at, is_older, partner_of, torch_of
 from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.patterns import lazily
@@ -76,8 +77,7 @@ def torch_with_cuda(seen: Seen, release: str) -> tuple[tuple[str, ...], tuple[st
 
 def cuda_of(version: str) -> str:
     """``12.6`` of ``2.6.0+cu126``; "" without."""
-    digits = version.partition("+")[2].removeprefix("cu")
-    return f"{digits[:-1]}.{digits[-1]}" if digits.isdigit() else ""
+    return cuda_of_label(version.partition("+")[2])
 
 
 def pair_command(seen: Seen, package: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_toolkit
@@ -75,7 +76,6 @@ def _filled(seen: Seen, page: str, cuda: str) -> tuple[str, bool]:
     """(the address of the project's page, whether torch's release and CUDA are filled in)."""
     torch = (seen.torch or seen.versions.get("wheel_page", "")).partition("+")[0]
     minor = re.match(r"\d{1,2}\.\d{1,3}", torch)
-    number = re.match(r"(\d{1,2})\.(\d)", cuda)
-    label = f"cu{number[1]}{number[2]}" if number else "cuNNN"
-    known = minor is not None and number is not None
-    return page.format(label=label, minor=minor[0] if minor else "X.Y"), known
+    label = cuda_label(cuda)
+    known = minor is not None and bool(label)
+    return page.format(label=label or "cuNNN", minor=minor[0] if minor else "X.Y"), known

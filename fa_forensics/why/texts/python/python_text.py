@@ -9,6 +9,7 @@ from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen, directory_of
+from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.clues import (
     distribution_of,
     installed,
@@ -353,11 +354,7 @@ def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
 
 def _quoted(path: str) -> str:
     """A path for a shell, which has to see a ~ at its start; a stand-in for a cut one."""
-    import shlex
-
-    if "..." in path:
-        return "/path/to/the/source"
-    return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
+    return "/path/to/the/source" if "..." in path else quoted(path)
 
 
 def pybind_crash(seen: Seen) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.patterns import lazily
@@ -150,7 +151,7 @@ def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[
     pinned = built if _tag(built).startswith("cu") else _release(built)
     cudas = published_cuda().get(".".join(pinned.split(".")[:2]), ())
     if pinned == _release(built) and on_windows(seen) and cuda_of(have) and cudas:
-        pinned += f"+cu{cudas[-1].replace('.', '')}"  # the package index has none with CUDA there
+        pinned += f"+{cuda_label(cudas[-1])}"  # the package index has none with CUDA there
     ends = _tag(pinned)
     commands.append(f'{seen.pip} install "torch=={pinned}"{from_index(ends)}')
     if fitting:
