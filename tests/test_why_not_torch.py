@@ -6,7 +6,7 @@ import pytest
 from support.inspecting import invoke
 
 from fa_forensics.facts.tables import read_table
-from fa_forensics.why.nvidia.cuda_origin import toolkit_of_path
+from fa_forensics.why.nvidia.places import toolkit_of_path
 from fa_forensics.why.nvidia.without_torch import releases_for, row_without_torch
 
 GONE = "cannot open shared object file: No such file or directory"

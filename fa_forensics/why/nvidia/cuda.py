@@ -28,6 +28,7 @@ from fa_forensics.why.nvidia.cuda_cure import (
     PINNED_LATE,
     newer_than_pinned,
     newer_wheel,
+    of_another_file,
     same_wheel,
     torches_with,
     wheel_command,
@@ -36,6 +37,7 @@ from fa_forensics.why.nvidia.cuda_origin import (
     EITHER,
     NO_TOOLKIT,
     THIS_COPY,
+    THIS_COPY_LAST,
     WITHOUT_CUDA,
     asked_of,
     foreign_commands,
@@ -45,7 +47,6 @@ from fa_forensics.why.nvidia.cuda_origin import (
     is_the_library,
     of_another_package,
     one_file_for_two,
-    outside_wheels,
     preload,
     separate_commands,
     shared_file,
@@ -55,6 +56,7 @@ from fa_forensics.why.nvidia.cuda_origin import (
     this_copy_commands,
     with_origin,
 )
+from fa_forensics.why.nvidia.places import outside_wheels
 from fa_forensics.why.nvidia.wheels import (
     TOLD,
     CudaHistory,
@@ -120,7 +122,7 @@ def cuda_answer(
     asked = symbol.version or ""
     helps = _help(judgement, place, history, wheel, torches, needed_by, asked)
     if not shared and any("pip" in text and " install " in text and ">=" in text for text in helps):
-        notes.append(_about_pin(history, wheel))
+        notes.append(_about_pin(history, wheel, needed_by))
     if shared and history is not None:
         helps = (*separate_commands(place, shared, history), *helps[-1:])
     return Answer(
@@ -141,10 +143,10 @@ def cuda_answer(
     )
 
 
-def _about_pin(history: CudaHistory | None, wheel: Wheel | None) -> str:
+def _about_pin(history: CudaHistory | None, wheel: Wheel | None, needed_by: Sequence[str]) -> str:
     """What is said of the version that torch asks for, where a command installs another one."""
     late = history is not None and history.soname.startswith("libnvJitLink.") and wheel is None
-    pinned = PINNED_LATE if late else PINNED
+    pinned = of_another_file(needed_by) or (PINNED_LATE if late else PINNED)
     if history is None or wheel is None or wheel.how == TOLD or history.has(wheel):
         return pinned
     return newer_than_pinned(history, wheel) if history.of(wheel.distribution) else pinned
@@ -169,7 +171,7 @@ def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bo
     """Whether another torch would bring what is missing."""
     if provider is not None or judgement.code != CODE or foreign is not None:
         return False
-    return not {EITHER, THIS_COPY, PLAIN_NAME, OF_NVCC} & set(judgement.notes)
+    return not {EITHER, THIS_COPY, THIS_COPY_LAST, PLAIN_NAME, OF_NVCC} & set(judgement.notes)
 
 
 def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list[str]:
@@ -303,7 +305,7 @@ def _help(
     foreign = foreign_row(needed_by)
     if foreign is not None and history is not None and judgement.code == CODE:
         return (*foreign_commands(place, foreign, history, needed_by), look)
-    if history is not None and THIS_COPY in judgement.notes:
+    if history is not None and {THIS_COPY, THIS_COPY_LAST} & set(judgement.notes):
         return (*this_copy_commands(needed_by[0]), look)
     if OF_NVCC in judgement.notes:
         return (*of_nvcc_commands(needed_by, place.python or "python"), look)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from fa_forensics.atlas.builds import release_key
+from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.nvidia.cuda_origin import short_name
 from fa_forensics.why.nvidia.wheels import NEWEST, TOLD, CudaHistory, Wheel, cuda_major
@@ -21,6 +23,28 @@ PINNED = (
     "which looks beside itself before the system's own directories; LD_LIBRARY_PATH alone goes "
     "before that."
 )
+
+#: The package that a file is installed with, if it is neither torch nor a wheel of NVIDIA.
+_PACKAGE = lazily(r"-packages/(?P<name>(?!torch/|nvidia/)[A-Za-z_]\w{1,60})/")
+
+
+def of_another_file(needed_by: Sequence[str]) -> str | None:
+    """What is said where the file is neither torch's nor NVIDIA's: torch's pin lacks the name."""
+    file = needed_by[0] if needed_by else ""
+    owner = owner_of_library(file.rsplit("/", 1)[-1])
+    if not file or "/torch/lib/" in file or (owner and (is_torch(owner) or is_cuda(owner))):
+        return None
+    found = _PACKAGE.search(file)
+    package = found["name"] if found else "what was imported"
+    return (
+        "A newer release of the same major version serves torch too. python -m pip check can name "
+        "another one, which torch asks for: where that is older than the first that has the name, "
+        "it brings the fault back. The other ways out are a torch that brings such a one, and a "
+        f"release of {package} that was built with an older CUDA. A newer copy of the system "
+        "does not help pip's torch, which looks beside itself before the system's own directories; "
+        "LD_LIBRARY_PATH alone goes before that."
+    )
+
 
 #: The same of nvJitLink, which torch 2.1 to 2.4 get through cuSPARSE and cuSOLVER, in any version.
 PINNED_LATE = (

@@ -15,14 +15,18 @@ from fa_forensics.facts.owner import is_cuda, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement
+from fa_forensics.why.nvidia.places import (
+    SYSTEM,
+    found_last,
+    in_default_path,
+    outside_wheels,
+    toolkit_of_path,
+)
 from fa_forensics.why.nvidia.wheels import CudaHistory, Wheel, in_one_file, shared_lines
 from fa_forensics.why.nvidia.without_torch import row_without_torch
 from fa_forensics.why.place import Place
 from fa_forensics.why.ways.builds import pip_of
 from fa_forensics.why.ways.commands import needed_libraries
-
-#: Directories of a CUDA toolkit or of the system: what lies there is no wheel's.
-_SYSTEM = lazily(r"/usr/(?:local/cuda|lib|lib64)|/opt/(?:cuda|nvidia)|/lib(?:64)?/")
 
 #: Files of torch itself and of the wheels that it brings, but for those that have a note.
 _OF_TORCH = lazily(r"/torch/lib/(?!.*nvidia/cusparse)|-packages/nvidia/(?!cusparse)")
@@ -101,7 +105,7 @@ def with_origin(
 
     ``guessed`` tells that no wheel is known to bring the older one.
     """
-    if THIS_COPY in judgement.notes:
+    if {THIS_COPY, THIS_COPY_LAST} & set(judgement.notes):
         return judgement
     file = needed_by[0] if needed_by else ""
     name = file.rsplit("/", 1)[-1]
@@ -111,11 +115,13 @@ def with_origin(
             f" The message is of {name} itself: that copy was loaded where a newer one was meant."
         )
         if outside_wheels(file):
-            cause += (
-                f" It lies in {file.rpartition('/')[0]}, which goes before the wheels' own "
-                "directories and has to leave LD_LIBRARY_PATH."
+            folder = file.rpartition("/")[0]
+            first = (
+                f" It lies in {folder}, which goes before the wheels' own directories and has to "
+                "leave LD_LIBRARY_PATH."
             )
-    elif _SYSTEM.match(file) and "-packages/" not in file:
+            cause += found_last(folder) if in_default_path(file) else first
+    elif SYSTEM.match(file) and "-packages/" not in file:
         cause += (
             f" {name} is a toolkit's or the system's, and counts on the {history.soname} of its "
             "own release: another one was loaded before, most often the one of a wheel that torch "
@@ -140,11 +146,6 @@ def shared_note(history: CudaHistory) -> tuple[str, ...]:
         f"{', '.join(shared[:-1])} and {shared[-1]} bring {history.soname} as one and the same "
         "file: where several of them are installed, the last one counts.",
     )
-
-
-def outside_wheels(file: str) -> bool:
-    """Whether a library's whole path is that of a toolkit or the system, and of no wheel."""
-    return _SYSTEM.match(file) is not None and "-packages/" not in file
 
 
 def inner_of(symbol: SymbolText, needed_by: Sequence[str]) -> bool:
@@ -208,14 +209,12 @@ THIS_COPY = (
     "That directory has to leave LD_LIBRARY_PATH, or the directory of a newer one has to stand "
     "before it: of the CUDA major version that the program was built for."
 )
-#: The toolkit in the path of its directory: ``/usr/local/cuda-11.1/lib64``, ``/opt/cuda/8.0``.
-_TOOLKIT = lazily(r"/cuda(?:[-_]?toolkit)?[-/_]v?(?P<version>\d{1,2}\.\d)(?![\d])", re.IGNORECASE)
-
-
-def toolkit_of_path(path: str) -> str | None:
-    """The CUDA toolkit ("8.0") that a path names; None for none."""
-    found = _TOOLKIT.search(path)
-    return None if found is None else found["version"]
+#: The same of a copy that the loader finds without the variable.
+THIS_COPY_LAST = (
+    "The loader looks there last, and without LD_LIBRARY_PATH: the directory of a newer one has to "
+    "stand in that variable, of the CUDA major version that the program was built for, or the "
+    "system's package has to become as new, or to go."
+)
 
 
 def is_the_library(symbol: SymbolText, history: CudaHistory, needed_by: Sequence[str]) -> bool:
@@ -238,7 +237,8 @@ def this_copy(history: CudaHistory, first: LibraryRelease, file: str) -> Judgeme
     if toolkit:
         cause += f" Its path is that of CUDA {toolkit}."
     confidence = "high" if certain else "medium"
-    return Judgement("versioned-symbol", "FA204", NEWER, cause, (THIS_COPY,), confidence)
+    note = THIS_COPY_LAST if in_default_path(file) else THIS_COPY
+    return Judgement("versioned-symbol", "FA204", NEWER, cause, (note,), confidence)
 
 
 def this_copy_commands(file: str) -> tuple[str, ...]:

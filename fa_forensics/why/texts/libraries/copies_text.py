@@ -7,7 +7,7 @@ import re
 from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, UNKNOWN
-from fa_forensics.why.nvidia.cuda_origin import toolkit_of_path
+from fa_forensics.why.nvidia.places import toolkit_of_path
 from fa_forensics.why.seen import Answerer, Seen
 
 KIND, CODE = "versioned-symbol", "FA204"

@@ -25,7 +25,9 @@ _CONDA_LIB = lazily(
 #: The first CUDA of which wheels are on record.
 _FIRST_ON_RECORD = "11.7"
 #: Libraries that toolkits have, by the owner's name.
-_OF_TOOLKITS = ("cudart", "cublas", "cublasLt", "cusparse", "nvJitLink", "nvrtc", "cusolver")
+_OF_TOOLKITS = (
+    "cudart", "cublas", "cublasLt", "cusparse", "nvJitLink", "nvrtc", "cusolver", "cupti",
+)  # fmt: skip
 
 
 def with_its_copy(answer: Answer, seen: Seen) -> Answer:
@@ -106,8 +108,8 @@ def _of_toolkit(answer: Answer, seen: Seen) -> Answer:
         return answer
     cause = answer.cause + (
         f" The text has CUDA {toolkit}: its {title_of(owner)} is older than that, and is most "
-        "likely the copy that is loaded. Its directory (/usr/local/cuda/lib64, or a system one) "
-        "has to leave LD_LIBRARY_PATH, or the wheel's own goes before it."
+        "likely the copy that is loaded. Its directory (/usr/local/cuda/lib64 and the like) has to "
+        "leave LD_LIBRARY_PATH, or the wheel's own goes before it."
     )
     return replace(answer, cause=cause)
 

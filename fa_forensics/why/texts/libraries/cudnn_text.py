@@ -9,6 +9,7 @@ from dataclasses import replace
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
+from fa_forensics.why.nvidia.places import in_default_path
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import (
     brought_by_torch,
@@ -164,10 +165,6 @@ def _names_part(seen: Seen) -> bool:
     return any("libcudnn" in (one.library or one.line) for one in seen.paste.mentions)
 
 
-#: The directories of the loader itself.
-_SYSTEM_PLACE = lazily(r"(?:/usr)?/lib(?:64)?/")
-
-
 def cudnn_mix(seen: Seen) -> Answer:
     """Two releases of cuDNN: one whole in the other's place, or parts of both."""
     detail = seen.mention.detail
@@ -202,14 +199,14 @@ def _parts_of_two(seen: Seen) -> Answer:
     )
     listed = packages_listed(seen, f"{seen.pip} list | grep -i cudnn")
     commands: tuple[str, ...] = (version_without_path(seen), search_path(seen), listed)
-    if odd and not _SYSTEM_PLACE.match(odd):
+    if odd and not in_default_path(odd):
         folder = os.path.dirname(odd)
         notes = (
             f"{folder} has to leave LD_LIBRARY_PATH (or the module that puts it there is "
             "unloaded): pip's torch brings a whole cuDNN along. Adding further nvidia packages "
             "makes another mix.",
         )  # fmt: skip
-    if _SYSTEM_PLACE.match(odd):
+    if in_default_path(odd):
         commands = (
             f"dpkg -S {shlex.quote(odd)} || rpm -qf {shlex.quote(odd)}",
             f"ls -l {shlex.quote(os.path.dirname(odd))}/libcudnn*; echo $LD_LIBRARY_PATH",

@@ -1,0 +1,42 @@
+"""What the directory of a CUDA library tells: a toolkit's, the system's, a wheel's."""
+
+from __future__ import annotations
+
+import re
+
+from fa_forensics.patterns import lazily
+
+#: Directories of a CUDA toolkit or of the system: what lies there is no wheel's.
+SYSTEM = lazily(r"/usr/(?:local/cuda|lib|lib64)|/opt/(?:cuda|nvidia)|/lib(?:64)?/")
+
+#: Where the loader looks last of all, whatever the variable says (ld.so(8)).
+_DEFAULT_PATH = lazily(r"(?:/usr)?/lib(?:64|/[\w-]{3,20}-linux-gnu)?/[^/]{1,200}")
+
+
+def in_default_path(file: str) -> bool:
+    """Whether a library lies in a directory that the loader searches without LD_LIBRARY_PATH."""
+    return _DEFAULT_PATH.fullmatch(file) is not None
+
+
+def found_last(folder: str) -> str:
+    """How a copy is found that lies where the loader looks last; with a blank before it."""
+    return (
+        f" It lies in {folder}, where the loader looks last, and without LD_LIBRARY_PATH: what "
+        "opened it has no search path of its own to a wheel's. The directory of the wheel on "
+        "LD_LIBRARY_PATH goes before it; or the system's package has to become as new, or to go."
+    )
+
+
+def outside_wheels(file: str) -> bool:
+    """Whether a library's whole path is that of a toolkit or the system, and of no wheel."""
+    return SYSTEM.match(file) is not None and "-packages/" not in file
+
+
+#: The toolkit in the path of its directory: ``/usr/local/cuda-11.1/lib64``, ``/opt/cuda/8.0``.
+_TOOLKIT = lazily(r"/cuda(?:[-_]?toolkit)?[-/_]v?(?P<version>\d{1,2}\.\d)(?![\d])", re.IGNORECASE)
+
+
+def toolkit_of_path(path: str) -> str | None:
+    """The CUDA toolkit ("8.0") that a path names; None for none."""
+    found = _TOOLKIT.search(path)
+    return None if found is None else found["version"]
