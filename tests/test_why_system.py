@@ -109,3 +109,46 @@ def test_a_name_that_came_with_torch_1_13_makes_an_egg_newer() -> None:
     answer = first(f"ImportError: {file}: undefined symbol: {name}")
     assert answer.direction == "file-newer" and "1.13.0" in answer.cause
     assert "CMake" not in said(answer)
+
+
+def test_a_library_that_conda_installed_is_not_torchs() -> None:
+    """Tags on PyPI: nvidia-curand-cu12 10.3.7.77 is manylinux2014, 10.3.9.90 manylinux_2_27."""
+    up = "/home/u/anaconda3/envs/trl/lib/python3.11/site-packages/torch/lib/../../../../"
+    text = line("GLIBC_2.27", f"{up}libcurand.so.10", "/lib64/libm.so.6")
+    answer = first(text)
+    assert "torch itself" not in answer.cause and "conda installed" in answer.cause
+    assert not any(note.startswith("torch as a whole") for note in answer.notes)
+    told = first(f"{text}\nPyTorch 2.5.1 conda, CentOS 7.9, glibc 2.17")
+    assert any('"libcurand=10.3.5"' in command for command in told.help)
+    own = first(line("GLIBC_2.27", f"{up}libtorch_cpu.so"))
+    assert "a file of torch itself" in own.cause
+
+
+def test_a_file_of_a_cache_is_tried_by_the_program() -> None:
+    file = ".cache/torch_extensions/nvdiffrast_plugin/nvdiffrast_plugin.so"
+    answer = first(line("GLIBCXX_3.4.29", file, "/opt/conda/envs/p/lib/libstdc++.so.6"))
+    assert not any("import nvdiffrast_plugin" in command for command in answer.help)
+    assert any("YOUR_PROGRAM.py" in command for command in answer.help)
+
+
+def test_an_import_that_puts_it_right_shows_that_a_newer_copy_is_there() -> None:
+    failed = (
+        "from detectron2 import _C",
+        "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found",
+    )
+    answer = first(*failed, "However, this error does not happen if I do", "`import cv2`", "first.")
+    assert "cv2 is not needed" in said(answer)
+    assert any("$CONDA_PREFIX/lib" in c and "detectron2._C" in c for c in answer.help)
+    assert not any("conda create" in command for command in answer.help)
+    vain = first(*failed, "It does not work if I import cv2 first, it still fails.")
+    assert "is not needed" not in said(vain)
+
+
+def test_the_last_import_of_a_command_is_the_one_that_finds_no_place() -> None:
+    answer = first(
+        'python -c "import torch;import sklearn;"',
+        "    from ._check_build import check_build  # noqa",
+        "ImportError: dlopen: cannot load any more object with static TLS",
+    )
+    assert "MODULE" not in said(answer)
+    assert answer.help[0].endswith("'import sklearn,torch'")

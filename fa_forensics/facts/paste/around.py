@@ -87,11 +87,15 @@ def failing_import(line: Line) -> str:
         if (found := _IMPORT_MODULE.search(above.body)) is not None:
             return found["name"]
     module = importing(line)
+    if module.startswith("."):  # a step of a package whose name no step shows
+        said = (_COMMAND.findall(above.body) for above in line.above(8) if "python" in above.body)
+        last = next((str(found[-1]).rpartition(",")[2].strip() for found in said if found), "")
+        module = last or module
     if module.strip("."):
         return module
     frames = (_PACKAGE_FRAME.search(above.body) for above in line.above(4) if above.body)
-    last = next((one for one in frames if one is not None), None)
-    return last["path"].split("/")[0] if last is not None else ""
+    step = next((one for one in frames if one is not None), None)
+    return step["path"].split("/")[0] if step is not None else ""
 
 
 def _importing(line: Line) -> str:

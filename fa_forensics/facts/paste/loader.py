@@ -13,6 +13,7 @@ from fa_forensics.facts.paste.around import (
     path_of_line_above,
 )
 from fa_forensics.facts.paste.beside import package_beside
+from fa_forensics.facts.paste.first_import import order_told
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.machines import around_version, machines_around
 from fa_forensics.facts.paste.misread import library_meant, version_meant
@@ -169,24 +170,10 @@ def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
             "needed_by": requirer or "",
             "import": importing(line),
             "beside": "" if requirer else package_beside(line),
-            "torch_first": _torch_before(line) if "CXX" in match["version"].upper() else "",
+            **order_told(line, match["version"]),
             **around_version(line, requirer),
         },
     )
-
-
-#: A command or a program's line that imports torch and then another package.
-_THEN = lazily(r"\bimport torch\b(?!\.)\s{0,3};\s{0,3}(?:import|from)\s")
-
-
-def _torch_before(line: Line) -> str:
-    """Whether the text shows that torch was imported before what fails, and torch was done."""
-    for above in line.above(12):
-        if "/torch/__init__.py" in above.body:
-            return ""
-        if _THEN.search(above.body):
-            return "yes"
-    return ""
 
 
 def _bare_version(line: Line, match: re.Match[str]) -> Claim | None:

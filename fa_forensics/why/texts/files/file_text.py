@@ -226,7 +226,11 @@ def owner_of(seen: Seen, path: str) -> str | None:
 
 
 def is_torchs(path: str) -> bool:
-    """Whether a file is one of torch's own, by its place or its name."""
+    """Whether a file is one of torch's own, by its place or its name.
+
+    ``torch/lib/../../../../libcurand.so.10`` leads out of torch, into conda's environment.
+    """
+    path = os.path.normpath(path) if "/../" in path else path
     if re.search(r"(?:^|/)torch/(?:lib|bin)/|(?:^|/)torch/_C\b", path):
         return True
     return base(path).startswith(("libtorch_", "libtorch.", "libc10", "libcaffe2", "libshm."))

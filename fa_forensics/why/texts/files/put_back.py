@@ -120,7 +120,7 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
             ("The file belongs to the package torch for R, which fetches it by itself; its "
              "directory is best removed before.",),
         )  # fmt: skip
-    conda = _of_conda(path)
+    conda = of_conda(path)
     if conda is not None:
         return _from_conda(*conda)
     known = reinstall(seen, owner)
@@ -213,7 +213,7 @@ def _is_of_r(path: str) -> bool:
     )  # fmt: skip
 
 
-def _of_conda(path: str) -> tuple[str, str] | None:
+def of_conda(path: str) -> tuple[str, str] | None:
     """(prefix, file) of a library in the lib directory of an environment of conda's."""
     out = _OUT_OF_TORCH.match(path)
     if out is not None:

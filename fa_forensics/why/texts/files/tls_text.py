@@ -193,6 +193,13 @@ def _told_glibc(seen: Seen) -> str:
     return versions.get("glibc") or (row["glibc"] if row else system[1] if system else "")
 
 
+_MOST_OFTEN = (
+    "Most often it is a libgomp that comes too late: each package with OpenMP may bring one "
+    "(PACKAGE.libs/libgomp-....so.1 beside it). Where no line of the program can be changed, "
+    "LD_PRELOAD with the path of that very file takes it in first, set before the process starts."
+)
+
+
 def _old_static_tls(seen: Seen, path: str) -> Answer:
     """The same of a glibc that counts libraries, not bytes; no setting changes its number."""
     cause = (
@@ -209,6 +216,7 @@ def _old_static_tls(seen: Seen, path: str) -> Answer:
         help=(first, "ldd --version | head -1"),
         notes=(
             f"{told} A system with glibc 2.22 or newer does not have that limit.",
+            *((_MOST_OFTEN,) if not path else ()),
             *_unnamed(first),
         ),
     )  # fmt: skip

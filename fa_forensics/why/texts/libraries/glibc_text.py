@@ -20,6 +20,7 @@ from fa_forensics.why.judgement import NEWER, UNKNOWN
 from fa_forensics.why.other_names.known import PRIVATE, two_glibcs
 from fa_forensics.why.seen import Answerer, Seen, without_environments
 from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted, remove_cache
+from fa_forensics.why.texts.libraries.glibc_conda import called, conda_library, ways
 from fa_forensics.why.texts.libraries.renamed_text import renamed
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
@@ -93,10 +94,14 @@ def _glibc(seen: Seen, version: str) -> Answer:
         _tag_not_kept(seen, version)
         or f"A wheel that is tagged linux_{_machine(seen)} promises nothing about glibc, so pip "
         "cannot refuse it; a manylinux tag does.",
-        "glibc belongs to the system and is not to be changed: a build of the file for this "
-        "system, or a system (a container) with that glibc, are the two ways.",
+        "glibc belongs to the system and is not to be changed: what helps is a build of the file "
+        "for this system, another release whose file asks for an older glibc, or a system (a "
+        "container) with that glibc.",
     ]
     helps = _built_here(seen)
+    if not enough and (older_wheel := _older_wheel(seen)):
+        helps = (*older_wheel, *helps)
+        notes.insert(0, _of_older_wheel(seen.package or ""))
     if not enough and "flash-attn" in (seen.package, seen.mention.detail.get("beside")):
         older, remark = _older_flash(seen, version)
         helps, notes = (*older, *helps), [*remark, *notes]
@@ -110,6 +115,9 @@ def _glibc(seen: Seen, version: str) -> Answer:
             "another node, or in a newer container with the same home directory. Without that "
             "directory it is built again here; a cache directory for each system avoids it."
         )
+    elif conda_library(path) and not is_torchs(path):
+        older, remarks = ways(seen, path, None if enough else version_number(version))
+        helps, notes = tuple(older), [*remarks, *notes[1:]]
     elif is_torchs(path):
         helps, notes = (), _of_torch(path, version, notes, _machine(seen))
     else:
@@ -140,8 +148,11 @@ def _built_newer(seen: Seen, version: str, enough: bool) -> str:
     """Which file needs which glibc, and what this system has."""
     file = _required_by(seen)
     cause = f"{file[0].upper()}{file[1:]}" if " " in file else file
-    if is_torchs(seen.mention.file or ""):
+    path = seen.mention.file or ""
+    if is_torchs(path):
         cause += ", a file of torch itself,"
+    elif conda_library(path):
+        cause += called(path)
     cause += " was built on a system with a newer glibc"
     first = brings(version)
     cause += f": it needs {version}, that is {first} or newer" if first else f": it needs {version}"
@@ -263,6 +274,36 @@ def _older_flash(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, 
         "takes the one for the torch that is installed, where there is one. "
         "FLASH_ATTENTION_FORCE_BUILD=TRUE compiles the release that is wanted on this system.",
     )  # fmt: skip
+
+
+def _of_older_wheel(package: str) -> str:
+    return (
+        f"The first command takes the next older wheel of {package} that its project has for that "
+        "torch and CUDA, which may come from an older system; nothing is compiled. Where it needs "
+        "the same glibc, the second one builds the file here."
+    )
+
+
+def _older_wheel(seen: Seen) -> tuple[str, ...]:
+    """The release before the one that the text names, from the project's page for that torch."""
+    from fa_forensics.facts.cuda_labels import cuda_label
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.rules.wheel_pages import page_of
+    from fa_forensics.why.texts.clues import version_of
+
+    package, torch = seen.package, seen.torch or ""
+    row = row_of(package) if package else None
+    version = (version_of(seen, package) or "").partition("+")[0] if package else ""
+    minor = re.match(r"\d{1,2}\.\d{1,3}", torch)
+    local = re.fullmatch(r"cu\d{2,3}|cpu", torch.partition("+")[2])
+    label = local[0] if local else cuda_label(seen.torch_cuda or "")
+    page = page_of(row, label, minor[0]) if minor is not None and label else ""
+    if not page or not re.fullmatch(r"\d{1,3}(?:\.\d{1,3}){1,3}", version):
+        return ()
+    return (
+        f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary {package} "
+        f'"{package}<{version}" -f {page}',
+    )
 
 
 LIBTORCH = (

@@ -6,7 +6,13 @@ import os
 import re
 
 from fa_forensics.facts.paste.machines import conda_has
-from fa_forensics.facts.system_releases import brings, gcc_of
+from fa_forensics.facts.system_releases import (
+    brings,
+    distributions,
+    gcc_of,
+    system_named,
+    version_number,
+)
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
@@ -27,10 +33,22 @@ _SYSTEMS = (
     "there, or the newer copy is there and the system's was loaded first (by LD_LIBRARY_PATH, or "
     "by a library that was imported before). The first command tells them apart."
 )
+_SYSTEMS_CONDA = (
+    "It is the system's copy, and a process has one libstdc++: the one that is loaded first "
+    "serves all. The text is of a conda environment, which has a copy of its own: two causes fit. "
+    "It is the newer one, and the system's was loaded first (by LD_LIBRARY_PATH, or by a library "
+    "that was imported before): its lib directory on LD_LIBRARY_PATH puts it first. Or libstdcxx-ng "
+    "there is too old or not installed: conda install brings it. The first command tells them "
+    "apart."
+)
 _TORCH_FIRST = (
     "The text imports torch before that module: most likely it was torch's import that loaded the "
     "system's libstdc++. With the module imported first, or with the environment's lib directory "
     "on LD_LIBRARY_PATH, the newer copy is the one."
+)
+_PROGRAM = (
+    "YOUR_PROGRAM.py is what failed: the file is loaded by its path out of the cache, and an "
+    "import of its name alone fails at any time."
 )
 _OLDER_COMPILER = (
     "A file compiled with an older compiler, conda's for instance, loads with the older copy too. "
@@ -47,9 +65,17 @@ def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
     cause += f", {first} or newer" if first else ""
     cause += f"; the copy that is loaded, {library}, is older."
     environment = _environment_of(library)
+    ends = _of_the_system(seen, library, version) if environment is None else ""
+    if ends:
+        cause = cause.removesuffix(" is older.") + f" is older: that of {ends}."
     host = seen.mention.detail.get("host") or seen.versions.get("machine", "")
     notes = [_where(library, environment)]
-    if seen.mention.detail.get("torch_first"):
+    if notes[0] == _SYSTEMS and _in_conda(seen):
+        notes = [_SYSTEMS_CONDA]
+    cured_by = seen.mention.detail.get("cured_by", "")
+    if cured_by not in ("", "torch") and environment is None:
+        notes = [_put_right_by(cured_by)]
+    elif seen.mention.detail.get("torch_first"):
         notes.insert(0, _TORCH_FIRST)
     notes.append(_OLDER_COMPILER)
     copies = _list_copies(version)
@@ -65,10 +91,22 @@ def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
     built = _built_here(seen)
     if built is not None:
         notes.insert(0, built)
+        notes.insert(1, _PROGRAM)
     return seen.answer(
         "libstdcxx", "FA203", cause, owner="libstdc++", direction=NEWER, confidence="high",
         help=helps, notes=tuple(notes),
     )  # fmt: skip
+
+
+def _put_right_by(module: str) -> str:
+    """The text tells of a module whose import before all others puts it right."""
+    return (
+        f"By the text it loads with {module} imported first: a newer copy is there, most often "
+        f"that of the conda environment, which {module} loads, and a process has one libstdc++. "
+        f"Nothing is to be installed then, and {module} is not needed: with the directory of that "
+        "copy before all others on LD_LIBRARY_PATH, it is the one that is loaded. The first "
+        "command shows which it is."
+    )
 
 
 def other_flavour(seen: Seen) -> tuple[str, ...]:
@@ -147,6 +185,10 @@ def _newer(seen: Seen, gcc: str | None, environment: str | None) -> tuple[str, .
     file = seen.mention.file or ""
     found = _PREFIX.match(file)
     run = _run(seen, file, found is not None)
+    if seen.mention.detail.get("cured_by") not in (None, "", "torch") and environment is None:
+        own = quoted(found["prefix"] + "/lib") if found is not None else "$CONDA_PREFIX/lib"
+        own = own if "***" not in file and "..." not in own else "$CONDA_PREFIX/lib"
+        return (f"LD_LIBRARY_PATH={own}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}} {run}",)
     if environment is not None:
         named = re.fullmatch(r"/[\w./+@~-]+", environment) and "..." not in environment
         there = environment if named else "$CONDA_PREFIX"
@@ -156,12 +198,31 @@ def _newer(seen: Seen, gcc: str | None, environment: str | None) -> tuple[str, .
         return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH={lib} {run}"
     if _CONDA.search(file):
         return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH=$CONDA_PREFIX/lib {run}"
-    if "flag:conda" in seen.versions:
+    if _in_conda(seen):
         return f"conda install -c conda-forge {wanted}", f"LD_LIBRARY_PATH=$CONDA_PREFIX/lib {run}"
     return (
         f"conda create -y -p ~/newer-libstdcxx -c conda-forge {wanted}",
         f"LD_LIBRARY_PATH=~/newer-libstdcxx/lib {run}",
     )
+
+
+def _in_conda(seen: Seen) -> bool:
+    """Whether the text says that its Python or its torch is conda's."""
+    told = seen.place.told
+    by = (told.torch_by if told is not None else "") or seen.versions.get("torch_by", "")
+    own = re.search(r"\.post\d{3}", seen.torch or "") is not None  # conda-forge's way to number
+    return own or "flag:conda" in seen.versions or "conda" in by
+
+
+def _of_the_system(seen: Seen, library: str, version: str) -> str:
+    """``Ubuntu 20.04 ends at GLIBCXX_3.4.28``, where the text names the system; "" if not."""
+    system = system_named(seen.versions.get("os", ""))
+    if system is None or not library.startswith(("/usr/lib", "/lib")):
+        return ""
+    family = version.partition("_")[0]
+    newest = next((s.newest.get(family, "") for s in distributions() if s.name == system[0]), "")
+    older = newest and version_number(newest) < version_number(version)
+    return f"{system[0]} ends at {family}_{newest}" if older else ""
 
 
 def _imported(file: str) -> str:
@@ -177,7 +238,12 @@ def _run(seen: Seen, file: str, of_environment: bool) -> str:
     """What to run to see whether it helped."""
     if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
         return f"{quoted(file)} --version"  # a program
+    if JIT_CACHE.search(file) is not None or _CACHE.search(file) is not None:
+        return " ".join((seen.python, "YOUR_PROGRAM.py"))  # no import by name reaches such a file
     module = _imported(file) or (seen.module if of_environment else "")
+    told = seen.mention.detail.get("import", "")
+    if not file and re.fullmatch(r"[A-Za-z]\w*(?:\.\w{1,60}){0,5}", told):
+        module = told
     own = re.search(r"-packages/_\w+\.[^/]*$", file) is not None  # a module without a package
     if (
         not re.fullmatch(r"[A-Za-z_][\w.]*" if own else r"[A-Za-z][\w.]*", module)
@@ -186,7 +252,9 @@ def _run(seen: Seen, file: str, of_environment: bool) -> str:
     ):
         module = "torch"
     # A compiled module of an extension of torch finds torch's libraries in the process alone.
-    first = package_of(file) is not None or bool(seen.mention.detail.get("torch_first"))
+    own_part = re.search(r"[.]_\w{1,40}$", module) is not None
+    first = package_of(file) is not None or own_part
+    first = first or bool(seen.mention.detail.get("torch_first"))
     if first and module != "torch":
         return f"{seen.python} -c 'import torch; import {module}'"
     return f"{seen.python} -c 'import {module}'"

@@ -1,0 +1,56 @@
+"""Which module a text imports first: torch before what fails, or one that puts it right."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.paste.lines import Line
+from fa_forensics.patterns import lazily
+
+#: A command or a program's line that imports torch and then another package.
+_THEN = lazily(r"\bimport torch\b(?!\.)\s{0,3};\s{0,3}(?:import|from)\s")
+#: "if I do `import cv2` first", "importing scipy before torch".
+_FIRST = lazily(
+    r"\bimport(?:ing|ed)? ['\"`]?(?P<module>[A-Za-z_]\w{0,60})(?:\.[\w.]{1,60})?['\"`]? ?"
+    r"(?:\bfirst\b|\bbefore (?:importing |the import of )?['\"`]?\w)"
+)
+_RIGHT = lazily(
+    r"(?:\bnot|n't) (?:happen|occur|appear|show)|\bdisappear|\bgo(?:es)? away|\bwent away"
+    r"|\bno (?:more |such )?(?:error|problem|issue)|\b(?:works?|worked|fix(?:es|ed)?|solve[sd]?"
+    r"|resolve[sd]?|cure[sd]?|helps|helped)\b"
+)
+_WRONG = lazily(
+    r"(?:\bnot|n't|\bnever|\blonger) (?:\w{1,12} )?(?:work|fix|solve|resolve|help|cure)"
+    r"|\bstill\b|\bfails?\b|\bno effect\b"
+)
+#: Around a failure, words of this many characters are its own.
+_NEAR = 1_500
+
+
+def torch_before(line: Line) -> str:
+    """Whether the text shows that torch was imported before what fails, and torch was done."""
+    for above in line.above(12):
+        if "/torch/__init__.py" in above.body:
+            return ""
+        if _THEN.search(above.body):
+            return "yes"
+    return ""
+
+
+def cured_by_import(line: Line) -> str:
+    """The module whose import before all others puts it right, as the text tells; "" for none."""
+    source = line.source
+    if "import" not in source.lower or not any(w in source.lower for w in ("first", "before")):
+        return ""
+    near = source.text[max(0, line.start - _NEAR) : line.start + _NEAR]
+    words = " ".join(near.split())
+    for found in _FIRST.finditer(words):
+        said = words[max(0, found.start() - 90) : found.end() + 60]
+        if _RIGHT.search(said) and not _WRONG.search(said):
+            return str(found["module"])
+    return ""
+
+
+def order_told(line: Line, version: str) -> dict[str, str]:
+    """What the text tells of the order of imports, beside a symbol version of libstdc++."""
+    if "CXX" not in version.upper():
+        return {}
+    return {"torch_first": torch_before(line), "cured_by": cured_by_import(line)}
