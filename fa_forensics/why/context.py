@@ -101,7 +101,8 @@ def _asked_for(answer: Answer, paste: Paste) -> list[str]:
             f"The build was given {option}, and the file is cxx11 for that: build it again "
             "without the option, from an empty build directory, for a pre-cxx11 torch."
         ]
-    if flag == ("1" if new else "0") and "cxx11_abi" not in paste.versions:
+    loaded = {"True": "1", "False": "0"}.get(paste.versions.get("cxx11_abi", ""))
+    if flag == ("1" if new else "0") and flag != loaded:
         return [
             f"The build in the text sets -D_GLIBCXX_USE_CXX11_ABI={flag}, and that is the file's "
             "flavour: taken out of the flags, or set as torch has it, and built from an empty "

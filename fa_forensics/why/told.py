@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from fa_forensics.patterns import lazily
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.history import order_key
 
@@ -29,9 +30,18 @@ def torch_of_text(paste: Paste, version: str | None) -> tuple[str, str]:
         return "", ""
     if maker:
         return "cxx11", maker
-    if "ngc" in paste.versions and version is None:
+    if "ngc" in paste.versions and (version is None or is_image_number(version)):
         return "cxx11", "that of NVIDIA's container"
     return "", ""
+
+
+#: 2.1 and 2.1.0: the torches of NVIDIA's images are of no patch release, and have no label.
+_OF_AN_IMAGE = lazily(r"\d{1,2}\.\d{1,2}(?:\.0)?")
+
+
+def is_image_number(version: str) -> bool:
+    """Whether a version beside the name of NVIDIA's image is most likely that of its torch."""
+    return _OF_AN_IMAGE.fullmatch(version) is not None
 
 
 def is_rocm(versions: Mapping[str, str]) -> bool:

@@ -230,7 +230,9 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     )
     if version is None:
         return Place(None, None, None, None, told=told)
-    requested = _requested(_of_cuda(version, paste), abi, tables, told.machine)
+    of_image = maker and "ngc" in paste.versions and version.count(".") == 1
+    wanted = f"{version}.0" if of_image else _of_cuda(version, paste)
+    requested = _requested(wanted, abi, tables, told.machine)
     if requested is not None:
         present = Present(
             requested.version,
@@ -238,13 +240,20 @@ def told_place(paste: Paste, tables: Tables) -> Place:
             requested.flavour,
             has_cuda=requested.cuda is not None,
             installed=False,
-            called="" if "+" in requested.request.text else requested.release,
+            called=_called(version, abi, requested),
         )
         return Place(None, None, present, None, requested, told)
     flavour = abi or _told_flavour(version) or "unknown"
     has_cuda = "+cpu" not in version and _ROCM not in version
     present = Present(version, release_of(version), flavour, has_cuda, installed=False)
     return Place(None, None, present, None, told=told)
+
+
+def _called(version: str, abi: str, requested: RequestedTorch) -> str:
+    """What messages call a release: as the text does, where its flavour alone was put to it."""
+    if abi and "+" not in version:
+        return version
+    return "" if "+" in requested.request.text else requested.release
 
 
 def told_wheels(paste: Paste) -> Iterator[tuple[str, str]]:

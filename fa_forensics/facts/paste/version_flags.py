@@ -213,6 +213,51 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "ngc",
         None,
     ),
+    (
+        "nvidia",
+        r"(?i)\bnvidia(?:'s)?[ -](?:ngc |docker |container )?(?:py)?torch"
+        r"(?:[ -](?:docker|container|image|release|ngc)){0,3}[ :v]{1,2}"
+        r"((?:1[7-9]|2\d)\.(?:0[1-9]|1[0-2]))(?![\d.])",
+        "ngc",
+        None,
+    ),
+    (
+        "nvidia",
+        r"(?i)\b((?:1[7-9]|2\d)\.(?:0[1-9]|1[0-2]))(?:-py3)? nvidia(?:'s)? (?:ngc )?(?:py)?torch"
+        r" (?:docker|container|image)",
+        "ngc",
+        None,
+    ),
+    (
+        "ngc",
+        r"\b((?:1[7-9]|2\d)\.(?:0[1-9]|1[0-2])) NGC (?:PyTorch )?(?:docker|container|image)",
+        "ngc",
+        None,
+    ),
+    (
+        "torch",
+        r"(?i)(?<![\w-])(?:py)?torch(?: v?\d[\w.+]{0,20}(?:,? \(?)|(?: \(|, | is ))"
+        r"(?:an? |my |our )?((?:(?:own|custom|local|source)[ -](?:build|compile)"
+        r"|(?:self|custom|locally|home)[ -]?(?:built|compiled|build)))\b"
+        r"(?= ?(?:$|[,;.)]|from\b|with\b|for\b|on\b|at\b))",
+        "flag:torch-source",
+        None,
+    ),
+    (
+        "torch",
+        r"(?i)\b(?:(?:own|custom|local)(?:ly)?[ -](?:build|compile) of|custom[ -]built"
+        r"|locally (?:built|compiled)|home-?built|self-compiled) ((?:py)?torch)(?![\w-])"
+        r"(?!\.[a-z]| (?:op|ext|mod|ker|cuda|code|func|lay))",
+        "flag:torch-source",
+        None,
+    ),
+    (
+        "torch",
+        r"(?i)(?<![\w-])((?:py)?torch)(?: v?\d[\w.+]{0,20})? (?:that )?(?:I|we) (?:\w{1,12} )?"
+        r"(?:built|compiled)(?= ?(?:$|[,;.)(]|myself|ourselves|from|locally|with CUDA))",
+        "flag:torch-source",
+        None,
+    ),
     (">=", r"(?<![\w-])(?:py)?torch\s?>=\s?(\d\.\d{1,2}(?:\.\d)?)(?![.\d])", "least:torch", None),
     (
         "annot import",

@@ -65,7 +65,7 @@ def judge_own(
     if known is not None and not _two_flavours(symbol):
         return _in_known_sibling(known, place)
     if _two_flavours(symbol):
-        return _flavour_or_missing(known), (again,)
+        return _flavour_or_missing(known), _of_one_flavour(again)
     return _left_out(symbol, place, needed_by)
 
 
@@ -182,7 +182,27 @@ def _flavour_or_missing(known: tuple[Mapping[str, object], str] | None) -> Judge
         "flavour there, and that of a pre-cxx11 torch in the file that needs it. Build both with "
         "one flavour. If no library of the package has it in either, it was left out of the build."
     )
-    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (_OWN_FLAGS, _ITS_SOURCE), "medium")
+
+
+#: CMake reads both variables when it configures an empty build directory (its documentation).
+_OWN_FLAGS = (
+    "CXXFLAGS and CUDAFLAGS before the command give torch's flavour to the part that CMake or make "
+    "compiles as well: =0 is right where torch.compiled_with_cxx11_abi() says False. The same "
+    "build without them gives the same two files. With a cxx11 torch (2.7.0 and later, a "
+    "container's) no flag is needed, and the file that misses the name is left from another torch."
+)
+_ITS_SOURCE = (
+    "The command that begins with rm -rf build is for the package's source directory; where pip "
+    "installed it by a name or an address, the variables stand before that installation instead."
+)
+
+
+def _of_one_flavour(again: str) -> tuple[str, ...]:
+    """A build whose parts all have the std::string of a pre-cxx11 torch."""
+    flag = "-D_GLIBCXX_USE_CXX11_ABI=0"
+    begin = re.compile(r"&& (?=cmake -S |[^&]{1,400} -m pip )")
+    return (begin.sub(f"&& CXXFLAGS={flag} CUDAFLAGS={flag} ", again, count=1),)
 
 
 _LINK_OPTIONS = "grep -rnE 'rdc|SEPARABLE_COMPILATION|RESOLVE_DEVICE_SYMBOLS|dlink' ."

@@ -157,7 +157,7 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
         sure = "high" if set(meant) <= set(twin.releases) else "medium"
         return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), sure)
     every = limited and history.releases and set(meant) <= set(history.releases)
-    if every and mentions_old_string(question.demangled):
+    if every and flavour_of_name(question.name, question.demangled, history) == "pre-cxx11":
         return all_in_this_flavour(place, history)
     older = older_than_both(history, meant)
     dated = place.told is not None and bool(place.told.last)

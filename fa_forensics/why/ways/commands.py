@@ -106,6 +106,8 @@ def commands_by_history(
         from fa_forensics.why.ways.trees import next_start, where_to_type
 
         remarks = (*remarks, *where_to_type(built[0], needed_by), *next_start(needed_by))
+        if flavour and " --upgrade --no-cache-dir torch " in built[0]:
+            remarks = (BOTH_OF_ONE, *remarks)
     if listed:
         remarks = (*remarks, OFFICIAL)
     numbered = numbered_as_torch(needed_by)

@@ -23,6 +23,7 @@ from fa_forensics.why.told import is_rocm
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.torch_names.other_flavour import before_the_flag
 from fa_forensics.why.ways.builds import clean_build, old_modules_gone
+from fa_forensics.why.ways.commands import FLAVOUR_HERE
 from fa_forensics.why.ways.local_source import local_source
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ _FROM_INDEX = lazily(
 )
 #: Notes on commands that are taken out.
 _ON_COMMANDS = lazily(
-    r"(?:One of the two|Another build of|Installing another|Every torch since|The command [cgit]"
+    r"(?:One of the two|Another build of|Installing another|Every torch since"
+    r"|The command (?!that begins)[cgit]"
     r"|Where pip|The package index has that|No package is named as"
     r"|The text says that the import of)"
 )
@@ -129,7 +131,8 @@ def _with_condas_torch(answer: Answer, place: Place) -> Answer:
         "same channel fits it; the one of pip or of the channel pytorch has to go first (python -m "
         "pip uninstall torch, conda remove pytorch)."
     )
-    kept = (text for text in notes if not text.startswith("Compiled on that machine"))
+    gone = ("Compiled on that machine", "The command that begins")
+    kept = (text for text in notes if not text.startswith(gone))
     return replace(answer, help=tuple(commands), notes=(note, *kept))
 
 
@@ -223,8 +226,20 @@ def _for_own_torch(
             "and the file was built for the pre-cxx11 one of the package index: the releases may "
             "match, the flavours do not."
         )
+    notes = [text for text in notes if not _PROJECT_WHEELS.search(text)]
+    again = any(text.startswith("rm -rf build") and text.endswith(" .") for text in commands)
+    if answer.direction == FLAVOUR and old and again and FLAVOUR_HERE not in notes:
+        notes.append(_FIXED_FLAG)
     answer = replace(answer, cause=cause, help=tuple(dict.fromkeys(commands)), notes=(note, *notes))
     return before_the_flag(answer, place)
+
+
+#: Wheels of a project for each torch of the package index, which another torch is none of.
+_PROJECT_WHEELS = lazily(r"own\sproject\shas\swheels\b|has\swheels\sby\storch\sand\sCUDA")
+_FIXED_FLAG = (
+    "A -D_GLIBCXX_USE_CXX11_ABI=0 in the project's own CMakeLists.txt or setup.py makes the same "
+    "file again: it is taken out first, or set as torch has it."
+)
 
 
 #: Said of a file whose package is not known, beside conda-forge's torch.

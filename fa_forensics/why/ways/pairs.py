@@ -31,6 +31,7 @@ from fa_forensics.why.ways.by_torch import (
 )
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
+from fa_forensics.why.ways.variants import XLA_FLAVOURS, of_other_flavour, same_again
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -70,7 +71,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     row = row_of(name)
     if row is not None:
         mac = any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
-        notes += [] if mac else project_wheels(row, name, place)
+        notes += [] if mac or same_again(answer, place) else project_wheels(row, name, place)
         notes += _older_release(answer, helps, row, name)
     if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
         helps = _first_pair(helps, answer, place, name)
@@ -78,6 +79,8 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         notes += _on_images(file_of(paste), answer)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
+    if name == "torch-xla" and answer.direction == FLAVOUR:
+        notes.insert(0, XLA_FLAVOURS)
     answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
     answer = release_for(answer, paste, place, name)
     return of_its_project(answer, paste, place, name)
@@ -172,6 +175,9 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     elif label and cuda and _is_another(label, cuda, release):
         if answer.direction == FLAVOUR and not _told_label(paste, place):
             return answer  # a CUDA that the text names by itself is not that of the torch it has
+        other = of_other_flavour(answer, release, label, cuda)
+        if other:
+            return replace(answer, notes=(*answer.notes, other))
         helps = tuple(f"{t} --index-url INDEX" if _ALONE.search(t) else t for t in helps)
         note = (
             f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "

@@ -197,7 +197,15 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
     commands = [text for text in answer.help if not re.search(r'"torch[=>]=|^rm -rf build', text)]
     commands.insert(-1, cmake_build(raw_python(seen)))
     notes = (n for n in answer.notes if not n.startswith((*_OF_EXTENSIONS, "Where pip compiled")))
-    return replace(answer, help=tuple(commands), notes=(note, *notes))
+    return replace(answer, help=tuple(commands), notes=(note, _OPTIONS, *notes))
+
+
+#: Said of a build directory that is made anew: what it was configured with goes with it.
+_OPTIONS = (
+    "The options that cmake was given before have to be given again, as what they switch on is "
+    "left out without them: CMakeCache.txt in the old build directory has them (grep -E "
+    "'^[A-Z_]+:' of it, before it is removed)."
+)
 
 
 #: How notes on another build of an extension begin.
