@@ -1,4 +1,4 @@
-"""An old copy of a CUDA library in a directory that the loader searches by itself, or in another."""
+"""An old copy of a CUDA library: in a directory that the loader searches anyway, or elsewhere."""
 
 from __future__ import annotations
 

@@ -110,7 +110,8 @@ def shown_number(line: Line, library: str | None) -> str:
 _CONDA_TORCH = lazily(
     r"\b(?:conda|mamba|micromamba)\s+(?:install|create)\b[^\n]{0,200}?\bpytorch\b"
     r"|^pytorch\s{1,40}\d[\w.]{0,20}\s{1,20}\S{0,60}(?:py3|cuda|cpu)"
-    r"|-c (?:pytorch|soumith|conda-forge)\b[^\n]{0,60}\bpytorch\b",
+    r"|-c (?:pytorch|soumith|conda-forge)\b[^\n]{0,60}\bpytorch\b"
+    r"|(?<![\w-])pytorch-cuda[ =]{1,40}1[12]\.\d",
     re.MULTILINE,
 )
 #: pip installs something beside conda: what depends on torch brings a second one, or its wheels.
@@ -157,7 +158,7 @@ def system_around(line: Line) -> dict[str, str]:
     start, end = max(0, line.start - 4_000), line.start + 4_000
     near, lower = source.text[start:end], source.lower[start:end]
     found: dict[str, str] = {**without_python(line), "step": frame(line)[0]}
-    if "conda" in lower or "mamba" in lower:
+    if "conda" in lower or "mamba" in lower or "pytorch-cuda" in lower:
         found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
         toolkit = _CUDATOOLKIT.search(near)
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
@@ -296,7 +297,9 @@ _CONDA_CUDA = lazily(r"\bpytorch-cuda[ =]{1,40}(\d{1,2}\.\d{1,2})")
 def conda_around(line: Line, version: str | None) -> dict[str, str]:
     """Whether torch is conda's, its CUDA, and conda's version of the library of a soname."""
     soname = version or ""
-    if not soname.startswith("lib") or ".so" not in soname or "conda" not in line.source.lower:
+    if not soname.startswith("lib") or ".so" not in soname:
+        return {}
+    if "conda" not in line.source.lower and "pytorch-cuda" not in line.source.lower:
         return {}
     near = line.source.text[max(0, line.start - 4_000) : line.start + 4_000]
     if not _CONDA_TORCH.search(near):

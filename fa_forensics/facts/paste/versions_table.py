@@ -108,6 +108,7 @@ _REPORTS: tuple[Row, ...] = (
         LISTED,
     ),
     ("_cuda", r"^pytorch\s.{1,60}py3\.\d{1,2}_cuda(\d{1,2}\.\d)", "torch_cuda", LISTED),
+    ("pytorch-cuda", r"(?<![\w-])pytorch-cuda[ =]{1,40}(1[12]\.\d)\b", "torch_cuda", LISTED),
     ("but you have torch", rf"but you have torch ({VERSION})", "torch", LISTED),
     ("nvcc version", rf"nvcc version{SEP}({SHORT})", "cuda", REPORT),
     (
@@ -203,6 +204,12 @@ _BANNERS: tuple[Row, ...] = (
         rf"PyTorch [\w.+]{{1,40}}(?: with CUDA \w{{1,6}})? \(you have ({VERSION})\)",
         "torch",
         LISTED,
+    ),
+    (
+        "python version mismatch",
+        r"Python version mismatch: [^\n]{1,120}?(?:incompatible: |running version )(3\.\d{1,2})\b",
+        "python",
+        REPORT,
     ),
     ("you have ", r"Python\s{1,12}[\d.]{1,10} \(you have ([\d.]{1,10})\)", "python", LISTED),
     (

@@ -185,7 +185,7 @@ def asked_of(symbol: SymbolText, provider: str) -> bool:
 
 
 #: What no CUDA toolkit contains: a copy of the system is a package of its own.
-_OUTSIDE_TOOLKITS = ("nccl", "cudnn", "cusparseLt", "nvshmem", "cudss", "cutensor")
+OUTSIDE_TOOLKITS = ("nccl", "cudnn", "cusparseLt", "nvshmem", "cudss", "cutensor")
 
 
 def usual_copy(owner: str, wheels: bool = False) -> str:
@@ -193,7 +193,7 @@ def usual_copy(owner: str, wheels: bool = False) -> str:
 
     ``wheels`` tells that an older wheel can be there as well.
     """
-    if owner in _OUTSIDE_TOOLKITS:
+    if owner in OUTSIDE_TOOLKITS:
         return (
             "a copy of the system's, of the container's image or a module's on LD_LIBRARY_PATH, or "
             "an older wheel of the same library that another package asked for"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_names import counted_by, cuda_name_gone, cuda_name_since
@@ -17,15 +16,12 @@ from fa_forensics.why.nvidia.cuda_origin import EITHER, UNLINKED
 from fa_forensics.why.nvidia.without_torch import row_without_torch
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import first_by_line
-from fa_forensics.why.texts.libraries.conda_copies_text import package_of_conda
 from fa_forensics.why.texts.libraries.needing import package_needing, rebuild_commands
 
 #: Libraries whose wheels, and conda packages, have the number of the CUDA toolkit itself.
 _NUMBERED_AS_CUDA = ("cudart", "nvrtc", "nvJitLink", "cupti")
 #: And those whose wheels have it since CUDA 12 (nvidia-cublas-cu12 12.4.5.8 is CUDA 12.4's).
 _NUMBERED_SINCE_12 = ("cublas", "cublasLt")
-#: Libraries whose soname's number is the major version of conda's package of the same name.
-_OF_CONDA = lazily(r"(?P<stem>lib(?:cublas|cufft|curand|cusolver|cusparse))\.so\.(?P<major>\d\d)")
 
 
 def with_text(answer: Answer, seen: Seen) -> Answer:
@@ -42,8 +38,15 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
         return linked_again(answer, seen)
     if answer.code != "FA204":
         return answer
+    if "flag:torch-source" in seen.versions:
+        from fa_forensics.why.texts.libraries.own_torch_cuda import of_own_torch
+
+        if (own := of_own_torch(answer, seen)) is not None:
+            return own
     if seen.mention.detail.get("conda"):
-        return _of_conda(answer, seen)
+        from fa_forensics.why.texts.libraries.conda_torch_text import of_conda_torch
+
+        return _without_torch(of_conda_torch(answer, seen), seen)
     if seen.mention.detail.get("board") and seen.mention.file:
         return _of_board(answer, seen)
     if answer.direction == OLDER:
@@ -203,76 +206,6 @@ def _without_torch(answer: Answer, seen: Seen) -> Answer:
 _IMPORT_TORCH = lazily(r"\bimport\storch'$")
 #: The package that a file is installed with.
 _PACKAGE = lazily(r"-packages/(?P<name>[A-Za-z_]\w{1,60})/")
-
-
-def _of_conda(answer: Answer, seen: Seen) -> Answer:
-    """torch is conda's: its CUDA libraries are packages of conda, with versions of their own."""
-    detail = seen.mention.detail
-    found = _OF_CONDA.fullmatch(seen.mention.version or "")
-    stem = found["stem"] if found else ""
-    word = stem or (answer.owner or "cuda")
-    helps = [f"conda list | grep -iE '{word}|pytorch|cuda'"]
-    cause = answer.cause
-    there = detail.get("conda_has", "")
-    if found and there and not there.startswith(f"{found['major']}."):
-        cause += (
-            f" The text has {stem} {there} of conda, whose library is of another major version "
-            f"than {found[0]}: the environment has none of that name, and the one that is loaded "
-            "is from outside it."
-        )
-    if found:
-        major = int(found["major"])
-        channel = "nvidia" if detail.get("conda_cuda") else "conda-forge"
-        helps.append(f'conda install -c {channel} "{stem}>={major},<{major + 1}"')
-    mixed = bool(detail.get("pip_too"))
-    note = (
-        "conda's torch takes CUDA's libraries from other packages of conda (cudatoolkit, or one "
-        "package for each library): these have to be of the CUDA that the build of torch names."
-    )
-    if not mixed:
-        note += " pip's wheels have no part in it."
-    if wanted := detail.get("conda_cuda"):
-        note += f" The text installs it for CUDA {wanted}."
-    if not found and (package := package_of_conda(answer)):
-        channel = "nvidia" if detail.get("conda_cuda") else "conda-forge"
-        helps.append(f'conda install -c {channel} "{package}"')
-    kept = [c for c in answer.help if mixed or " pip " not in c]
-    if seen.mention.file:
-        helps.append(f"ldd {shlex.quote(seen.mention.file)} | grep {stem or word}")
-    notes = [n for n in answer.notes if not _ABOUT_WHEELS.match(n)]
-    if mixed:
-        cause = cause.replace(", brought by torch ", ", brought by pip's torch ")
-        return replace(answer, cause=cause, help=(*helps, *_of_pip(answer, seen), *kept),
-                       notes=(note, _MIXED, *notes))  # fmt: skip
-    return replace(answer, cause=cause, help=(*helps, *kept), notes=(note, *notes))
-
-
-#: Said where one text installs with conda and with pip.
-_MIXED = (
-    "The text installs with pip as well: what depends on torch can have brought pip's torch in the "
-    "place of conda's, or NVIDIA's wheels beside it, and the libraries of the two are of different "
-    "releases. The list of pip shows that; the newer library of the two has to be the one that is "
-    "found, or the environment is made anew with torch from one of them alone."
-)
-
-
-def _of_pip(answer: Answer, seen: Seen) -> tuple[str, ...]:
-    """The wheel that has the name, where the commands do not install it already."""
-    since = _SINCE_12.search(answer.interval or "")
-    if since is None or any(" install " in text for text in answer.help):
-        return ()
-    return (
-        f"{seen.pip} list | grep -iE '^torch |nvidia'",
-        f'{seen.pip} install "{since["wheel"]}>={since["version"]},<13"',
-    )
-
-
-#: The first version with a name, of a wheel for CUDA 12 that is numbered as CUDA is.
-_SINCE_12 = lazily(r"(?P<wheel>nvidia-[a-z-]{3,30}-cu12) (?P<version>12\.[\d.]{1,12}) and later")
-
-
-#: Remarks that hold for pip's torch alone.
-_ABOUT_WHEELS = lazily(r"torch's wheels need no|torch [\d.\u2013 and,later]+ brings? a version")
 
 
 def _compiled(answer: Answer, seen: Seen) -> Answer:

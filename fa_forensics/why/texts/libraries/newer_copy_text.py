@@ -19,6 +19,7 @@ from fa_forensics.why.texts.libraries.wheels_path import folder_on_path, wheels_
 _OF_WHEEL = lazily(r"/.{0,300}-packages/nvidia/(?P<folder>\w{2,30})/lib/lib[\w.]{2,60}")
 #: The wheels of one CUDA, and the directory of each below site-packages/nvidia.
 _LINE = lazily(r"(?P<name>nvidia-(?P<short>[a-z-]{3,20})-cu(?P<major>1[12])) [\d.]+ and later")
+_LINE_13 = lazily(r"nvidia-(?P<short>[a-z-]{3,20}) 13\.[\d.]+ and later")
 #: Images with a torch of their own, in which pip's torch is a second one.
 _IMAGES = lazily(r"^/opt/conda/|^/usr/local/lib/python3")
 #: What keeps compiled files, and where.
@@ -42,7 +43,28 @@ def with_newer_copy(answer: Answer, seen: Seen) -> Answer:
     asked = seen.mention.version or ""
     if found is not None and _beside(answer.owner, found["folder"]) and asked.startswith("lib"):
         return _of_wheel_itself(answer, seen)
+    if "/torch/lib/" in (seen.mention.file or ""):
+        return _wheels_before_all(answer, seen)
     return _first_on_path(answer, seen)
+
+
+def _wheels_before_all(answer: Answer, seen: Seen) -> Answer:
+    """torch's own file is given an older copy than the wheel's that it is meant to find."""
+    number = re.search(r"\.so\.(\d{1,2})(?:\.0)?$", seen.mention.version or "")
+    lines = list(_LINE.finditer(answer.interval or ""))
+    line = next((one for one in lines if number and one["major"] == number[1]), None)
+    newest = _LINE_13.search(answer.interval or "") if number and number[1] == "13" else None
+    at = next((i for i, c in enumerate(answer.help) if c.startswith("env -u ")), None)
+    if (line is None and newest is None) or at is None or seen.mention.detail.get("board"):
+        return answer
+    folder = line["short"].replace("-", "_") if line is not None else "cu13"
+    helps = [*answer.help]
+    helps.insert(at + 1, wheels_on_path(seen.python, folder))
+    note = (
+        "Where LD_LIBRARY_PATH has to stay, the directory of the wheel goes first in it (the "
+        "command with export), for the program that is started after it."
+    )
+    return replace(answer, help=tuple(helps), notes=(note, *answer.notes))
 
 
 _NVIDIA = lazily(r"/nvidia/|/torch/lib/|^lib(?:cu|nv)")
