@@ -94,6 +94,11 @@ def torch_of(package: str, release: str) -> str | None:
     return _pairs().get(package, {}).get(release.partition("+")[0])
 
 
+def torches_of(package: str) -> tuple[str, ...]:
+    """The torch of each release of a package that was built for one, a release an entry."""
+    return tuple(_pairs().get(package, {}).values())
+
+
 @lru_cache(maxsize=1)
 def _same_minor() -> tuple[str, ...]:
     return tuple(read_table("torch_pairs.json")["same_minor"])
@@ -113,6 +118,26 @@ def partner_of(package: str, torch: str) -> str | None:
         return release
     found = [release for release, of in _pairs().get(package, {}).items() if of == wanted]
     return found[-1] if found else None
+
+
+def pair_for(package: str, torch: str, python: str | None) -> tuple[str, str] | None:
+    """(release, torch) for a torch, or for the next that pip can get for a Python; None for none.
+
+    xformers for torch 2.0.0 has no file for Python 3.11, and the next one is for torch 2.0.1.
+    """
+    last = read_table("torch_pairs.json")["last_python"].get(package, {})
+    wanted = torch.partition("+")[0]
+    if release_key(wanted) is None:
+        return None
+    here = ".".join((python or "").split(".")[:2])
+    found: tuple[str, str] | None = None
+    for release, of in _pairs().get(package, {}).items():
+        if is_older(of, wanted) or (found is not None and of != found[1]):
+            continue
+        if release in last and here and is_older(last[release] + ".0", here + ".0"):
+            continue
+        found = (release, of)
+    return found
 
 
 def ended_at(package: str) -> tuple[str, str] | None:

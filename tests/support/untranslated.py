@@ -60,6 +60,7 @@ EXCEPTIONS = {
     "torch=={1} {2}=={3}": NAMES,
     "dumpbin /exports {1}": NAMES,
     "git clean -xfdn": NAMES,
+    "git pull && ": NAMES,
     "namei -l {1}": NAMES,
     "id; namei -l {1}": NAMES,
     "stat {1}; findmnt -T {2}": NAMES,
@@ -162,6 +163,8 @@ EXCEPTIONS = {
     "gem install {1} -- --with-torch-dir=/path/to/libtorch": NAMES,
     "git clone --branch {1} {2} torchvision && cmake -S torchvision -B torchvision/build "
     "-DCMAKE_PREFIX_PATH=/path/to/libtorch && cmake --build torchvision/build": NAMES,
+    "'import sys, platform; print(sys.version, platform.platform())'": NAMES,
+    "{1} install --no-build-isolation .": NAMES,
     "cmake -S . -B build -LA | grep -iE 'torch_dir|cxx_flags'": NAMES,
     "The command": WORDS,
     "One of the two": WORDS,
@@ -181,6 +184,11 @@ EXCEPTIONS = {
     '{1} "torch=={2}"': NAMES,
     '{1} "torch=={2}" --index-url INDEX': NAMES,
     "{1} --index-url INDEX": NAMES,
+    "{1} --index-url {2}": NAMES,
+    "{1} --extra-index-url {2}": NAMES,
+    "compiled with": WORDS,
+    "was built for torch": WORDS,
+    "for the file's other names": WORDS,
     "export LIBRARY_PATH=/usr/local/cuda/lib64:$LIBRARY_PATH": NAMES,
     "sudo apt-get install {1}-dev-{2}": NAMES,
     "rm -rf ~/.cache/torch_extensions/*/{1}": NAMES,
@@ -216,4 +224,6 @@ EXCEPTIONS = {
     "NVCC_APPEND_FLAGS=-gencode arch=compute_XY,code=sm_XY": NAMES,
     "{1} --version; ls -d /usr/local/cuda*": NAMES,
     "{1}={2}/bin/ptxas {3} YOUR_PROGRAM.py": NAMES,
+    "git clone {1} && cd bitsandbytes && cmake -DCOMPUTE_BACKEND=cuda{2} -S . && make && "
+    "{3} install .": NAMES,
 }

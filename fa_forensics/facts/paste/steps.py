@@ -42,6 +42,13 @@ _OWN_CODE = lazily(
     r"(?:op|operator|kernel|function|layer)s?\b|自定义(?:算子|op)",
     re.IGNORECASE,
 )
+#: "git checkout v0.16.0", "git clone -b v0.16.0 https://...": the release of a source tree.
+_CHECKED_OUT = lazily(
+    r"\bgit (?:checkout|switch --detach) (?:tags/|-f )?(v?\d{1,3}(?:\.\d{1,3}){1,3}(?:\.post\d)?)"
+    r"(?![\w./-])"
+    r"|\bgit clone [^\n]{0,120}(?:-b|--branch)[ =](v?\d{1,3}(?:\.\d{1,3}){1,3}(?:\.post\d)?)"
+    r"(?![\w./-])"
+)
 #: The image of Triton Inference Server.
 _TRITON = lazily(r"\btritonserver:(\d\d\.\d\d)-")
 
@@ -102,9 +109,16 @@ def _built_from_source(source: Source, places: Places, offer: Offer) -> None:
 def read_steps(source: Source, places: Places, offer: Offer) -> None:
     """The keys ``flag:built-from-source:NAME``, ``nightly``, ``flag:own-code``, ``triton_image``.
 
-    ``nightly`` is the CUDA of torch's nightly (cu130), or "yes".
+    ``nightly`` is the CUDA of torch's nightly (cu130), or "yes". ``flag:checkout`` is the release
+    that git checked out (v0.16.0).
     """
     _built_from_source(source, places, offer)
+    for word in ("git checkout ", "git switch ", "git clone "):
+        for place in places(word)[:_MOST]:
+            line = source.line_at(place)
+            tag = _CHECKED_OUT.search(line.body)
+            if tag is not None:
+                offer("flag:checkout", BANNER, line.number, tag[1] or tag[2])
     for place in (*places("nightly")[:_MOST], *places("nightlies")[:_MOST]):
         line = source.line_at(place)
         found = _NIGHTLY.search(line.body)
