@@ -147,3 +147,14 @@ def test_torch_xla_has_wheels_of_both_flavours() -> None:
     answer = first(missing("_ZN5torch4lazy13MetricFnValueB5cxx11Ed", file), "torch_xla 2.6.0.dev")
     assert answer.direction == "other-flavour"
     assert "torch==2.6.0+cpu.cxx11.abi" in said(answer)
+    old = first(missing("_ZN5torch4lazy13MetricFnValueB5cxx11Ed", file), "torch_xla 2.0.0")
+    assert "cxx11.abi with" not in said(old)
+
+
+def test_a_wheel_whose_number_names_its_torch_goes_with_that() -> None:
+    """nunchaku issue 410: the wheel for torch 2.6, which is pre-cxx11, and torch 2.6.0+cu126."""
+    file = "/e/lib/python3.10/site-packages/nunchaku/_C.cpython-310-x86_64-linux-gnu.so"
+    answer = first(missing(OLD, file), "torch 2.6 (CUDA 12.6), nunchaku 0.3.0.dev20250522+torch2.6")
+    assert any(text.endswith('"torch==2.6.0"') for text in answer.help)
+    assert not any("nightly" in text for text in answer.help)
+    assert "for the torch that runs is seconds" not in said(answer)

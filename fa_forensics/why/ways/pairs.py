@@ -31,7 +31,12 @@ from fa_forensics.why.ways.by_torch import (
 )
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
-from fa_forensics.why.ways.variants import XLA_FLAVOURS, of_other_flavour, same_again
+from fa_forensics.why.ways.variants import (
+    XLA_FLAVOURS,
+    of_both_flavours,
+    of_other_flavour,
+    same_again,
+)
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -79,7 +84,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         notes += _on_images(file_of(paste), answer)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
-    if name == "torch-xla" and answer.direction == FLAVOUR:
+    if name == "torch-xla" and answer.direction == FLAVOUR and of_both_flavours(paste.versions):
         notes.insert(0, XLA_FLAVOURS)
     answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
     answer = release_for(answer, paste, place, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.cuda_labels import cuda_of_label
@@ -19,6 +21,12 @@ XLA_FLAVOURS = (
     "torch-2.7.0.dev-... by torch_xla-2.7.0.dev-...) is of its flavour, the one of PyTorch's "
     "nightly index need not be."
 )
+
+
+def of_both_flavours(versions: Mapping[str, str]) -> bool:
+    """Whether a text's torch-xla can be one of those that there are in both flavours."""
+    told = [versions.get(key, "") for key in ("pkg:torch-xla", "torch")]
+    return "nightly" in versions or any(text.startswith(("2.6", "2.7")) for text in told)
 
 
 def of_other_flavour(answer: Answer, release: str, label: str, cuda: str) -> str:
