@@ -115,3 +115,28 @@ def test_the_warning_that_names_the_file_had_found_cuda_too() -> None:
         "bitsandbytes/libbitsandbytes_cuda126.so')"
     )
     assert "CUDA 12.6" in answer.cause and "did not find the CUDA" not in answer.cause
+
+
+def test_a_library_that_is_missing_on_a_jetson_is_for_another_processor() -> None:
+    """Compute capability 8.7 is Jetson Orin's alone; wheels up to 0.42 hold x86-64 libraries."""
+    answer = first(
+        "CUDA SETUP: Highest compute capability among GPUs detected: 8.7",
+        "CUDA SETUP: Detected CUDA version 114",
+        "/usr/local/lib/python3.8/dist-packages/bitsandbytes/libbitsandbytes_cuda114.so: cannot "
+        "open shared object file: No such file or directory",
+    )
+    assert answer.kind == "wrong-machine" and "Jetson Orin" in answer.cause
+    assert answer.help[0].startswith("uname -m; file /usr/local/lib/python3.8/")
+    assert not any("--upgrade" in command for command in answer.help)
+
+
+def test_another_release_does_not_bring_the_library_of_torchs_cuda() -> None:
+    answer = first(
+        "CUDA SETUP: Loading binary /u/lib/python3.8/dist-packages/bitsandbytes/"
+        "libbitsandbytes_cuda118.so...",
+        "libcusparse.so.11: cannot open shared object file: No such file or directory",
+        "torch cu118, CUDA 12.2 system, Python 3.8",
+    )
+    assert not any("--upgrade" in command for command in answer.help)
+    assert any(c.endswith("pip install nvidia-cusparse-cu11") for c in answer.help)
+    assert "CUDA 12.2 of the system" in answer.cause and "/cu128" not in said(answer)

@@ -125,3 +125,15 @@ def test_module_is_explained_wherever_it_is_typed(text: str) -> None:
     assert answer.code == "FA107"
     typed = any("MODULE" in command for command in answer.help)
     assert typed == any("MODULE is what" in note for note in answer.notes), answer.help
+
+
+def test_an_old_torch_of_condas_is_put_back_by_conda() -> None:
+    text = (
+        "ImportError: /home/u/anaconda3/lib/python3.6/site-packages/torch/lib/libTHC.so.1: cannot "
+        "read file data"
+    )
+    answer = first(f"{text}\npytorch 0.1.11, Python 3.6")
+    assert not any("pip" in command for command in answer.help)
+    assert any(command.startswith("conda clean") for command in answer.help)
+    alone = said(first(text))
+    assert "importlib.metadata" not in alone and "conda clean" in alone

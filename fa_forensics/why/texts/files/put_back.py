@@ -28,6 +28,11 @@ _CONDA_PACKAGES = (
     ("libstdc++", "libstdcxx-ng"), ("libgcc_s", "libgcc-ng"), ("libgomp", "libgomp"),
     ("libtorch", "pytorch"), ("libc10", "pytorch"),
 )  # fmt: skip
+#: Libraries of CUDA up to 11, by names that CUDA 12 does not have: one package brings all.
+_OF_CUDATOOLKIT = lazily(
+    r"lib(?:cufft|cusolver)\.so\.10(?!\d)|lib(?:cublas|cublasLt|cusparse)\.so\.1[01](?!\d)"
+    r"|lib(?:cudart|nvrtc)\.so\.(?:9|1[01])\.\d"
+)
 _SITE = lazily(r"(?P<site>\S{1,400}/(?:site|dist)-packages)/")
 #: Libraries of the package torch for R: PREFIX/torch/lib/liblantern.so.
 _OF_R = lazily(r"/torch/(?:lib|deps)/(?:liblantern|libtorch|libc10)|liblantern\.(?:so|dylib)")
@@ -41,7 +46,7 @@ def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
     if name is None:
         return ()
     if name == "torch":
-        return (_torch_again(seen),)
+        return (_torch_again(seen),) if _on_the_index(seen) else ()
     version = version_of(seen, name)
     pinned = f"{name}=={version}" if version and not re.search(r"[+]|dev\d", version) else name
     row = row_of(name)
@@ -58,6 +63,12 @@ def _torch_again(seen: Seen) -> str:
         return f"{head} {same_version(seen, 'torch')}"
     pinned = f'"torch=={release}"'
     return f"{head} {pinned} --index-url INDEX" if index_of(seen) else f"{head} {pinned}"
+
+
+def _on_the_index(seen: Seen) -> bool:
+    """Whether the torch of the text can be on the package index, which begins with 1.0."""
+    told = seen.torch or seen.versions.get("torch", "")
+    return not told.startswith("0.")
 
 
 def index_of(seen: Seen) -> str:
@@ -80,10 +91,19 @@ def index_of(seen: Seen) -> str:
 
 def same_version(seen: Seen, name: str) -> str:
     """``NAME==VERSION`` as a shell asks pip's records for it, without importing anything."""
+    if _before(seen.python_version, 8):  # importlib.metadata came with Python 3.8
+        shown = f"$({seen.pip} show {name} | sed -n 's/^Version: //p')"
+        return f'"{name}=={shown}"'
     return (
         f'"{name}==$({seen.python} -c "import importlib.metadata as m; '
         f"print(m.version('{name}'))\")\""
     )
+
+
+def _before(python: str | None, minor: int) -> bool:
+    """Whether a Python is older than 3.MINOR, as far as that is told."""
+    found = re.match(r"(\d)\.(\d{1,2})", python or "")
+    return found is not None and (int(found[1]), int(found[2])) < (3, minor)
 
 
 def whole_wheel(seen: Seen, path: str) -> tuple[tuple[str, ...], list[str]]:
@@ -124,8 +144,14 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
     if conda is not None:
         return _from_conda(*conda)
     known = reinstall(seen, owner)
+    by_conda = _CONDAS_TORCH.match(path) if owner == "torch" else None
+    if by_conda is not None and (not known or seen.versions.get("flag:from-conda")):
+        return _torch_of_conda(by_conda["prefix"])
     if known:
-        return known, (*_index_note(seen, known[0]), _ROOM)
+        from_conda = (_MAY_BE_CONDAS,) if by_conda is not None else ()
+        return known, (*_index_note(seen, known[0]), *from_conda, _ROOM)
+    if owner == "torch":
+        return (), (_ROOM,)
     site = _SITE.search(path)
     if site is None and _BUILT.search(path):
         return _built_again(path)
@@ -225,16 +251,51 @@ def of_conda(path: str) -> tuple[str, str] | None:
     return found["prefix"], found["file"]
 
 
+#: torch in an environment of conda's, whoever installed it there.
+_CONDAS_TORCH = lazily(
+    r"(?P<prefix>/[^\s:]{0,300}?(?:conda|miniforge|mambaforge|micromamba|/envs/)[^\s:]{0,200}?)/lib/"
+    r"python\d[\d.]*/site-packages/torch/"
+)
+_MAY_BE_CONDAS = (
+    "Where conda list pytorch names a channel that is not pypi, conda installed this torch: then "
+    "conda clean --packages --tarballs and conda install --force-reinstall pytorch put it back, "
+    "and not pip."
+)
+
+
+def _torch_of_conda(prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """conda's torch again, with its cache emptied: a damaged copy comes out of it otherwise."""
+    from fa_forensics.why.texts.files.file_text import quoted
+
+    cut = "..." in prefix
+    there = "$CONDA_PREFIX" if cut else quoted(prefix)
+    return (
+        f"conda list -p {there} torch",
+        "conda clean --packages --tarballs",
+        f"conda install -p {there} --force-reinstall pytorch",
+    ), (
+        "conda links files out of its package cache, so the cache is emptied first: what is "
+        "damaged there comes back damaged. Where the list names the channel pypi, pip installed "
+        "that torch, and pip puts it back. See first that the disk (and a quota) has room.",
+    )  # fmt: skip
+
+
 def _from_conda(prefix: str, file: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     from fa_forensics.why.texts.files.file_text import quoted
 
     cut = "..." in prefix or not prefix.startswith("/")
     there = "$CONDA_PREFIX" if cut else quoted(prefix)
     package = next((name for start, name in _CONDA_PACKAGES if file.startswith(start)), None)
+    of_cuda = _OF_CUDATOOLKIT.match(file) is not None
+    package = "cudatoolkit" if of_cuda else package
     which = f"grep -lF lib/{file} {there}/conda-meta/*.json"
     again = f"conda install -p {there} --force-reinstall {package or 'PACKAGE'}"
     told = (
-        f"By its name and place, conda's {package} brings it."
+        f"By its name and place, conda's {package} brings it, unless the environment has "
+        "pytorch-cuda, which takes a package for each library (libcufft and the like): the command "
+        "with grep prints its record."
+        if of_cuda
+        else f"By its name and place, conda's {package} brings it."
         if package
         else "The command with grep prints the record of the package of conda that brings it: "
         "PACKAGE is that name without version and build."

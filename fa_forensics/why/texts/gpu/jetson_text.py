@@ -24,8 +24,23 @@ def is_jetson(seen: Seen) -> bool:
         "flag:jetson" in versions
         or "jetpack" in versions
         or versions.get("gpu", "").lower().startswith("jetson")
+        or bool(board_of(seen))
         or "tegra" in f"{versions.get('os', '')} {versions.get('platform', '')}".lower()
     )
+
+
+def board_of(seen: Seen) -> str:
+    """``Jetson Orin`` by its compute capability, which no other GPU has; "" for other GPUs.
+
+    Compute capability 11.0 is of boards with a JetPack that runs the wheels for servers.
+    """
+    from fa_forensics.facts.gpus import gpu_table
+    from fa_forensics.why.texts.clues import cuda_version
+
+    told = cuda_version(seen.versions.get("capability", "").replace(", ", "."))
+    family = gpu_table().family(told) if told is not None and told < (11, 0) else None
+    label = family.label if family is not None else ""
+    return label if label.startswith("Jetson") else ""
 
 
 def jetpack_of(seen: Seen) -> Mapping[str, str] | None:

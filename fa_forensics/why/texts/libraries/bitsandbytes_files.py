@@ -12,6 +12,8 @@ from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.files.machine_text import host_of
+from fa_forensics.why.texts.gpu.jetson_text import board_of, is_jetson
 
 #: The number of BNB_CUDA_VERSION behind the variant, as 0.43 composed it: no build makes such one.
 _MISNAMED = lazily(r"libbitsandbytes_cuda(\d{2,3})_nocublaslt(\d{2,3})\b")
@@ -184,6 +186,8 @@ def own_library(seen: Seen, path: str) -> Answer | None:
     number = re.match(r"libbitsandbytes_rocm(\d{2,3})\.so$", name)
     if number is not None:
         return other_rocm(seen, number[1])
+    if is_jetson(seen) or host_of(seen) == "aarch64":
+        return _for_another_processor(seen, path, name)
     if not name.startswith("libbitsandbytes_cpu"):
         return _for_another_torch(seen, name, which)
     rocm = rocm_told(seen)
@@ -284,6 +288,51 @@ def own_function(answer: Answer, seen: Seen, file: str) -> Answer:
             "an older revision of the branch that was built.",
             f"From source it is cmake -DCOMPUTE_BACKEND={backend} -S . and make in an empty copy "
             "of the newest sources, then pip install . there; pip install alone compiles nothing.",
+        ),
+    )  # fmt: skip
+
+
+def _for_another_processor(seen: Seen, path: str, name: str) -> Answer:
+    """glibc passes a library of another processor over: "No such file" (open_verify, dl-load.c).
+
+    The wheels of bitsandbytes up to 0.42 are tagged "any" and hold libraries for x86-64.
+    """
+    from fa_forensics.why.texts.files.file_text import quoted
+
+    board = board_of(seen) or ("a Jetson board" if is_jetson(seen) else "")
+    by = seen.versions.get("capability", "")
+    machine = "an ARM machine (aarch64)"
+    if board:
+        machine = f"{board} (compute capability {by})" if board_of(seen) else board
+        machine += ", whose processor is an ARM one (aarch64)"
+    cause = (
+        f"{name} is most likely there, and for another processor: the text is from {machine}, "
+        "early releases of bitsandbytes hold libraries for x86-64 alone, and the loader passes "
+        "such a file over and then says that there is no such file. Else this release has none for "
+        "that CUDA. Neither CUDA nor the GPU is at fault."
+    )
+    cuda = seen.versions.get("cuda") or seen.torch_cuda or ""
+    old = cuda.startswith("11.")
+    target = f" -DCOMPUTE_CAPABILITY={by.replace('.', '')}" if re.fullmatch(r"\d\.\d", by) else ""
+    source = "https://github.com/bitsandbytes-foundation/bitsandbytes"
+    source = f"-b 0.43.3 {source}" if old else source
+    return seen.answer(
+        "wrong-machine", "FA101", cause, owner="bitsandbytes", direction="none",
+        confidence="medium",
+        help=(
+            f"uname -m; file {quoted(path)}",
+            f"git clone {source} && cd bitsandbytes && cmake -DCOMPUTE_BACKEND=cuda{target} -S . "
+            f"&& make && {seen.pip} install .",
+            f"cd / && {seen.python} -m bitsandbytes",
+        ),
+        notes=(
+            "Where file(1) says x86-64 and uname aarch64, that is the cause: the second command "
+            "builds the library on this machine, with its own CUDA (CUDA_HOME, nvcc) and a torch "
+            "that has CUDA.",
+            "Newer releases have wheels for ARM servers, with libraries for the CUDA of their "
+            "time; a Jetson has a CUDA of its own, so that a newer release alone does not serve "
+            "it before JetPack 7: there it is built, or taken from an index that builds for "
+            "JetPack.",
         ),
     )  # fmt: skip
 

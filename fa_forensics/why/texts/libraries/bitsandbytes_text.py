@@ -150,6 +150,19 @@ def of_bitsandbytes(seen: Seen, soname: str, owner: str | None, major: str | Non
     )  # fmt: skip
 
 
+def _why_not_by_torch(soname: str) -> str:
+    """Why torch's import has not brought the library: loaded from anywhere, it would serve."""
+    if soname.startswith("libnvJitLink"):
+        return (
+            "torch has not loaded it from there (a CUDA library of the system, or of another "
+            "environment, was found first)"
+        )
+    return (
+        "torch has loaded none under that name (a build that has it inside its own files, as many "
+        "of download.pytorch.org for CUDA 11 have)"
+    )
+
+
 def _of_torchs_cuda(
     seen: Seen, soname: str, owner: str | None, wheel: str, told: tuple[str, str]
 ) -> Answer:
@@ -160,26 +173,33 @@ def _of_torchs_cuda(
         "bitsandbytes imports torch itself, so that the order of imports is not what is wrong, and "
         f"the text has a torch for CUDA {cuda}, for which its library needs {soname}. That comes "
         f"with {wheel}, in site-packages/nvidia/{folder}/lib, where the loader does not look by "
-        "itself: torch has not loaded it from there (a CUDA library of the system, or of another "
-        "environment, was found first), or the wheel is not installed."
+        f"itself: {_why_not_by_torch(soname)}, or the wheel is not installed."
     )
+    old = (seen.python_version or "").startswith(("3.7", "3.8"))  # torch for CUDA 12 up to 2.4
+    label = "cu121" if old else "cu128"
+    toolkit = seen.versions.get("cuda", "")
+    other = toolkit.partition(".")[0]
+    if other.isdigit() and other != cuda.partition(".")[0]:
+        cause += f" CUDA {toolkit} of the system is of another major version and has no {soname}."
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction="none", confidence="medium",
-        help=(f"{seen.pip} show -f {wheel} | grep -E '^Version|lib'", on_path(seen, wheel), show,
-              f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
+        help=(f"{seen.pip} show -f {wheel} | grep -E '^Version|lib'",
+              f"{seen.pip} install {wheel}", on_path(seen, wheel), show,
               f"{seen.python} -m bitsandbytes"),
         notes=(
-            "Where the first command shows the library, the second is what is missing: the "
-            "variable has to be set before Python starts. Where it shows none, the wheel is to be "
-            f"installed ({seen.pip} install {wheel}).",
+            "Where the first command shows the library, the second is not needed and the third is "
+            "what is missing: the variable has to be set before Python starts. Another release of "
+            "bitsandbytes alone changes nothing: it takes the library for torch's CUDA too.",
             "Directories of another CUDA on LD_LIBRARY_PATH go before torch's own: cuSPARSE has "
             "one name in CUDA 12 and 13 (libcusparse.so.12), and the copy for CUDA 12 brings "
             "libnvJitLink.so.12 along, and not .13."
             if soname.startswith("libnvJitLink")
-            else "Directories of another CUDA on LD_LIBRARY_PATH go before torch's own.",
-            f"The other way out is a torch for another CUDA (the address ends in /cu128 for one of "
-            f"CUDA 12.8), for which bitsandbytes takes another of its libraries; a library of "
-            f"another CUDA major version under the name {soname} does not count.",
+            else "The directories of a CUDA toolkit of that major version on the path serve too; "
+            "those of another one do not.",
+            f"The other way out is a torch for another CUDA (the address ends in /{label} for one "
+            f"of CUDA {cuda_of_label(label[2:])}), for which bitsandbytes takes another of its "
+            "libraries; a library of another CUDA major version under the name "
+            f"{soname} does not count.",
             *there_already(seen),
         ),
     )  # fmt: skip
