@@ -19,16 +19,19 @@ from fa_forensics.why.seen import directory_of, file_of, package_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.together import together
 from fa_forensics.why.ways.containers import in_container
+from fa_forensics.why.ways.far_end import not_at_the_far_end
 from fa_forensics.why.ways.gems import gem_of, in_ruby
 from fa_forensics.why.ways.local_source import from_its_directory
 from fa_forensics.why.ways.named_wheel import beside_a_build, cuda_words, in_its_release, twin_words
 from fa_forensics.why.ways.old_heads import at_that_time
 from fa_forensics.why.ways.other_ways import other_ways
 from fa_forensics.why.ways.pairs import of_its_index, with_pairs
+from fa_forensics.why.ways.parts import of_its_part
 from fa_forensics.why.ways.pinned import without_its_torch
 from fa_forensics.why.ways.precompiled import of_another_commit
 from fa_forensics.why.ways.same_release import package_in_text, same_release
 from fa_forensics.why.ways.step_back import put_right
+from fa_forensics.why.ways.text_source import built_by_uv, from_its_repository
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
@@ -47,12 +50,14 @@ def with_context(
     named = name or package_in_text(paste)
     ended = named is not None and ended_at(named) is not None
     served = _served(place, tables) if ended else ()
-    first = same_release(first, paste, place, name)
+    first = not_at_the_far_end(same_release(first, paste, place, name), place, tables, named)
     first = with_pairs(beside_a_build(first, paste, place, named), paste, place, named)
     first = other_ways(first, paste, place, named if ended else name, served)
     first = put_right(of_its_index(first, paste, place, tables), paste, place, named)
     if gem := gem_of(paste):
         first = in_ruby(first, place, gem)
+    first = of_its_part(first, paste, named)
+    first = built_by_uv(from_its_repository(first, paste, place), paste)
     first = of_another_commit(from_its_directory(first, paste), paste)
     first = at_that_time(without_its_torch(first, paste, place), place)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):

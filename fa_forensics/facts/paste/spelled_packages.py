@@ -8,10 +8,18 @@ from functools import lru_cache
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.version_forms import VERSION, VERSION_WORD
+from fa_forensics.patterns import lazily
 
 #: How people write a name that is not the distribution's. They count with three numbers alone:
 #: "Flash Attention 2.0" is a kind of attention in messages of transformers.
-ALSO = {"flash-attn": ("flash attention", "flashattention", "flash-attention", "flash attn")}
+ALSO = {
+    "flash-attn": ("flash attention", "flashattention", "flash-attention", "flash attn"),
+    "transformer-engine": ("transformer engine", "transformerengine"),
+}
+
+
+#: ``pip show NAME`` at a prompt, where "Name:" of what it prints was left out.
+_SHOWN = lazily(r"\bpip[\d.]{0,4} show (?:-f )?$")
 
 
 @lru_cache(maxsize=256)
@@ -49,6 +57,12 @@ def versions_behind(line: Line, place: int, name: str) -> Iterable[re.Match[str]
     if match is not None:
         yield match
         return
+    if _SHOWN.search(line.body.lower().partition(name)[0]):
+        below = next(iter(line.below(1)), None)
+        shown = re.match(rf"Version: (?P<version>{VERSION})", below.body) if below else None
+        if shown is not None and line.body.lower().endswith(name):
+            yield shown
+            return
     if line.body.lower() == f"name: {name}":
         for below in line.below(1):
             shown = re.match(rf"Version: (?P<version>{VERSION})", below.body)

@@ -69,6 +69,26 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:wheel",
         None,
     ),
+    (
+        "git+https://",
+        r"\bpip[\d.]{0,4} install [^\n|&;]{0,120}?(?<!@)(?<!@ )(git\+https://[\w./@#=&~+-]{8,200}[\w/])",
+        "flag:git-source",
+        None,
+    ),
+    (
+        "uv",
+        r"(?<![\w.-])(?:built|compiled|build|installed) (?:with|by|via|using) (uv)(?![\w.-])",
+        "flag:uv",
+        None,
+    ),
+    (
+        ":\\",  # a prompt: (venv) C:\sd>pip show torch
+        r"^(?:\([\w. -]{1,40}\) ?)?(?:PS )?([A-Z]):\\[^\n>]{0,200}>\s?\w",
+        "flag:windows-told",
+        None,
+    ),
+    ("uv", r"(?<![\w.-])(uv) (?:sync|build|lock|add)(?![\w-])", "flag:uv", None),
+    ("built", r"\b[Pp]re-?built,? (?:for |with |wheel )?(cu\d{2,3})(?!\d)", "flag:prebuilt", None),
     ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
     (
         "from source",
@@ -100,7 +120,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:no-nvcc",
         None,
     ),
-    ("conda", r"(?i)\b((?:mini|ana)?conda\d?) (?:env|python)", "flag:conda", None),
+    ("conda", r"(?i)\b(conda-forge|(?:mini|ana)?conda\d?(?= (?:env|python)))", "flag:conda", None),
     ("conda", r"(?i)\b(?:from|with|via|by) (conda)\b", "flag:from-conda", None),
     ("conda", r"(?i)\b(conda) install\b", "flag:from-conda", None),
     (
@@ -148,6 +168,9 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("docker", r"(?i)\b(docker) (?:image|container)", "flag:image", None),
+    ("rlimit_as", r"\b(RLIMIT_AS)\b", "flag:rlimit-as", None),
+    ("ulimit -v", r"\bulimit -v[ =]{1,3}(\d{4,12})\b", "flag:ulimit-v", None),
+    ("kbytes, -v)", r"\(kbytes, -v\)\s{1,20}(\d{4,12})\b", "flag:ulimit-v", None),
     ("compose", r"(?i)\b(docker[ -]compose)\b", "flag:container", None),
     (
         "arch flags",

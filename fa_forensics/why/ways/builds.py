@@ -102,27 +102,16 @@ _CMAKE_BUILD = (
 
 def in_source_tree(file: str) -> bool:
     """Whether a module lies in the directory that it was built in, and not where pip installs."""
-    from fa_forensics.why.ways.trees import checkout_of
+    from fa_forensics.why.ways.trees import checkout_of, is_cut, is_untagged
 
     if checkout_of(file) and is_module(file):
         return True
     # mmdetection/mmdet/ops/x.cpython-37m.so; pkg/_C.so may be short for an installed file.
     whole = file.startswith(("/", "~/")) or file.count("/") > 2
-    whole = whole and not re.search(r"\.\.\.|\u2026|/path/to/", file) and not _is_cut(file)
-    return whole and "-packages/" not in file and not _NO_PIP.search(file) and is_module(file)
-
-
-def _is_cut(file: str) -> bool:
-    """Whether an absolute path begins with the package itself: what stood before it is cut off.
-
-    mmcv's sources have mmcv/mmcv/_ext; /mmcv/_ext is the end of a path in site-packages.
-    """
-    from fa_forensics.rules.remedy import row_of
-    from fa_forensics.why.seen import package_of
-
-    parts = file.split("/")
-    row = row_of(package_of(file) or "") if len(parts) == 3 and not parts[0] else None
-    return row is not None and parts[1] == str(row["import"]).split(".")[0]
+    whole = whole and not re.search(r"\.\.\.|\u2026|/path/to/", file) and not is_cut(file)
+    if not whole or "-packages/" in file or _NO_PIP.search(file):
+        return False
+    return is_module(file) or is_untagged(file)
 
 
 def is_module(file: str) -> bool:
@@ -159,9 +148,10 @@ def old_modules_gone(file: str) -> str:
     There they lie in site-packages, and Python's own in lib-dynload. What lies in the tree is
     newer than its sources: setuptools would keep it as it is.
     """
-    sort = "abi3" if ".abi3." in file else "cpython-*"
+    sort = "*.abi3.so" if ".abi3." in file else "*.cpython-*.so"
+    sort = sort if is_module(file) else file.rsplit("/", 1)[-1]
     return (
-        f"find . -name '*.{sort}.so' -not -path '*-packages/*' -not -path '*/lib-dynload/*' -delete"
+        f"find . -name '{sort}' -not -path '*-packages/*' -not -path '*/lib-dynload/*' -delete"
     )
 
 
@@ -210,7 +200,10 @@ def _replacement(
 
     if name in NOT_EXCHANGED and place.told is not None and place.present is not None:
         again = f"{pip_of(place)} install --force-reinstall --no-cache-dir {name}"
-        return again, f"installs {name} with the torch that it asks for, in place of the one there"
+        return again, (
+            f"installs the newest release of {name}, with the torch that it asks for in place of "
+            "the one there"
+        )
     ready = _official(place, name, version, python) or _partner(place, name) or _both(place, name)
     row = row_of(name)
     if ready is not None or _only_newer(place, name, row, direction) or not_on_the_index(row):

@@ -140,6 +140,14 @@ def release_for(answer: Answer, paste: Paste, place: Place, name: str) -> Answer
     """The answer with the release whose wheels were built for the torch of the text."""
     own = (row_of(name) or {}).get("wheels_of")
     present = place.present
+    if isinstance(own, Mapping) and present is None:
+        which = ", ".join(f"{r} for torch {minor}" for minor, r in own["torch"].items())
+        note = (
+            f"{name}'s own index has wheels by CUDA and torch ({which}): "
+            f"{str(own['index']).format(label='cuXYZ')}, cuXYZ being the CUDA of the torch that "
+            "is loaded. Where there is one for it, that is seconds in place of a build."
+        )
+        return replace(answer, notes=(*answer.notes, note))
     if not isinstance(own, Mapping) or present is None or not present.published:
         return answer
     release = own["torch"].get(minor_of(present.release))

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
-from fa_forensics.facts.cuda_labels import cuda_of_label
+from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
+from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -20,6 +21,7 @@ from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.seen import file_of
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.builds import NOT_EXCHANGED
 from fa_forensics.why.ways.by_torch import (
     beside_it,
@@ -29,6 +31,7 @@ from fa_forensics.why.ways.by_torch import (
     release_for,
     without_newest,
 )
+from fa_forensics.why.ways.prereleases import of_its_maker
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
 from fa_forensics.why.ways.variants import (
@@ -66,7 +69,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     if name is None:
         return answer
     answer = _without_what_fails(answer, paste, name)
-    answer = _of_its_maker(answer, paste, name)
+    answer = of_its_maker(answer, paste, name)
     answer = without_newest(answer, name)
     helps = [_with_partner(text, name) for text in answer.help]
     listed = [one for one in _FAMILY if one != name and f"pkg:{one}" in paste.versions]
@@ -183,22 +186,19 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
         other = of_other_flavour(answer, release, label, cuda)
         if other:
             return replace(answer, notes=(*answer.notes, other))
-        helps = tuple(f"{t} --index-url INDEX" if _ALONE.search(t) else t for t in helps)
-        note = (
-            f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "
-            f"one for {label}: with --index-url INDEX the command takes that build, if the release "
-            "has one. INDEX is the address that pytorch.org/get-started gives, and ends in "
-            f"/{label}."
-        )
+        helps = tuple(_from_index(text, label) for text in helps)
         if helps == answer.help:
             return answer  # no command is for torch alone
-        if not _told_label(paste, place):
-            note = (
-                f"The package index has torch {release} for CUDA {cuda}, and the CUDA in the text "
-                f"is that of {label}: with --index-url INDEX the command takes a torch for that "
-                "one, if the release has it. INDEX is the address that pytorch.org/get-started "
-                f"gives, and ends in /{label}."
-            )
+        whose = "torch" if _told_label(paste, place) else "CUDA"
+        note = (
+            f"The package index has torch {release} for CUDA {cuda}, and the {whose} in the text "
+            f"is that of {label}: torch's own index for it is the address at the end."
+        )
+    elif label and cuda and not _has_it(label, release) and _ENDS.search(found[0].string):
+        note = (
+            f"torch {release} has no build for the CUDA of the text's torch ({label}): the command "
+            f"brings the one for CUDA {cuda}, which takes a driver for that."
+        )
     else:
         return answer
     return replace(answer, help=helps, notes=(*answer.notes, note))
@@ -207,6 +207,8 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
 def _label(paste: Paste, place: Place, release: str) -> str:
     """The build of torch that the text shows (cu118), or its CUDA where the release has that."""
     label = _told_label(paste, place) or label_by_cuda(paste, release)
+    spelt = re.fullmatch(r"cuda[-_]?(\d{1,2}\.\d)", label)  # 2.2.0+cuda11.8
+    label = cuda_label(spelt[1]) if spelt is not None else label
     return label if re.fullmatch(r"cu\d{2,3}", label) else ""
 
 
@@ -223,8 +225,26 @@ def _is_another(label: str, cuda: str, release: str) -> bool:
     return wanted != minor_of(cuda) and (not known or wanted in known)
 
 
+def _from_index(command: str, label: str) -> str:
+    """A command with torch's own index, beside the package index where more than torch is named.
+
+    pip takes 1.12.0+cu113 from there for torch==1.12.0: a local version is the newer one.
+    """
+    index = f"https://download.pytorch.org/whl/{label}"
+    if _ALONE.search(command):
+        return f"{command} --index-url {index}"
+    return f"{command} --extra-index-url {index}" if _ONE_TORCH.search(command) else command
+
+
+def _has_it(label: str, release: str) -> bool:
+    """Whether a torch release may have a build of a label: no table tells the contrary."""
+    known = cuda_builds(minor_of(release))
+    return not known or cuda_of_label(label) in known
+
+
 #: torch as the last thing that a command installs: what follows may not be on torch's own index.
 _ALONE = lazily(r'"torch[=>]=[\w.,<]{1,40}"$')
+_ENDS = lazily(r'"torch[=>]=[\w.,<]{1,40}"(?: [\w.=*\'-]{1,60}){0,4}$')
 _TORCH = lazily(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
 
 
@@ -281,23 +301,19 @@ def _without_what_fails(answer: Answer, paste: Paste, name: str) -> Answer:
     return replace(answer, help=left, notes=(note, *kept))
 
 
-def _of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
-    """A wheel that no package index has: the one that it has is another file for another torch."""
-    told = paste.versions.get(f"pkg:{name}", "")
-    if not re.search(r"\d(?:\.?dev|rc)\d", told):
-        return answer
-    upgrade = [text for text in answer.help if _UPGRADE.search(text)]
-    if not upgrade:
-        return answer
-    note = (
-        f"{name} {told} is no release of the package index: whoever built that wheel did so on one "
-        "torch, often a nightly, and from the index for one CUDA, which the wheel's name tells. "
-        "That very torch, or a wheel that was built for the one that is there, puts it right; "
-        "what the index has would take the place of both."
+def releases_by_torch(name: str, having: Sequence[str]) -> str:
+    """The releases of a package for the torches before those that have a name; "" for none."""
+    first = having[0] if having else ""
+    minors = read_table("torch_pairs.json")["by_minor"].get(name, {})
+    before = [m for m in minors if first and order_key(f"{m}.0") < order_key(first)][-3:]
+    if not before:
+        return ""
+    which = ", ".join(f"{minors[minor]} for torch {minor}" for minor in before)
+    return (
+        f"The other half of the pair is an older {name}, which leaves torch as it is: {which} "
+        f"(python -m pip install --force-reinstall --no-deps {name}==RELEASE). Where torch is "
+        "changed, torchvision and torchaudio go with it."
     )
-    kept = tuple(n for n in answer.notes if not _ON_COMMANDS.match(n))
-    helps = tuple(text for text in answer.help if text not in upgrade)
-    return replace(answer, help=helps, notes=(note, *kept))
 
 
 def _with_partner(command: str, name: str) -> str:
@@ -313,7 +329,8 @@ def _older_release(
     answer: Answer, helps: Sequence[str], row: Mapping[str, object], name: str
 ) -> list[str]:
     """The way out that no command has: a release of the time of the torch that is there."""
-    named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for text in helps)
+    alone = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    named = any(alone.search(text) for text in helps if " install " in text)
     if row["source_build"] or named or has_partners(name) or answer.direction not in (NEWER, OLDER):
         return []
     if row.get("by_torch"):
@@ -323,6 +340,8 @@ def _older_release(
         ]
     if answer.direction == OLDER:
         return []
+    if own := releases_by_torch(name, answer.exported_by):
+        return [own]
     return [
         f"{name} comes as a wheel alone: a release of it from the time of the torch that is there "
         f"is the other way out (python -m pip index versions {name} lists them; the project that "

@@ -11,6 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import directory_of, file_of
+from fa_forensics.why.ways.prereleases import is_prerelease
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -35,6 +36,8 @@ def without_its_torch(answer: Answer, paste: Paste, place: Place) -> Answer:
     name = next((one for one in _PINNING if paste.versions.get(f"pkg:{one}")), None)
     if name is None or not file or answer.kind not in DRIFT or directory_of(file) == name:
         return answer
+    if is_prerelease(paste, name):
+        return answer  # a wheel that was built on another torch than the release asks for
     left = tuple(text for text in answer.help if not _TORCH.search(text))
     if len(left) == len(answer.help) or not any(map(_INSTALLS.search, left)):
         return answer

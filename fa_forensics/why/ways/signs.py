@@ -20,6 +20,8 @@ from fa_forensics.why.ways.commands import which_torch
 _JIT = lazily(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
 #: Where setup.py and CMake build; what is installed lies in site-packages.
 _BUILD = lazily(r"^(?!\S*-packages/)\S*/build/(?:lib\b[\w.-]{0,60}|temp\b[\w.-]{0,60})/")
+#: Where setuptools builds, and a CMake that its setup.py runs (distutils: build_temp, build_lib).
+_BY_SETUP = lazily(r"/build/(?:temp|lib)\.")
 _EGG = lazily(r"(?P<egg>\S+?\.egg(?:-tmp)?)/")
 
 
@@ -194,6 +196,10 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
         "it. A build that asks a Python for torch's flavour takes that of the Python which CMake "
         "found: it has to be the one that runs."
     )
+    if _BY_SETUP.search(file):
+        from fa_forensics.why.ways.trees import in_setup_build
+
+        return in_setup_build(answer, file, raw_python(seen))
     commands = [text for text in answer.help if not re.search(r'"torch[=>]=|^rm -rf build', text)]
     commands.insert(-1, cmake_build(raw_python(seen)))
     notes = (n for n in answer.notes if not n.startswith((*_OF_EXTENSIONS, "Where pip compiled")))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fa_forensics.patterns import lazily
+from fa_forensics.report_why import Answer
+from fa_forensics.why.shell import quoted
 
 #: ``torch.utils.cpp_extension.load``: its own directory, ``~/.cache/torch_extensions/py38_cu113``.
 _CACHE = lazily(r"/torch_extensions/(?:py\d{2,3}_\w{2,20}/)?[\w.+-]{1,80}(?=/)")
@@ -107,6 +110,68 @@ def next_start(needed_by: Sequence[str]) -> tuple[str, ...]:
     return (_NEXT_START,) if needed_by and jit_directory(needed_by[0]) else ()
 
 
+#: A compiled module without Python's tag in its name (BuildExtension's no_python_abi_suffix), in
+#: the checkout that is called as the package is: kaolin/kaolin/_C.so.
+_UNTAGGED = lazily(
+    r"/(?P<name>[A-Za-z]\w{1,60})/(?P=name)/(?:[\w-]{1,60}/){0,3}_[A-Z]\w{0,20}\.so$"
+)
+
+
+def is_untagged(file: str) -> bool:
+    """Whether a file is the compiled module of a package, in the checkout of that name."""
+    return _UNTAGGED.search(file) is not None
+
+
+def is_cut(file: str) -> bool:
+    """Whether an absolute path begins with the package itself: what stood before it is cut off.
+
+    mmcv's sources have mmcv/mmcv/_ext; /mmcv/_ext is the end of a path in site-packages.
+    """
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    parts = file.split("/")
+    row = row_of(package_of(file) or "") if len(parts) == 3 and not parts[0] else None
+    return row is not None and parts[1] == str(row["import"]).split(".")[0]
+
+
+#: setuptools' own directories below build/, and what stands before them.
+_BY_SETUP = lazily(r"/build/(?:temp|lib)\.[\w.-]{1,80}/")
+_BUILDS = lazily(r"^rm\s-rf\sbuild|--no-build-isolation")
+_ON_EXTENSIONS = lazily(r"(?:A file that was compiled|The command that begins|Where pip compiled)")
+
+
+def in_setup_build(answer: Answer, file: str, python: str) -> Answer:
+    """The answer for a C++ library in a build directory of setup.py, which its module loads.
+
+    An extension of Python's beside it has that path in its own header, so that emptying the
+    directory by hand alone takes the library away.
+    """
+    found = _BY_SETUP.search(file)
+    source = file[: found.start()] if found is not None else ""
+    there = f"cd {quoted(source)} && " if source and _CUT.search(source) is None else ""
+    build = (
+        f"{there}rm -rf build *.egg-info && {shlex.quote(python)} -m pip install "
+        "--no-build-isolation --no-deps --no-cache-dir --force-reinstall ."
+    )
+    kept = [text for text in answer.help if not _BUILDS.search(text)]
+    kept.insert(1 if kept and "print(torch" in kept[0] else 0, build)
+    name = file.rsplit("/", 1)[-1]
+    note = (
+        f"{name} lies in the directory that setup.py builds in, and the module that was installed "
+        "loads it from there by its path: no search path plays a part. The command that begins "
+        "with rm -rf build runs setup.py again (where there is a setup.py in that directory), "
+        "which builds both."
+    )
+    more = (
+        "A project whose CMake fetches a C++ libtorch of its own builds for the release that is "
+        "pinned there, whatever torch is installed: then a torch of that release, as the command "
+        "for torch takes it, is what Python has to load."
+    )
+    notes = (n for n in answer.notes if not _ON_EXTENSIONS.match(n))
+    return replace(answer, help=tuple(kept), notes=(note, more, *notes))
+
+
 def where_to_type(command: str, needed_by: Sequence[str]) -> tuple[str, ...]:
     """Where a command that removes compiled modules belongs; () for any other command."""
     file = needed_by[0] if needed_by else ""
@@ -114,6 +179,9 @@ def where_to_type(command: str, needed_by: Sequence[str]) -> tuple[str, ...]:
         return _typed_in(f"most likely {checkout_of(file)}")
     if " -delete" not in command or not file.startswith(("/", "~/")) or _CUT.search(file):
         return ()
+    untagged = _UNTAGGED.search(file)
+    if untagged is not None:
+        return _typed_in(f"most likely {file[: untagged.end('name')]}")
     from fa_forensics.rules.remedy import row_of
     from fa_forensics.why.seen import package_of
 

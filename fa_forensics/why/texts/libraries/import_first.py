@@ -29,6 +29,11 @@ from fa_forensics.why.texts.libraries.own_import import (
 )
 from fa_forensics.why.texts.libraries.own_source import own_source
 from fa_forensics.why.texts.libraries.split_build import other_build
+from fa_forensics.why.texts.libraries.torch_release import (
+    all_again,
+    before_it_came,
+    release_for_torch,
+)
 from fa_forensics.why.torch_names.history import order_key
 
 _CUDA_PARTS = ("libc10_cuda.so", "libtorch_cuda")
@@ -113,8 +118,8 @@ def _first(seen: Seen, soname: str) -> Answer:
     module = seen.mention.detail.get("import") or seen.module or "MODULE"
     cause = (
         f"{soname} is torch's own library. Extensions of torch find it because torch is loaded "
-        "before them: here the extension was imported before torch. Nothing needs to be installed "
-        "or put on a path; import torch first. Where that does not help, this Python has no torch, "
+        "before them: here the extension was most likely imported before torch. Nothing needs to be "
+        "installed or put on a path; import torch first. Where that does not help, this Python has no torch, "
         "or one without that library."
     )
     environment = seen.place.environment
@@ -128,7 +133,7 @@ def _first(seen: Seen, soname: str) -> Answer:
         notes=("ldd shows the same library as not found, and means as little by it: ldd starts no "
                "Python and no torch.",
                "Tools that sort imports put the extension before torch; tell them to leave that "
-               "line alone."),
+               "line alone.", *before_it_came(seen, soname)),
     )  # fmt: skip
 
 
@@ -199,6 +204,8 @@ def _cpu_torch(seen: Seen, soname: str) -> Answer:
 
 def _not_yet(seen: Seen, soname: str, since: str) -> Answer:
     """The torch that is there is older than the library."""
+    again = rebuild_commands(seen) or all_again(seen)
+    inspected = (seen.inspect_command(),) if seen.mention.file or not again else ()
     cause = (
         f"{soname} came with torch {since}, and torch {seen.torch} has none: the extension was "
         f"built for torch {since} or newer. A build of it for torch {seen.torch} has to replace "
@@ -206,7 +213,7 @@ def _not_yet(seen: Seen, soname: str, since: str) -> Answer:
     )
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=NEWER,
-        confidence="high", help=(*rebuild_commands(seen), seen.inspect_command()),
+        confidence="high", help=(*again, *inspected),
         notes=("pip builds in an environment of its own, with the newest torch that fits, where "
                "it is not told --no-build-isolation.",),
     )  # fmt: skip
@@ -353,10 +360,15 @@ def _rocm(seen: Seen, soname: str) -> Answer:
     who = package or "the extension"
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
     if re.search(r"\+(?:cu\d|cpu)", torch) or (seen.torch_cuda and "rocm" not in torch):
+        told = seen.versions.get(f"pkg:{package}", "").partition("+")[0]
+        wanted = release_for_torch(seen, package) if package else ""
+        which = "the build of the same release for this torch has to replace it."
+        if told and wanted != told:
+            own = f"{package} {wanted}" if wanted else "the release that belongs to it"
+            which = f"the build for this torch has to replace it, which is {own} and not {told}."
         cause = (
             f"Only builds of torch for ROCm have {soname}, and torch {torch} is none: {who} is a "
-            "build for AMD GPUs, and the build of the same release for this torch has to replace "
-            "it. Nothing of ROCm is to be installed."
+            f"build for AMD GPUs, and {which} Nothing of ROCm is to be installed."
         )
         return seen.answer(
             "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="high",

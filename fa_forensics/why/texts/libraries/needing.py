@@ -9,13 +9,14 @@ from typing import Any
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
-from fa_forensics.facts.python_api import brings_torch, partner_of
+from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.patterns import lazily
 from fa_forensics.why.nvidia.cuda_origin import opened
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
 from fa_forensics.why.texts.libraries.attached import attached_wheel, installed_release
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
+from fa_forensics.why.texts.libraries.torch_release import OF_ALL, is_for_all, release_for_torch
 from fa_forensics.why.ways.builds import name_then
 
 #: Names of compiled modules, as packages give them.
@@ -248,18 +249,14 @@ def _of_index(seen: Seen, name: str) -> str:
             f"{seen.pip} install --no-build-isolation --no-deps --no-cache-dir "
             f'"git+{_SOURCES[name]}@TAG"'
         )
-    release = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
-    if not release and seen.torch:
-        release = partner_of(name, seen.torch) or ""
+    release = release_for_torch(seen, name)
     if not release and name == "torchaudio" and _is_new(seen.mention.library or ""):
         # Its releases are those of torch, by number.
         own = "import torch; print(torch.__version__.split(chr(43))[0])"
         release = f"$({seen.python} -c '{own}')"
     wanted = f"{name}=={release}" if release else name
-    return (
-        f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}" '
-        "--index-url INDEX"
-    )
+    index = "" if is_for_all(name, release) else " --index-url INDEX"
+    return f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}"{index}'
 
 
 def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
@@ -299,6 +296,8 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
             "number of the image's torch (python -c 'import torch; print(torch.__version__)'), or "
             "pip is told to leave it out; torch itself is not to be replaced.",
         )
+    if is_for_all(name, release_for_torch(seen, name)):
+        return (OF_ALL,)
     label = torch_label(seen)
     ends = f"it ends in /{label}" if label else "it ends in /cu126, /cu130, /cpu and so on"
     return (
@@ -310,13 +309,14 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
 
 def _by_its_page(seen: Seen, row: Mapping[str, object]) -> tuple[str, ...]:
     """The page of a project with its wheels by CUDA and torch, which need no compiler."""
-    page = str(row.get("find_links", ""))
-    if not page:
-        return ()
+    from fa_forensics.rules.wheel_pages import page_of
+
     label = torch_label(seen)
     minor = ".".join((seen.torch or "").partition("+")[0].split(".")[:2])
     known = bool(label and minor)
-    address = page.format(label=label or "cuNNN", minor=minor or "X.Y")
+    address = page_of(row, label or "cuNNN", minor or "X.Y")
+    if not address:
+        return ()
     filled = "" if known else " with the CUDA and the minor release of torch filled in,"
     return (
         f"Its project has wheels for each CUDA and torch at {address},{filled} which pip takes "

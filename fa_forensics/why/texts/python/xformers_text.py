@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_labels import cuda_label
-from fa_forensics.facts.python_api import partner_of
+from fa_forensics.facts.python_api import pair_for, partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -20,6 +20,13 @@ from fa_forensics.why.texts.python.pairs import (
     from_index,
     index_note,
     index_tag,
+)
+from fa_forensics.why.texts.python.xformers_kernels import (
+    NONE,
+    for_another_torch,
+    torch_with_kernels,
+    with_next_torch,
+    without_kernels,
 )
 from fa_forensics.why.texts.python.xformers_rocm import of_another_maker
 
@@ -71,15 +78,14 @@ def xformers(seen: Seen) -> Answer:
         notes += [*index_note(_tag(built)),
                   "torchvision and torchaudio have to come from there too."]  # fmt: skip
     elif built and have and _release(built) != _release(have):
-        cause = f"xformers was built for torch {built}, and torch {have} is here."
         direction = _direction(built, have)
-        newer = direction == "file-newer"
-        cause += " xformers is newer than torch." if newer else " xformers is older than torch."
-        cause += _other_major(built, have)
-        commands, more = _one_of_the_two(seen, built, have)
+        cause = for_another_torch(built, have, direction, detail.get("built_cuda", ""))
+        commands, more = _one_of_the_two(seen, built, have, pythons[1] or seen.python_version)
         helps[:0] = commands
         notes[:0] = more
         notes += _python_note(built, pythons)
+    elif built and have and detail.get("built_cuda") == NONE:
+        return without_kernels(seen, built, have, tuple(helps))
     elif built and have and pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
         return _other_python(seen, pythons[0], pythons[1], tuple(helps))
     elif built and have and built != have:
@@ -132,13 +138,18 @@ def _on_a_mac(seen: Seen, built: str) -> Answer:
     )  # fmt: skip
 
 
-def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[str]]:
+def _one_of_the_two(
+    seen: Seen, built: str, have: str, python: str | None
+) -> tuple[list[str], list[str]]:
     """(commands, notes): xformers for the torch that is here, or the torch it was built for."""
     release, tag = _release(have), index_tag(seen, "xformers", have)
     fitting = partner_of("xformers", release)
     get = f"{seen.pip} install --force-reinstall --no-deps"
     commands, notes = [], []
     if fitting and "+rocm" not in have:
+        pair = pair_for("xformers", release, python)
+        if pair is not None and pair[1] != release:
+            return with_next_torch(seen, pair, python or "", release)
         commands.append(f'{get} "xformers=={fitting}"{from_index(tag)}')
     elif _direction(have, LAST_OF_ONE) != "file-older":
         tag = _tag(have) if cuda_of(have) else ""
@@ -153,8 +164,12 @@ def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[
     if pinned == _release(built) and on_windows(seen) and cuda_of(have) and cudas:
         pinned += f"+{cuda_label(cudas[-1])}"  # the package index has none with CUDA there
     ends = _tag(pinned)
-    commands.append(f'{seen.pip} install "torch=={pinned}"{from_index(ends)}')
-    if fitting:
+    second = [f'{seen.pip} install "torch=={pinned}"{from_index(ends)}']
+    if seen.mention.detail.get("built_cuda") == NONE:
+        second = torch_with_kernels(seen, pinned, built, from_index(ends))
+    commands += second
+    ends = ends if "INDEX" in "".join(second) else ""
+    if fitting and second:
         notes.insert(0, _ONE_OF_TWO)
         notes.append(
             "In the second, torchvision and torchaudio have to be changed with torch, from the "
@@ -166,13 +181,6 @@ def _one_of_the_two(seen: Seen, built: str, have: str) -> tuple[list[str], list[
     if len(tags) == 2:
         return commands, [*notes, _two_indexes(*tags)]
     return commands, [*notes, *index_note("".join(tags))]
-
-
-def _other_major(built: str, have: str) -> str:
-    one, other = cuda_of(built).split(".")[0], cuda_of(have).split(".")[0]
-    if not one or not other or one == other:
-        return ""
-    return f" CUDA's major version differs too: {one} against {other}."
 
 
 def _two_indexes(first: str, second: str) -> str:

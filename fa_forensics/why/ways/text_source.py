@@ -1,0 +1,63 @@
+"""Where the text has a package's source from, and by what it was built: its repository, uv."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa_forensics.facts.owner import is_torch
+from fa_forensics.patterns import lazily
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import DRIFT
+from fa_forensics.why.place import Place
+from fa_forensics.why.seen import file_of
+from fa_forensics.why.shell import quoted
+
+if TYPE_CHECKING:
+    from fa_forensics.facts.paste import Paste
+
+#: Notes on a build in a source directory.
+_IN_SOURCE = lazily(r"(?:The command that begins with rm -rf build|A file that was compiled)")
+_BY_PIP, _BY_UV = lazily(r"Where\spip\scompiled"), lazily(r"\buv\ssync\b")
+_TORCH = lazily(r'install\s"torch[=>]=')
+
+
+def from_its_repository(answer: Answer, paste: Paste, place: Place) -> Answer:
+    """The answer with the repository that the text installs from, where a directory was meant."""
+    source = paste.versions.get("flag:git-source", "")
+    built = next((text for text in answer.help if text.startswith("rm -rf build ")), None)
+    if not source or built is None or answer.kind not in DRIFT or place.told is None:
+        return answer
+    if "-packages/" not in file_of(paste):
+        return answer
+    again = (
+        "MAX_JOBS=4 python -m pip install --no-build-isolation --no-cache-dir --force-reinstall "
+        f"--no-deps {quoted(source)}"
+    )
+    helps = [text for text in answer.help if text != built]
+    at = next((i for i, text in enumerate(helps) if _TORCH.search(text)), len(helps) - 1)
+    helps.insert(at, again)
+    note = (
+        "The text installs it from its repository: the command compiles that again, for the torch "
+        "that is installed. Another torch is the other way, for all other packages too."
+    )
+    kept = (n for n in answer.notes if not _IN_SOURCE.match(n))
+    return replace(answer, help=tuple(helps), notes=(note, *kept))
+
+
+def built_by_uv(answer: Answer, paste: Paste) -> Answer:
+    """The answer with how uv builds, where the text says that it did."""
+    if "flag:uv" not in paste.versions or answer.kind not in DRIFT:
+        return answer
+    if not is_torch(answer.owner or "") or any(map(_BY_UV.search, answer.notes)):
+        return answer
+    if any(".whl" in text for text in answer.help):
+        return answer
+    note = (
+        "uv builds in an environment of its own, with the newest torch that the build asks for, "
+        "and would do so again: no-build-isolation-package = [PACKAGE] below [tool.uv] in "
+        "pyproject.toml takes the torch of the project, or build-system.requires pins that very "
+        "torch. Then uv sync --reinstall-package PACKAGE --no-cache compiles it again."
+    )
+    kept = (n for n in answer.notes if not _BY_PIP.match(n))
+    return replace(answer, notes=(note, *kept))
