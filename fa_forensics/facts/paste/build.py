@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.paste import build_stops, compile_errors, install_errors, without_code
+from fa_forensics.facts.paste import (
+    build_stops,
+    compile_errors,
+    install_errors,
+    uv_wheels,
+    without_code,
+)
 from fa_forensics.facts.paste.build_torch import toolkit_mismatch, undeclared
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -20,6 +26,7 @@ def recognisers() -> tuple[Recogniser, ...]:
         *_of_checks(),
         *_of_compilers(),
         *_of_pip(),
+        *uv_wheels.recognisers(),
         *build_stops.recognisers(),
         *install_errors.recognisers(),
         *compile_errors.recognisers(),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fa_forensics.facts.paste.around import frame, package_file_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
+from fa_forensics.patterns import lazily
 
 _VERSION = r"\d[\w.+]{0,40}"
 _QUANTIZERS = (
@@ -76,7 +78,7 @@ def _of_imports() -> tuple[Recogniser, ...]:
         by_pattern(
             ("failed to load image python extension",),
             r"Failed to load image Python extension",
-            _caught("torchvision"),
+            _image,
         ),
     )  # fmt: skip
 
@@ -96,6 +98,24 @@ def _of_names() -> tuple[Recogniser, ...]:
             _caught("bitsandbytes", "extension"),
         ),
     )
+
+
+#: What people write of a wheel's or a directory's files, and the name of a wheel.
+_NO_IMAGE = lazily(r"(?i)\bimage\.so\b.{0,30}\b(?:missing|absent|not (?:there|in|found|included))")
+_IMAGE_WHEEL = lazily(r"\btorchvision-[\w.+-]{1,120}\.whl\b")
+
+
+def _image(line: Line, match: re.Match[str]) -> Mention | None:
+    """torchvision's warning, with the wheel that lacks the file where the text shows it."""
+    built = _caught("torchvision")(line, match)
+    if not isinstance(built, Mention):
+        return None
+    near = [one.body for one in (*line.above(20), *line.below(40))]
+    gone = any(_NO_IMAGE.search(body) for body in near)
+    wheels = (_IMAGE_WHEEL.search(body) for body in near)
+    wheel = next((found[0] for found in wheels if found is not None), "") if gone else ""
+    detail = {**built.detail, "gone": "yes" if gone else "", "wheel": wheel}
+    return replace(built, detail=detail)
 
 
 def _caught(package: str, sort: str = "") -> Build:

@@ -91,10 +91,27 @@ def _of_windows(source: Source, places: Places) -> bool:
     return False
 
 
+def _of_unpacked(
+    mentions: Sequence[Mention], source: Source, places: Places
+) -> list[Mention]:
+    """Builds that stopped, with the one package whose sources pip unpacked in the text."""
+    stopped = [m for m in mentions if m.what in _OF_A_SHELL and m.what != "no-module"]
+    if not stopped:
+        return list(mentions)
+    lines = (source.line_at(place).body for place in places("pip-install-")[:20])
+    found = (_UNPACKED.search(body.replace("\\", "/")) for body in lines)
+    named = {one["package"] for one in found if one is not None and one["package"]}
+    if len(named) != 1:
+        return list(mentions)
+    told = {"package": named.pop(), "building": "yes"}
+    return [replace(m, detail={**told, **m.detail}) if m in stopped else m for m in mentions]
+
+
 def in_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
     """The mentions, with modules that a build does not find and Windows told as such."""
     found = [_asked_for(m, source, places) for m in _of_builds(mentions, source, places)]
     found = [around_of(m, source, places) for m in found]
+    found = _of_unpacked(found, source, places)
     if not any(m.what in _OF_A_SHELL for m in found) or not _of_windows(source, places):
         return found
     return [

@@ -81,7 +81,8 @@ def _mismatch(line: Line, match: re.Match[str]) -> Mention:
     """With the module that torch builds at run time, where a line above names it."""
     detail = {key: text for key, text in match.groupdict().items() if text}
     found = (_PLUGIN.search(above.body) for above in line.above(12))
-    detail["plugin"] = next((f["name"] for f in found if f is not None), "")
+    plugin = next((f["name"] for f in found if f is not None), "")
+    detail |= {"plugin": plugin, "import": importing(line)}
     return line.mention("python-mismatch", match.start(), detail=detail)
 
 

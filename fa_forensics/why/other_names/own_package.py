@@ -211,8 +211,8 @@ def _of_its_day(seen: Seen, name: str, command: str) -> tuple[str, bool]:
     release = present.release if present is not None else None
     wanted = name_then(str(row["distribution"]), release, python, seen.versions)
     label = label_of(seen.paste, seen.place)
-    if present is not None and label and row.get("find_links"):
-        link = wheel_page(row, label, present.release)
+    link = wheel_page(row, label, present.release) if present is not None and label else ""
+    if link:
         return (
             f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted} -f {link}",
             True,

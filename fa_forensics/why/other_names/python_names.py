@@ -43,9 +43,8 @@ def judge_python(
     python = place.python or "python"
     commands: tuple[str, ...] = (f"{python} -c 'import sys; print(sys.version, sys.executable)'",)
     notes: tuple[str, ...] = ()
-    if name.startswith(("PyThread_", "_PyThreadState")) or any(
-        file.endswith("libtorch_python.so") for file in needed_by
-    ):
+    of_thread = name.startswith(("PyThread_", "_PyThreadState")) and not needed_by
+    if of_thread or any(file.endswith("libtorch_python.so") for file in needed_by):
         notes = (_TORCH_PYTHON,)
         commands = (without_path(place), *commands)
     if (width := _WIDTH.match(name)) is not None:

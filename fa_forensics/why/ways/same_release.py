@@ -16,6 +16,7 @@ from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, rebuild_does, row_of
+from fa_forensics.rules.wheel_pages import page_of
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import package_of
@@ -108,7 +109,7 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
     if index and label and place.present is not None:
         link = wheel_page(row, label, place.present.release)
         compiled = re.compile(rf"--no-binary {re.escape(wanted)} (?={re.escape(wanted)})")
-        if any(compiled.search(text) for text in helps):
+        if link and any(compiled.search(text) for text in helps):
             helps = [f"{compiled.sub('', t)} -f {link}" if compiled.search(t) else t for t in helps]
             there = place.present.text
             takes = f"takes the wheel of {wanted} that its own index has for {there}"
@@ -117,6 +118,8 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
             answer = replace(answer, notes=notes)
     elif index and place.present is not None and (cuda := label_by_cuda(paste, torch or "")):
         page = wheel_page(row, cuda, place.present.release)
+        if not page:
+            return replace(answer, help=tuple(helps))
         note = (
             f"{wanted}'s own index has wheels by torch and CUDA, seconds in place of a build: with "
             f"-f {page} in place of --no-binary {wanted} the "
@@ -156,8 +159,7 @@ def label_of(paste: Paste, place: Place) -> str:
 
 def wheel_page(row: Mapping[str, object] | None, label: str, torch: str) -> str:
     """Where a project has its wheels for a CUDA and a release of torch; "" for none."""
-    page = str((row or {}).get("find_links", ""))
-    return page.format(label=label, minor=minor_of(torch))
+    return page_of(row, label, minor_of(torch))
 
 
 def _only_package(versions: Mapping[str, str]) -> str | None:

@@ -17,6 +17,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.compiler_ends import tool_stopped
 from fa_forensics.why.texts.builds.header_text import missing_header
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list
+from fa_forensics.why.texts.builds.platform_wheel import other_system
 from fa_forensics.why.texts.builds.toolkit_commands import (
     toolkit_library,
     what_to_build,
@@ -266,7 +267,11 @@ def out_of_memory(seen: Seen) -> Answer:
 def wheel_not_supported(seen: Seen) -> Answer:
     """``... is not a supported wheel on this platform``: pip refuses the file by its name."""
     file = seen.mention.file or seen.mention.library or ""
+    other = other_system(seen, file.rpartition("/")[2])
+    if other is not None:
+        return other
     name = file.rpartition("/")[2] or "The wheel"
+    who = "uv" if seen.mention.detail.get("by") == "uv" else "pip"
     kind, why = "python-abi", None
     tags = _TAGS.search(name)
     host = _host(seen)
@@ -278,8 +283,11 @@ def wheel_not_supported(seen: Seen) -> Answer:
     part = re.search(r"\bcp(\d)(\d{1,2})\b", name) if tags is None else None
     if part is not None:
         return _of_its_python(seen, name, f"{part[1]}.{part[2]}", host)
-    cause = f"pip refuses {name} by the tags in its name"
-    if why is not None:
+    cause = f"{who} refuses {name} by the tags in its name"
+    if seen.mention.detail.get("for") and seen.mention.detail.get("here"):
+        made, here = (seen.mention.detail[key].replace("`", "") for key in ("for", "here"))
+        cause += f": it is for {made}, and {here} is what runs here"
+    elif why is not None:
         cause += f": {why}"
     elif tags is not None:
         cause += f": it is for {_python_words(tags['python'])} on {tags['platform']}"

@@ -120,7 +120,7 @@ def _another_nvcc(
     return seen.answer(
         ENVIRONMENT, MIXED, cause, owner=owner, direction="none", confidence="high",
         help=(which_toolkit(seen), *ask, *with_toolkit(seen, torch or "X.Y", build)),
-        notes=(*unsaid, *name, *notes, *prebuilt(seen, package)),
+        notes=(*unsaid, *name, *notes, *_none_listed(seen, torch), *prebuilt(seen, package)),
     )  # fmt: skip
 
 
@@ -150,6 +150,31 @@ def _own_check(seen: Seen, toolkit: str | None, torch: str | None) -> Answer:
     )  # fmt: skip
 
 
+_DS_AT_USE = (
+    "CUDA_HOME has to be set where the program runs, on each machine; installing DeepSpeed again "
+    "changes nothing, since the op is built at its first use. A half-made build of it in the cache "
+    "directory is to be removed."
+)
+_DS_AT_INSTALL = (
+    "The ops are being built at the installation here (DS_BUILD_OPS): CUDA_HOME has to be set for "
+    "that command. Without that switch, DeepSpeed builds each at its first use, and takes the "
+    "toolkit of that moment."
+)
+
+
+def _none_listed(seen: Seen, torch: str | None) -> tuple[str, ...]:
+    """What to do where no toolkit of torch's CUDA is there; nvidia's labels begin with 11.3."""
+    number = re.match(r"(\d{1,2})\.(\d{1,2})", torch or "")
+    if number is None or on_windows(seen) or (int(number[1]), int(number[2])) < (11, 3):
+        return ()
+    return (
+        f"Where the first command lists no toolkit of CUDA {number[0]}: NVIDIA's installer puts "
+        "one beside the other (the toolkit alone, without its driver), and in a conda environment "
+        f"conda install -c nvidia/label/cuda-{number[0]}.0 cuda-toolkit does; CUDA_HOME is "
+        "$CONDA_PREFIX then.",
+    )
+
+
 def _deepspeed(seen: Seen, toolkit: str | None, torch: str | None) -> Answer:
     """DeepSpeed's op builder, which compares before torch's helper does."""
     same = toolkit and torch and toolkit.split(".")[0] == torch.split(".")[0]
@@ -167,6 +192,7 @@ def _deepspeed(seen: Seen, toolkit: str | None, torch: str | None) -> Answer:
         )
     home = torch or "X.Y"
     ask = () if torch else (f"{seen.python} -c 'import torch; print(torch.version.cuda)'",)
+    detail = seen.mention.detail
     cache = "${TORCH_EXTENSIONS_DIR:-~/.cache/torch_extensions}"
     helps = (which_toolkit(seen), *ask)
     if on_windows(seen):
@@ -175,13 +201,19 @@ def _deepspeed(seen: Seen, toolkit: str | None, torch: str | None) -> Answer:
         helps = (*helps, f"export CUDA_HOME=/usr/local/cuda-{home}", f"ls {cache}")
     if same:
         helps = (*helps, "export DS_SKIP_CUDA_CHECK=1")
+    building = "building" in detail or "DS_BUILD_" in seen.mention.line
+    where = _DS_AT_INSTALL if building else _DS_AT_USE
+    other = () if same or not toolkit else (
+        "The other way out is a torch that was built for the toolkit's CUDA: one for CUDA "
+        f"{toolkit.split('.')[0]}.x, of whatever minor version, goes with that nvcc.",
+    )  # fmt: skip
     return seen.answer(
         ENVIRONMENT, MIXED, cause, owner="deepspeed", direction="none", confidence="high",
         help=helps,
         notes=(
-            "CUDA_HOME has to be set where the program runs, on each machine; another pip install "
-            "changes nothing, since the op is built at its first use. A half-made build of it in "
-            "the cache directory is to be removed.",
+            where,
+            *other,
+            *_none_listed(seen, torch),
             "DS_SKIP_CUDA_CHECK=1 leaves the check out (newer releases of DeepSpeed): for a "
             "difference in the minor version alone.",
             "The CUDA version that nvidia-smi shows is the driver's and plays no part in this.",

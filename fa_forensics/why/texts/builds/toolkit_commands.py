@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from fa_forensics.facts.cuda_labels import cuda_label
+from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import jobs_of, package_in
@@ -138,19 +139,24 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
     row = row_of(package) if package else None
     if row is None or on_windows(seen):
         return ()
+    from fa_forensics.rules.wheel_pages import page_of
     from fa_forensics.why.ways.builds import name_then
 
     page = str(row.get("find_links", ""))
     package = name_then(str(package), seen.torch, seen.python_version, seen.versions)
     label, minor = _label_of(seen)
+    place = page_of(row, label or "CUDA", minor or "X.Y")
+    if page and not place:
+        return (
+            f"{package}'s own project has no wheels for so new a CUDA or torch; it has them up to "
+            f"{_last_pages(row)}. Here it is built from its source, or goes with a torch of those.",
+        )
     if page and label and minor:
-        place = page.format(label=label, minor=minor)
         return (
             f"{package} has wheels of its own for most torch releases and CUDA versions, which "
             f"need no nvcc: pip install {package} -f {place}.",
         )
     if page:
-        place = page.format(label=label or "CUDA", minor="X.Y")
         return (
             f"{package} has wheels of its own for most torch releases and CUDA versions, which "
             f"need no nvcc: pip install {package} -f {place}, with torch's own minor release in "
@@ -165,6 +171,14 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
     from fa_forensics.why.ways.by_torch import project_wheels
 
     return tuple(project_wheels(row, str(package), seen.place))
+
+
+def _last_pages(row: Mapping[str, object]) -> str:
+    """The last CUDA and torch that a project has wheels for: ``CUDA 12.1 and torch 2.4``."""
+    ends = row.get("find_links_to")
+    if not isinstance(ends, Mapping):
+        return ""
+    return f"CUDA {cuda_of_label(str(ends['label']))} and torch {ends['torch']}"
 
 
 def _label_of(seen: Seen) -> tuple[str, str]:

@@ -20,6 +20,8 @@ def map_refused(seen: Seen) -> Answer:
     line = seen.mention.line
     if re.search(r"restore segment prot|segment writable|additional memory\sprotection", line):
         return _text_relocations(seen, path)
+    if "flag:rlimit-as" in seen.versions or "flag:ulimit-v" in seen.versions:
+        return _address_limit(seen, path, name)
     noexec = "its file system is mounted noexec (often /tmp), or a security module forbids it"
     memory = "address space or memory is used up (ulimit -v, a container's limit)"
     look, limit = _mounted(path), "ulimit -v"
@@ -51,6 +53,33 @@ def map_refused(seen: Seen) -> Answer:
     return seen.answer(
         LOADER, "FA890", cause, owner=owner_of(seen, path), direction="none", confidence="medium",
         help=helps, notes=notes,
+    )  # fmt: skip
+
+
+def _address_limit(seen: Seen, path: str, name: str) -> Answer:
+    """The text itself limits the address space of the process (setrlimit(2), RLIMIT_AS)."""
+    inside = "flag:rlimit-as" in seen.versions
+    who = "the program's own resource.setrlimit(RLIMIT_AS)" if inside else "ulimit -v"
+    cause = (
+        f"The kernel refuses to map {name}: the text sets a limit on the address space of the "
+        f"process ({who}), and torch with its CUDA libraries maps more than that. The file, its "
+        "file system and its release are not at fault."
+    )
+    raised = "ulimit -v unlimited; ulimit -v"
+    if inside:
+        raised = "grep -rn 'RLIMIT_AS' --include='*.py' . | head"
+    return seen.answer(
+        LOADER, "FA890", cause, owner=owner_of(seen, path), direction="none", confidence="high",
+        help=(raised, f"{seen.python} -c 'import resource, torch; "
+              "print(resource.getrlimit(resource.RLIMIT_AS))'"),
+        notes=(
+            "The line that sets the limit is what has to go, or to allow several gigabytes more: "
+            "address space is what is mapped, not what is in use. A limit set by a login node or a "
+            "batch system is raised in the job's own request.",
+            "To limit the memory in use, a limit of the control group serves: systemd-run --user "
+            "--scope -p MemoryMax=4G, docker run --memory, or the job's own. Where no GPU is used, "
+            "torch's build for the CPU alone (its index whl/cpu) maps a small part.",
+        ),
     )  # fmt: skip
 
 

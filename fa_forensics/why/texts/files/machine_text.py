@@ -228,19 +228,23 @@ def _torch_for_arm(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 _FETCHED_NOTE = (
     "The project's own CMake downloads that archive (FetchContent), so CMAKE_PREFIX_PATH alone may "
-    "change nothing: the variable in the last command gives it torch's own directory in place of "
-    "the download, from an empty build directory. Where it still takes the archive, its address "
-    "stands in the project's CMakeLists.txt. The first of them shows whether the torch that is "
-    "there is for this machine."
+    "change nothing: the variable gives it torch's own directory in place of the download, from an "
+    "empty build directory. The command with CMAKE_ARGS is for a build by pip (scikit-build and "
+    "the like hand it on to CMake; . is the directory with pyproject.toml, or what pip was given), "
+    "the last one for a CMake that is run by hand. Where the archive is still taken, its address "
+    "stands in the project's CMakeLists.txt. The command that prints platform.machine() shows "
+    "whether the torch that is there is for this machine."
 )
 
 
 def _fetched_by_cmake(seen: Seen, name: str) -> tuple[str, ...]:
     option = f"-DFETCHCONTENT_SOURCE_DIR_{name.upper()}"
+    there = f"$({seen.python} -c 'import torch; print(torch.__path__[0])')"
     return (
         f"{seen.python} -c 'import torch, platform; print(torch.__version__, torch.__file__, "
         "platform.machine())'",
-        f"cmake {option}=\"$({seen.python} -c 'import torch; print(torch.__path__[0])')\" "
+        f'CMAKE_ARGS="{option}={there}" ' + f"{seen.pip} install --no-build-isolation .",
+        f'cmake {option}="{there}" '
         f"-DCMAKE_PREFIX_PATH=\"$({seen.python} -c 'import torch; "
         "print(torch.utils.cmake_prefix_path)')\" .",
     )

@@ -35,7 +35,7 @@ def python_mismatch(seen: Seen) -> Answer:
                    "keeps them apart.",),
         )  # fmt: skip
     return seen.answer(
-        KIND, "FA401", f"{cause}.", owner=seen.package or package_in(seen), direction="none",
+        KIND, "FA401", f"{cause}.", owner=_module_owner(seen), direction="none",
         confidence="high", help=(python, *((seen.inspect_command(),) if file else ())),
         notes=("It must be built again, from an empty build directory, with the Python that runs "
                "it; cmake takes the one that it finds first unless -DPYTHON_EXECUTABLE (or "
@@ -43,6 +43,12 @@ def python_mismatch(seen: Seen) -> Answer:
                "A module that torch builds at run time lies in ~/.cache/torch_extensions: without "
                "its directory there it is built again."),
     )  # fmt: skip
+
+
+def _module_owner(seen: Seen) -> str | None:
+    """The package of a module, else what the import statement above calls it."""
+    imported = seen.mention.detail.get("import", "").strip(".").split(".")[0]
+    return package_in(seen) or imported or None
 
 
 def module_init(seen: Seen) -> Answer:

@@ -37,9 +37,9 @@ _SYSTEMS_CONDA = (
     "It is the system's copy, and a process has one libstdc++: the one that is loaded first "
     "serves all. The text is of a conda environment, which has a copy of its own: two causes fit. "
     "It is the newer one, and the system's was loaded first (by LD_LIBRARY_PATH, or by a library "
-    "that was imported before): its lib directory on LD_LIBRARY_PATH puts it first. Or libstdcxx-ng "
-    "there is too old or not installed: conda install brings it. The first command tells them "
-    "apart."
+    "that was imported before): its lib directory on LD_LIBRARY_PATH puts it first. Or "
+    "libstdcxx-ng there is too old or not installed: conda install brings it. The first command "
+    "tells them apart."
 )
 _TORCH_FIRST = (
     "The text imports torch before that module: most likely it was torch's import that loaded the "
@@ -63,11 +63,14 @@ def libstdcxx(seen: Seen, version: str, needed_by: str) -> Answer:
     first, gcc = brings(version), gcc_of(version)
     cause = f"{needed_by} needs {version}"
     cause += f", {first} or newer" if first else ""
-    cause += f"; the copy that is loaded, {library}, is older."
     environment = _environment_of(library)
-    ends = _of_the_system(seen, library, version) if environment is None else ""
-    if ends:
-        cause = cause.removesuffix(" is older.") + f" is older: that of {ends}."
+    system, newest = _of_the_system(seen, library, version)
+    if system and environment is None:
+        cause += (
+            f"; the copy that is loaded, {library}, is older: that of {system} ends at {newest}."
+        )
+    else:
+        cause += f"; the copy that is loaded, {library}, is older."
     host = seen.mention.detail.get("host") or seen.versions.get("machine", "")
     notes = [_where(library, environment)]
     if notes[0] == _SYSTEMS and _in_conda(seen):
@@ -214,15 +217,15 @@ def _in_conda(seen: Seen) -> bool:
     return own or "flag:conda" in seen.versions or "conda" in by
 
 
-def _of_the_system(seen: Seen, library: str, version: str) -> str:
-    """``Ubuntu 20.04 ends at GLIBCXX_3.4.28``, where the text names the system; "" if not."""
+def _of_the_system(seen: Seen, library: str, version: str) -> tuple[str, str]:
+    """("Ubuntu 20.04", "GLIBCXX_3.4.28"): its last version, where the text names the system."""
     system = system_named(seen.versions.get("os", ""))
     if system is None or not library.startswith(("/usr/lib", "/lib")):
-        return ""
+        return "", ""
     family = version.partition("_")[0]
     newest = next((s.newest.get(family, "") for s in distributions() if s.name == system[0]), "")
     older = newest and version_number(newest) < version_number(version)
-    return f"{system[0]} ends at {family}_{newest}" if older else ""
+    return (system[0], f"{family}_{newest}") if older else ("", "")
 
 
 def _imported(file: str) -> str:

@@ -293,9 +293,11 @@ def already_registered(seen: Seen) -> Answer:
         notes = (
             "Two copies: remove one; a JIT-built one lies in ~/.cache/torch_extensions.",
             "Two modules: the source is to be mended, with py::module_local() on the type or with "
-            "one of the two registrations taken out. Until then, all modules of the package built "
-            "again from an empty directory with one pybind11, or with the one that was used while "
-            "it went well, get past it. torch's own is bundled with it; pip's is another one.",
+            "one of the two registrations taken out. One pybind11 for all modules is no cure: they "
+            "share one table then. Until it is mended, an earlier release of the package, or one "
+            "of the two modules built again with the pybind11 of the time when it went well "
+            "(another version of its internals), gets past it. torch's own headers have a "
+            "pybind11; pip's is another one.",
             "Two packages: a process for each of them, or a release of either that was built with "
             "another pybind11.",
         )

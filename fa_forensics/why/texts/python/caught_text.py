@@ -21,8 +21,6 @@ from fa_forensics.why.texts.python.pairs import (
     from_index,
     index_note,
     index_tag,
-    pair_command,
-    pair_notes,
     torch_with_cuda,
 )
 from fa_forensics.why.texts.python.torchao_text import torchao_refused
@@ -44,7 +42,9 @@ def caught_import(seen: Seen) -> Answer:
     detail = seen.mention.detail
     package = detail.get("package") or package_in(seen)
     if package == "torchvision" and detail.get("sort") == "unknown":
-        return _image(seen)
+        from fa_forensics.why.texts.python.image_text import image_library
+
+        return image_library(seen)
     if detail.get("sort") == "linked":
         return _not_linked(seen)
     if detail.get("sort") == "part":
@@ -276,35 +276,6 @@ def _walked(seen: Seen, name: str) -> Answer:
         help=("streamlit run APP.py --server.fileWatcherType none",),
         notes=("Or in the program, right after import torch: torch.classes.__path__ = []. What "
                "stops the program, if anything does, stands elsewhere.",),
-    )  # fmt: skip
-
-
-def _image(seen: Seen) -> Answer:
-    """torchvision's optional image.so: the rest of the package works without it."""
-    silent = not seen.mention.detail.get("said", "").strip(" :'\".\n")
-    cause = (
-        "torchvision works; only its optional library image.so, which reads and writes JPEG and "
-        "PNG files for torchvision.io, is out of use. "
-    )
-    if silent:
-        cause += (
-            "The warning gives no reason: the file is not in this wheel or build at all, as in "
-            "some builds for aarch64 and builds without libjpeg and libpng."
-        )
-    else:
-        cause += "Its own error stands in the warning."
-    return seen.answer(
-        "damaged-file", "FA880" if silent else HIDDEN, cause, owner="torchvision",
-        direction="none", confidence="high" if silent else "medium",
-        help=(
-            f"{seen.python} -c 'import glob, torchvision; "
-            'print(torchvision.__version__, glob.glob(torchvision.__path__[0] + "/image*"))\'',
-            *pair_command(seen, "torchvision"),
-        ),
-        notes=(*pair_notes(seen, "torchvision"),
-               "Harmless as long as nothing calls torchvision.io: transforms and datasets read "
-               "with PIL. Another wheel of that release, or a build from source with libjpeg and "
-               "libpng, brings the file."),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.report_why import Answer
+from fa_forensics.rules.wheel_pages import page_of
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows, with_toolkit
 from fa_forensics.why.texts.clues import version_of
@@ -37,9 +38,8 @@ def of_a_project(
         f'torch.version.cuda, m.version("{name}"))\''
     ]
     notes = []
-    page = str(row.get("find_links", ""))
-    if page:
-        address, known = _filled(seen, page, cuda)
+    address, known = _filled(seen, row, cuda)
+    if address:
         helps.append(
             f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary {name} "
             f"{name} -f {address}"
@@ -72,10 +72,10 @@ def of_a_project(
     )  # fmt: skip
 
 
-def _filled(seen: Seen, page: str, cuda: str) -> tuple[str, bool]:
+def _filled(seen: Seen, row: Mapping[str, object], cuda: str) -> tuple[str, bool]:
     """(the address of the project's page, whether torch's release and CUDA are filled in)."""
     torch = (seen.torch or seen.versions.get("wheel_page", "")).partition("+")[0]
     minor = re.match(r"\d{1,2}\.\d{1,3}", torch)
     label = cuda_label(cuda)
     known = minor is not None and bool(label)
-    return page.format(label=label or "cuNNN", minor=minor[0] if minor else "X.Y"), known
+    return page_of(row, label or "cuNNN", minor[0] if minor else "X.Y"), known
