@@ -21,7 +21,7 @@ def test_the_tree_in_a_path_names_flashinfer() -> None:
         "sglang, RTX 2080 Ti",
     )
     text = _all(answer)
-    assert answer.owner == "flashinfer" and 'FLASHINFER_CUDA_ARCH_LIST="7.5"' in text
+    assert answer.owner == "flashinfer" and "flashinfer==0.1.6" in text and "7.5" in said(answer)
     assert "PACKAGE" not in text and "/path/to/the" not in text
 
 

@@ -326,7 +326,10 @@ def _family(line: Line, match: re.Match[str]) -> Mention | None:
 
 
 def _unsupported(line: Line, match: re.Match[str]) -> Mention:
-    detail = {"sm": f"sm_{match['sm']}"}
+    path, function, code = frame(line)
+    detail = {"sm": f"sm_{match['sm']}", "function": function, "code": code}
+    if path:
+        detail["from"] = path.replace("\\", "/")
     return line.mention("capability-refused", match.start(), detail=detail)
 
 

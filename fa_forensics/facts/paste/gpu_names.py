@@ -166,6 +166,23 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
         r"(?![.\d])(?! (?:or|and) (?:newer|higher|above|later|lower|older)|\+)",
         "capability",
     ),
+    *(  # the family alone, of a GPU that somebody has: no requirement and no support
+        (
+            f"{family} {thing}",
+            r"(?i:(?<!\w)(?<!not )(?<!not an )(?<!no )(?<!support )(?<!supports )(?<!than )"
+            r"(?<!only )(?<!require )(?<!requires )(?<!requires a )(?<!requires an )"
+            r"(?<!needs )(?<!needs a )(?<!need a )(?<!least )(?<!least a )(?<!for )"
+            rf"({family})(?= {thing})(?! \w+ (?:or|and|\+|required|only|needed)))",
+            "gpu_family",
+        )
+        for family in ("blackwell", "hopper", "volta", "turing", "pascal", "maxwell")
+        for thing in ("gpu", "card")
+    ),
+    (  # diffusers fetches the kernels of such a backend from the Hugging Face hub
+        "_hub",
+        r"(?<![\w/.-])((?:_?sage|_?flash)\w{0,24}_hub)(?![\w/.-])",
+        "hub_kernel",
+    ),
     *(  # a capability that somebody's GPU has, and none of a list of targets
         (
             sign,

@@ -46,6 +46,7 @@ class Paste:
     name as surely), ``torch_cuda`` (the CUDA torch was built with), ``cuda`` (a toolkit),
     ``driver``, ``driver_cuda``, ``python``, ``glibc``, ``gcc``, ``gpu``,
     ``capability``, ``sm`` (a capability in a sentence), ``amd`` (a GPU of AMD's),
+    ``gpu_family`` (its family alone), ``hub_kernel`` (an attention backend of diffusers'),
     ``os``, ``machine``, ``cxx11_abi`` ("True" or "False"), ``rocm``,
     ``file_torch`` (the torch that something is said to be compiled with), ``least:torch``
     (a lowest release that is asked for), ``build_torch`` (what pip took into a build),

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fa_forensics.errors import ForensicsError
 from fa_forensics.facts.demangle import qualified_name
 from fa_forensics.patterns import lazily
 from fa_forensics.why.told import is_rocm
+
+if TYPE_CHECKING:
+    from fa_forensics.report_why import Answer
+    from fa_forensics.why.seen import Seen
 
 #: One GPU architecture in a name: ``cutlass_moe_mm_sm100``, ``sm90_fp8_gemm``, ``sm_120``.
 _ARCH = lazily(r"(?<![a-z])sm_?(?P<number>[5-9]\d|1[0-3]\d)(?P<suffix>[af]?)(?![0-9])")
@@ -131,6 +137,40 @@ def older_gpu(name: str, versions: Mapping[str, str]) -> str:
         f"{number}: a build for that GPU leaves them out, and no build makes them run there. The "
         "code that calls them has to be left out alike, and the model needs another kernel."
     )
+
+
+def of_one_arch(answer: Answer, seen: Seen) -> Answer:
+    """A name of one GPU architecture's code: the same sources leave it out again."""
+    plain = (answer.demangled or "").split("(")[0]
+    found = _ARCH.search(plain)
+    if found is None or answer.code != "FA205" or answer.provider or not answer.help:
+        return answer
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.texts.clues import called, named_gpu, package_in
+
+    package = seen.package or package_in(seen)
+    version = seen.versions.get(f"pkg:{package}", "")
+    told = seen.versions.get("gpu") or seen.versions.get("capability") or ""
+    gpu = named_gpu(told) if told else None
+    number = _capability(found["number"])
+    notes = []
+    if gpu is not None and f"{gpu.capability[0]}" != number.split(".")[0]:
+        notes.append(
+            f"{called(gpu)} runs no code for {number}: what the build needs is not that kernel but "
+            "a condition that leaves its caller out too."
+        )
+    which = f" ({version} is too old)" if version else ""
+    notes.append(
+        f"To build the same sources again, with the same list, gives the same file: the way out is "
+        f"a newer release{which}, or the newest sources of the project, where the two conditions "
+        "agree, its own wheel, or a list of targets that has both or neither."
+    )
+    helps = [re.sub(r"^(?=rm -rf build)", "git pull && ", text) for text in answer.help]
+    editable = any(text.endswith("-e .") for text in answer.help)
+    if package in ("vllm",) and row_of(package) is not None and not editable:
+        helps.insert(0, f"{seen.pip} install --upgrade --no-cache-dir {package}")
+        notes.append(f"The wheel of {package} brings the torch along that it is compiled for.")
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*notes, *answer.notes))
 
 
 _SAME_SWITCHES = (

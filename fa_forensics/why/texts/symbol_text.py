@@ -85,7 +85,7 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
     """An own name that is missing, with what the text tells of the build."""
     if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.demangled:
         return answer
-    from fa_forensics.why.other_names.left_out import older_gpu, text_words
+    from fa_forensics.why.other_names.left_out import of_one_arch, older_gpu, text_words
 
     if note := older_gpu(answer.demangled, seen.versions):
         answer = replace(answer, notes=(note, *answer.notes))
@@ -93,7 +93,7 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
     if not words and answer.help:
         from fa_forensics.why.other_names.own_package import of_named_package
 
-        return of_named_package(answer, seen)
+        return of_one_arch(of_named_package(answer, seen), seen)
     if not words or not answer.help:
         return answer
     kept = (text for text in answer.notes if commands or not text.startswith("CUDA_HOME"))

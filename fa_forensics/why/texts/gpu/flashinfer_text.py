@@ -28,6 +28,67 @@ _OTHER_BACKEND = (
 )
 
 
+#: A wheel of before July 2025: the kernels compiled beforehand, for one CUDA and one torch.
+_LABELLED = lazily(
+    r"flashinfer[-_a-z ]{0,8}(?P<version>0\.[0-2]\.\d{1,2})(?:\.?post\d)?\+(?P<cuda>cu\d{3})"
+    r"(?P<torch>torch\d\.\d{1,2})"
+)
+#: The first release whose wheels have code for 7.5 (FlashInfer's README of August 2024), and the
+#: first one under the name flashinfer-python.
+_TURING, _RENAMED = (0, 1, 6), (0, 2, 1)
+_AS_IT_RUNS = (
+    "flashinfer-python compiles its kernels where it runs, for the GPUs that it sees, and "
+    "keeps them in ~/.cache/flashinfer: the list is read by FLASHINFER_CUDA_ARCH_LIST, and in "
+    "older releases by TORCH_CUDA_ARCH_LIST, which is to be unset or to have this GPU."
+)
+_THEN = (
+    "Without FlashInfer: SGLang of that time takes --disable-flashinfer (0.2 and 0.3), newer ones "
+    "--attention-backend triton; vLLM reads VLLM_ATTENTION_BACKEND."
+)
+
+
+def _labelled(seen: Seen) -> tuple[tuple[int, ...], str] | None:
+    """(release, address of its index) of a wheel +cuNNNtorchX.Y under the name flashinfer."""
+    told = "\n".join(
+        (words_of(seen), "".join(("flashinfer-", seen.versions.get("pkg:flashinfer", ""))))
+    )
+    found = _LABELLED.search(told)
+    if found is None:
+        return None
+    release = tuple(int(part) for part in found["version"].split("."))
+    if release >= _RENAMED:
+        return None
+    return release, f"https://flashinfer.ai/whl/{found['cuda']}/{found['torch']}/"
+
+
+def _newer(seen: Seen, gpu: Gpu | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) to take a newer FlashInfer, under the name that is installed."""
+    here = _labelled(seen)
+    gone = "rm -rf ~/.cache/flashinfer"
+    plain = f"{seen.pip} install --upgrade --no-cache-dir flashinfer-python && {gone}"
+    if here is None:
+        return (plain,), ()
+    release, index = here
+    if (gpu is None or gpu.capability == _FIRST) and release < _TURING:
+        wanted = ".".join(map(str, _TURING))
+        return (
+            f"{seen.pip} install --no-cache-dir --no-deps flashinfer=={wanted} -i {index}",
+        ), (
+            f"The wheels of flashinfer have code for 7.5 (T4, RTX 20) since {wanted}, and those "
+            "before begin with 8.0: the command takes that release for the same CUDA and torch.",
+            "flashinfer-python, the name since 0.2.1, fills the same directory: not over it, but "
+            "after pip uninstall -y flashinfer, and with the release of the program (SGLang, "
+            "vLLM) that is written for it.",
+            _THEN,
+        )  # fmt: skip
+    return (f"{seen.pip} uninstall -y flashinfer && {plain}",), (
+        "flashinfer-python is the name of FlashInfer since 0.2.1 and fills the same directory, so "
+        "that the old one goes first; the program that calls it (SGLang, vLLM) has to be of a "
+        "release that is written for it, and is upgraded with it.",
+        _THEN,
+    )  # fmt: skip
+
+
 def of_flashinfer(seen: Seen) -> bool:
     """Whether a message is FlashInfer's, by its path, its words or the lines beside it."""
     detail = seen.mention.detail
@@ -61,12 +122,14 @@ def flashinfer_lacks(seen: Seen) -> Answer:
             f"code for {which}, in the file that was started. Torch and the driver play no part."
         )
     value = _target(gpu) if gpu else "X.Y"
-    notes = [] if gpu else [
+    old = _labelled(seen) is not None
+    notes = [] if gpu or old else [
         "X.Y is the GPU's compute capability, as the first command prints it; before 7.5 there is "
         "no attention of FlashInfer's at all."
     ]  # fmt: skip
     first = built_for(seen, gpu) if gpu else None
-    notes += [first] if first else []
+    again, more = _newer(seen, gpu)
+    notes += [*([first] if first else []), *more]
     prebuilt = _PREBUILT.search(words_of(seen)) is not None
     if prebuilt:
         notes.append(
@@ -82,21 +145,15 @@ def flashinfer_lacks(seen: Seen) -> Answer:
         )
     elif gpu is not None and gpu.capability >= (9, 0):
         notes += beliefs(gpu)[:1]
-    notes.append(
-        "flashinfer-python compiles its kernels where it runs, for the GPUs that it sees, and "
-        "keeps them in ~/.cache/flashinfer: the list is read by FLASHINFER_CUDA_ARCH_LIST, and in "
-        "older releases by TORCH_CUDA_ARCH_LIST, which is to be unset or to have this GPU."
-    )
-    notes.append(_OTHER_BACKEND)
+    notes += [] if old else [_AS_IT_RUNS, _OTHER_BACKEND]
     fixed = gpu is not None and gpu.capability[0] == 12 and prebuilt
     return seen.answer(
         KIND, "FA504", cause, owner=_NAME, direction="none",
         confidence="high" if gpu is not None and _by_itself(seen) else "medium",
         help=(
             f"{seen.python} {TORCH_ARCHS}",
-            f"{seen.pip} install --upgrade --no-cache-dir flashinfer-python && "
-            "rm -rf ~/.cache/flashinfer",
-            *(() if fixed else (
+            *again,
+            *(() if fixed or old else (
                 f'export FLASHINFER_CUDA_ARCH_LIST="{value}" TORCH_CUDA_ARCH_LIST="{value}"',
             )),
         ),

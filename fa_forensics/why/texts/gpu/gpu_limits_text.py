@@ -8,9 +8,11 @@ from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capab
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.gpu_remedy import rebuild
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.seen import Answerer, Seen, package_of
 from fa_forensics.why.texts.clues import gpus_of, inspect_for, named, named_gpu, package_in
 from fa_forensics.why.texts.gpu.gpu_refusals import TORCH_ARCHS, build_of
+from fa_forensics.why.texts.gpu.own_set import own_set
+from fa_forensics.why.texts.gpu.sage_text import PACKAGE, refused_by_sage
 from fa_forensics.why.texts.python.not_imported import not_imported
 
 KIND = "gpu-arch"
@@ -46,7 +48,7 @@ def feature(seen: Seen) -> Answer:
     detail = seen.mention.detail
     needs, name = detail.get("needs", ""), detail.get("feature", "")
     if not needs or needs[-1] in "af":
-        return _own_set(seen, needs, name)
+        return own_set(seen, needs, name)
     gpu = next((gpu for gpu in gpus_of(seen)[:1] if _older(gpu, needs)), None)
     which = named(gpu) if gpu else "one that is older than that"
     least = _dotted(needs)
@@ -71,28 +73,6 @@ def feature(seen: Seen) -> Answer:
         KIND, "FA509", cause, owner=None, direction="none",
         confidence="high" if name != "triton" or needs == "70" else "medium",
         help=(f"{seen.python} {TORCH_ARCHS}",), notes=(note,),
-    )  # fmt: skip
-
-
-def _own_set(seen: Seen, needs: str, name: str) -> Answer:
-    """Instructions of one architecture alone, which a plain target (sm_90) does not have."""
-    detail = seen.mention.detail
-    quoted = f'"{name}"' if name else "an instruction"
-    have = _dotted(detail["sm"]) if detail.get("sm") else ""
-    cause = f"The code that is compiled uses {quoted}, which belongs to one architecture's own set"
-    cause += f" (here {_dotted(needs)})" if needs else ""
-    cause += f", and it is compiled for {have}" if have else ""
-    cause += (
-        '. Such code takes a target with an "a" or "f" (9.0a, 10.0a, 12.0a) and a GPU of that '
-        "very architecture; on another one it cannot run, whatever the toolkit is."
-    )
-    return seen.answer(
-        KIND, "FA509", cause, owner=None, direction="none", confidence="medium",
-        help=(f"{seen.python} {TORCH_ARCHS}", "nvcc --version"),
-        notes=(
-            'Where the GPU is of that architecture, the build names it without the letter: '
-            'TORCH_CUDA_ARCH_LIST="9.0a" and the like.',
-        ),
     )  # fmt: skip
 
 
@@ -294,9 +274,13 @@ def capability_refused(seen: Seen) -> Answer:
         needs = _of_family(detail["family"])
     least = _dotted(needs)
     package = "torch" if detail.get("most") or "_scaled_mm" in name else package_in(seen)
+    if "from" in detail:  # the check's own file says whose it is
+        package = package_of(detail["from"]) or package
     gpu = next((gpu for gpu in gpus_of(seen)[:1]), None)
     older = gpu is not None and bool(needs) and _older(gpu, needs)
     newer = gpu is not None and not older and bool(detail.get("most"))
+    if gpu is not None and not needs and not detail.get("family") and package == PACKAGE:
+        return refused_by_sage(seen, gpu)
     which = "the GPU at hand" if gpu is None or not (older or newer) else named(gpu)
     if detail.get("most"):
         asks = f"serves compute capability {least} to {_dotted(detail['most'])}"
@@ -306,7 +290,7 @@ def capability_refused(seen: Seen) -> Answer:
         asks = f"asks for compute capability {least} or newer"
     else:
         older, asks = True, "does not serve it"
-    what = {"bf16": "bfloat16"}.get(name.lower(), name) or package or "The package"
+    what = {"bf16": "bfloat16"}.get(name.lower(), name) or package or "the package"
     cause = f"A check refuses {which} before any kernel runs: {what} {asks}."
     if newer:
         cause += " A newer release may serve it."

@@ -24,8 +24,10 @@ from fa_forensics.why.texts.clues import (
     package_of_line,
     version_of,
 )
+from fa_forensics.why.texts.gpu.bitsandbytes_gpu import reported
 from fa_forensics.why.texts.gpu.code_here import CodeHere, code_here
 from fa_forensics.why.texts.gpu.cuda_alike import nvidia_alone
+from fa_forensics.why.texts.gpu.flash_builds import flash_again, gpu_at_hand, part_of_flash
 from fa_forensics.why.texts.gpu.flashinfer_text import flashinfer_lacks, of_flashinfer
 from fa_forensics.why.texts.gpu.gpu_code_owner import (
     bundler,
@@ -77,6 +79,7 @@ from fa_forensics.why.texts.gpu.servers import (
     server_cause,
     server_notes,
     told_by_name,
+    too_old_for,
     with_its_program,
 )
 from fa_forensics.why.texts.gpu.several_gpus import (
@@ -94,10 +97,6 @@ _BUILD_NOTE = (
 )
 
 
-_NEEDS_NONE = (
-    "torch's own scaled_dot_product_attention (SDPA) needs no FlashAttention package: programs "
-    "with a choice of attention can be set to it."
-)
 #: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
 _FLASHINFER = lazily(r"\b\w{3,60} failed with error(?: code)?:? no kernel image")
 
@@ -122,6 +121,10 @@ def no_kernel(seen: Seen) -> Answer:
     gpus, package = gpus_of(seen)[:1], _whose(seen)
     several = all_gpus(seen)
     gpus = gpus or not_served(seen)[:1]
+    if (found := part_of_flash(seen, gpus)) is not None:
+        return found
+    if gpus and (old := too_old_for(seen, package, gpus[0])) is not None:
+        return old
     if gpus and torch_lacks(seen, gpus[0]):
         return with_its_program(seen, torch_answer(seen, gpus[0], torch_list(seen)), gpus[0])
     if gpus and package is None and (found := mixed(seen, gpus[0])):
@@ -132,7 +135,7 @@ def no_kernel(seen: Seen) -> Answer:
     if not gpus and several and not rows:
         return one_of_several(seen, package, several)
     if not gpus:
-        return _gpu_not_named(seen, package, rows)
+        return reported(seen, _gpu_not_named(seen, package, rows), None)
     gpu = gpus[0]
     bundled = bundler(seen) if rows and rows[-1].id == "fa3" else None
     if rows and rows[-1].id == "fa3":
@@ -142,7 +145,7 @@ def no_kernel(seen: Seen) -> Answer:
     code = code_here(seen, package)
     if code is not None:
         return _looked_into(seen, gpu, package, rows, code)
-    return _not_here(seen, gpus, package, rows)
+    return reported(seen, _not_here(seen, gpus, package, rows), gpu)
 
 
 def _not_here(
@@ -285,8 +288,8 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
     if package is None and _FLASHINFER.search(seen.mention.line):
         name = "FlashInfer, or sgl-kernel, which has FlashInfer's kernels too,"
     cause = (
-        f"A kernel was started that {name} has no code of for the GPU at hand; the text does not "
-        "name the GPU. The first command shows the GPU and what torch itself has code for: "
+        f"A kernel was started that {name} has no code of for {gpu_at_hand(seen)}. "
+        "The first command shows the GPU and what torch itself has code for: "
         "if torch's list covers the GPU, it is the extension that lacks it."
     )
     stack = base(seen.mention.file) if seen.mention.detail.get("stack") else ""
@@ -306,7 +309,7 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
         again, more = again_for_unknown(seen, package)
         notes = [*more, *notes]
     elif rows and rows[-1].arch_variable is not None:
-        again, more = _flash_again(seen, package, rows[-1])
+        again, more = flash_again(seen, package, rows[-1])
         notes = [*more, *notes]
     if both:
         notes.insert(0, both)
@@ -326,32 +329,6 @@ def _look(seen: Seen, package: str | None) -> tuple[str, ...]:
     if on_windows(seen) or (package is None and in_its_directory(seen)):
         return ()
     return (inspect_for(seen, (), package),)
-
-
-def _flash_again(
-    seen: Seen, package: str | None, row: Limits
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """FlashAttention's own variable, on Windows and elsewhere, and what needs no build."""
-    install = (
-        f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
-        f"{package}"
-    )
-    choices = ", ".join(row.arch_choices)
-    said = (
-        f"XY is one of {choices}, which are all that {row.arch_variable} takes: the greatest that "
-        "is not above the GPU's compute capability without its dot, as the first command prints "
-        "it (80 for 8.x, 100 for 10.x, 120 for 12.x). Where torch's own list does not "
-        "cover the GPU, another torch comes first."
-    )
-    if not on_windows(seen):
-        variables = f"{row.arch_variable}=XY FLASH_ATTENTION_FORCE_BUILD=TRUE"
-        return (f"{variables} {install}",), (said, _NEEDS_NONE)
-    commands = (f"set {row.arch_variable}=XY", "set FLASH_ATTENTION_FORCE_BUILD=TRUE", install)
-    wheel = (
-        "The project has no wheels for Windows: one that somebody else made holds the GPUs that it "
-        "was made for, and one that was made with this GPU in its list is the other way out."
-    )
-    return commands, (said, wheel, _NEEDS_NONE)
 
 
 def _hopper(seen: Seen, row: Limits) -> Answer:

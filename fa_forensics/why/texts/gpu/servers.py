@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fa_forensics.facts.gpus import Gpu, gpu_table
+from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import what_would_run
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
-from fa_forensics.why.texts.clues import called, package_in
+from fa_forensics.why.texts.clues import called, inspect_for, package_in
+from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
 
 #: What a program's compiled part is installed by, and the image that has both.
 _PROGRAMS = {
@@ -17,6 +18,11 @@ _PROGRAMS = {
     "lmdeploy": ("lmdeploy", "openmmlab/lmdeploy"),
     "sglang": ("sgl-kernel", "lmsysorg/sglang"),
 }
+#: The least compute capability that such a part serves, and its targets' list in CMakeLists.txt.
+#: vLLM's and SGLang's documents: 7.0 and 7.5; LMDeploy's: V100 (7.0) and newer.
+_LEAST = {"vllm": (7, 0), "lmdeploy": (7, 0), "sgl-kernel": (7, 5), "sglang": (7, 5)}
+#: Newer builds add newer GPUs alone: those below this one only ever go (CUDA 13 has no 7.0).
+_GOING = (7, 5)
 #: Packages of which a text may name one beside such a program without its being concerned.
 _BESIDE = ("torch", "torchvision", "torchaudio", "triton", "numpy", "transformers", "accelerate",
            "kernels", "pybind11", "ninja", "sglang", "vllm", "lmdeploy")  # fmt: skip
@@ -80,6 +86,8 @@ def newer_server(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str,
     """The command that takes a newer build of such a program; () for another package."""
     if package not in ("vllm", "lmdeploy") or on_windows(seen):
         return ()
+    if gpu is not None and gpu.capability < _GOING:
+        return ()  # a newer one has code for fewer old GPUs, and its torch too
     image = _PROGRAMS[package][1]
     if "server_image" in seen.versions:
         return (" ".join(("docker", "pull", f"{image}:latest")),)
@@ -88,6 +96,8 @@ def newer_server(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str,
 
 def server_notes(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str, ...]:
     """What to know of the builds of such a program."""
+    if gpu is not None and gpu.capability < _GOING:
+        return _older_gpus(package)
     family = gpu_table().family(gpu.capability) if gpu is not None else None
     since = family.since_cuda if family is not None else None
     with_cuda = f" built with CUDA {since} or newer" if since else ""
@@ -118,11 +128,55 @@ def server_notes(seen: Seen, package: str | None, gpu: Gpu | None) -> tuple[str,
     return ()
 
 
+def _older_gpus(package: str | None) -> tuple[str, ...]:
+    """What to know of an old GPU that such a program still serves."""
+    if package not in ("vllm", "lmdeploy"):
+        return ()
+    return (
+        f"A newer release of {package} is not the way out: newer builds, and the torch that comes "
+        "along, have code for fewer old GPUs and not for more. An older release with the torch of "
+        "its time may have it, or another engine (llama.cpp, Ollama with a GGUF model).",
+    )
+
+
+def too_old_for(seen: Seen, package: str | None, gpu: Gpu) -> Answer | None:
+    """The answer where such a program does not serve a GPU as old as that; else None."""
+    name = package if package in _LEAST else None
+    name = name or (of_server(seen) if package is None else None)
+    if name is None or gpu.capability >= _LEAST[name]:
+        return None
+    least, number = capability_text(_LEAST[name]), capability_text(gpu.capability)
+    cause = (
+        f"No wheel and no image of {name} has code for {called(gpu)}: {name} is made for compute "
+        f"capability {least} and newer. Neither the driver nor torch's C++ ABI plays a part."
+    )
+    notes = [
+        f"A newer {name} does not help: newer builds, and the torch that comes along, have code "
+        "for fewer old GPUs and not for more.",
+        f"The ways out: another engine that serves this GPU (llama.cpp, llama-box or Ollama with a "
+        f"GGUF model), or a GPU of compute capability {least} or newer.",
+    ]
+    if name == "vllm":
+        notes.append(
+            f"A build of one's own takes more than a variable: {number} has to be added to "
+            "CUDA_SUPPORTED_ARCHS in the CMakeLists.txt of vLLM's source, which otherwise drops it "
+            "from TORCH_CUDA_ARCH_LIST, with a torch and an nvcc (up to CUDA 12.9) that still "
+            "serve it; people have run older releases of vLLM so. Newer kernels (FlashAttention, "
+            "Marlin, Triton's) stay out of reach."
+        )
+    return seen.answer(
+        KIND, "FA504", cause, owner=name, direction="none",
+        confidence="medium" if told_by_name(seen, package or name) else "high",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (gpu,), name)),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
 def with_its_program(seen: Seen, answer: Answer, gpu: Gpu) -> Answer:
     """torch lacks the GPU: a program that is compiled for that torch is replaced with it."""
     name = program_of(seen)
     newer = newer_server(seen, name, gpu)
-    if name != "vllm" or not newer:
+    if name != "vllm" or on_windows(seen):
         return answer
     helps = [text for text in answer.help if "torch==" not in text]
     notes = (*server_notes(seen, name, gpu), *answer.notes)

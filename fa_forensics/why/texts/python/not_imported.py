@@ -5,8 +5,9 @@ from __future__ import annotations
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.clues import package_in, raw_python
+from fa_forensics.why.texts.clues import gpus_of, package_in, raw_python
 from fa_forensics.why.texts.gpu.gpu_refusals import TORCH_ARCHS
+from fa_forensics.why.texts.gpu.sage_text import PACKAGE, build_notes, served_by
 
 
 def not_imported(seen: Seen) -> Answer:
@@ -28,16 +29,21 @@ def not_imported(seen: Seen) -> Answer:
     if row is not None:
         modules = [str(one) for one in row["modules"] if str(one).endswith(f"sm{flag}")]  # type: ignore[attr-defined]
         module = f"{row['import']}.{modules[0]}" if modules else str(row["import"])
+    gpu = next(iter(gpus_of(seen)[:1]), None) if package == PACKAGE else None
+    cause += served_by(gpu, flag) if gpu is not None else ""
     helps = [f"{seen.python} -c 'import torch, {module}'"] if module else []
     helps += [f"fa-forensics inspect {package or '/path/to/the/extension.so'}"]
     if package and row is not None and row["source_build"]:
+        helps.append(f"{seen.pip} uninstall -y {package}")
         helps.append(rebuild_command(raw_python(seen), package, "", row))
     helps.append(f"{seen.python} {TORCH_ARCHS}")
     notes = [
+        *(build_notes(gpu) if gpu is not None else ()),
         "The name of the module does not say that the GPU has to be of that capability: newer "
         "GPUs are served by modules that are named after an older one.",
         "After a change of torch it has to be built again for the new one, with the old copy "
-        "(pip uninstall) and the old build directory out of the way.",
+        "(pip uninstall) and the old build directory out of the way (rm -rf build, in a source "
+        "directory).",
     ]
     return seen.answer(
         "gpu-arch", "FA504", cause, owner=package, direction="none", confidence="medium",
@@ -80,6 +86,11 @@ def triton_without_libcuda(seen: Seen) -> Answer:
             "Where the library is there, TRITON_LIBCUDA_PATH names its directory, as "
             "/usr/lib/wsl/lib under WSL; releases of Triton from before that look for a "
             "libcuda.so without a number, which a newer Triton does not need.",
+            "A container has the driver's library from the host alone, through NVIDIA's container "
+            "toolkit: docker run --gpus all (with --runtime=nvidia where the toolkit is set up "
+            "so). Where nvidia-smi works in it, ldconfig, run there as root, lists what was handed "
+            "in; Triton before 3.0 also wants the plain name libcuda.so in that directory, the "
+            "link that the driver's own installer makes beside libcuda.so.1.",
         ),
     )  # fmt: skip
 
