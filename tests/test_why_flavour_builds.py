@@ -158,3 +158,14 @@ def test_a_wheel_whose_number_names_its_torch_goes_with_that() -> None:
     assert any(text.endswith('"torch==2.6.0"') for text in answer.help)
     assert not any("nightly" in text for text in answer.help)
     assert "for the torch that runs is seconds" not in said(answer)
+
+
+def test_a_wheel_of_flash_attn_for_the_other_cuda_is_named_too() -> None:
+    """torch 2.1.2 has builds for CUDA 11.8 and 12.1; flash-attn's releases have wheels for both."""
+    missed = "flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: "
+    missed += "_ZN3c104impl3cow11cow_deleterEPv"
+    answer = first(missed, "torch 2.1.2, flash-attn 2.5.8, Python 3.10")
+    assert any("+cu12torch2.1" in text for text in answer.help)
+    assert "where torch.version.cuda says 11.8, flash_attn-2.7.3+cu11torch2.1" in said(answer)
+    told = first(missed, "torch 2.1.2+cu121, flash-attn 2.5.8, Python 3.10")
+    assert "where torch.version.cuda says" not in said(told)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags
+from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.facts.wheel_matrix import (
     CXX11,
     PACKAGE,
@@ -105,9 +106,31 @@ def beside_a_build(answer: Answer, paste: Paste, place: Place, name: str | None)
             "helper refuses an nvcc of another major version, so the command that compiles needs "
             f"one of CUDA {cuda.split('.')[0]} (CUDA_HOME). A ready-made wheel needs none."
         )
+    if name == PACKAGE and not cuda and "+" not in paste.versions.get("torch", ""):
+        notes += _for_other_cuda(answer, place)
     if name == PACKAGE and answer.direction == FLAVOUR and not _has_wheel(answer):
         notes += _form(place, cuda)
     return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
+
+
+def _for_other_cuda(answer: Answer, place: Place) -> list[str]:
+    """The wheel for a torch of another CUDA major version, where the text does not tell which."""
+    typed = next((b for b in builds() if any(b.url in text for text in answer.help)), None)
+    if typed is None or place.present is None:
+        return []
+    others = {c for c in cuda_builds(minor_of(place.present.release))}
+    others = {c for c in others if c.split(".")[0] != str(typed.cuda_major)}
+    for cuda in sorted(others, reverse=True):
+        wanted = Wanted(typed.torch, typed.python, cuda, typed.cxx11_abi, typed.platform)
+        sure = (b for b in candidates(wanted) if not (b.nightly or b.unlikely or b.mislabelled))
+        found = next((b for b in sure if b.cuda_major != typed.cuda_major), None)
+        if found is not None:
+            return [
+                f"The wheel is for torch {place.present.release} as the package index has it, for "
+                f"CUDA {typed.cuda_major}: where torch.version.cuda says {cuda}, {found.file_name} "
+                f"of the release {found.release} takes its place."
+            ]
+    return []
 
 
 def _has_wheel(answer: Answer) -> bool:
