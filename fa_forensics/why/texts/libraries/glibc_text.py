@@ -279,8 +279,9 @@ def _older_flash(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, 
 def _of_older_wheel(package: str) -> str:
     return (
         f"The first command takes the next older wheel of {package} that its project has for that "
-        "torch and CUDA, which may come from an older system; nothing is compiled. Where it needs "
-        "the same glibc, the second one builds the file here."
+        "torch and CUDA, which may come from an older system; nothing is compiled. Where that "
+        "page has none (pip says so), or it needs the same glibc, the second one builds the file "
+        "here."
     )
 
 
