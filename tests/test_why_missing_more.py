@@ -107,3 +107,15 @@ def test_a_known_fault_of_one_build_is_put_right_by_the_next() -> None:
     assert "torch==2.0.1 --index-url" in answer.help[0] and answer.owner == "nvrtc"
     assert "#97041" not in said(first(f"{text}torch 2.1.0+cu121"))
     assert "2.0.0+cu118" in said(first(text))
+
+
+def test_a_torch_without_cuda_on_arm_is_replaced_from_its_own_index() -> None:
+    """PyPI has torch for aarch64 without CUDA; its own index has all CUDAs of 2.9 for it."""
+    answer = first(
+        "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
+        "OS                           : Ubuntu 24.04.3 LTS (aarch64)",
+        "PyTorch version              : 2.9.1+cpu",
+        "vllm (pip)",
+    )
+    assert answer.code == "FA601" and "vllm" in answer.cause
+    assert '"torch==2.9.1" --index-url' in answer.help[0] and "/whl/cu12" in answer.help[0]

@@ -138,9 +138,10 @@ def test_a_release_of_torch_that_hides_a_name_is_no_mix_of_two() -> None:
     answer = only(line, "PyTorch Version (e.g., 1.0): 1.4.0")
     assert "torch 1.4.0 exports it" not in answer.cause
     assert "torch 1.4.0 does not" in answer.cause
-    assert answer.confidence == "medium"
+    assert answer.code == "FA205" and answer.confidence == "medium"
     assert any('"torch==1.4.0"' in command for command in answer.help)
-    assert only(line).confidence == "medium"
+    alone = only(line)
+    assert alone.confidence == "medium" and "A torch 1.4.0 that was built" in alone.cause
 
 
 @pytest.mark.parametrize(

@@ -249,8 +249,9 @@ _ALL_AGAIN = (
 )
 #: Said of conda-forge's builds.
 _SAME_CHANNEL = (
-    "conda-forge builds the package for its own torch: taken from there, the two agree, and the "
-    "copy that pip installed has to go first (python -m pip uninstall)."
+    "conda-forge builds the package for its own torch: taken from there, the two agree. The copy "
+    "that pip or another channel installed has to go first: conda list names its channel (pypi: "
+    "python -m pip uninstall, else conda remove)."
 )
 
 

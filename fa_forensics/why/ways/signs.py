@@ -263,7 +263,7 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     return replace(
         answer, kind="wrong-torch", code="FA607", owner=answer.owner if own else "torch",
         direction=answer.direction if answer.exported_by else "unknown",
-        cause=f"{cause}{_of_which(answer)}",
+        cause=f"{cause}{_of_which(answer)}{_hidden_between(answer, seen)}",
         confidence="high" if own and _two_for_sure(answer, seen) else "medium",
         help=(
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
@@ -283,6 +283,25 @@ _OF_AN_EXTENSION = lazily(r"(?:; |, )(?:else|or) torch is not whole[^.]{0,200}")
 def _of_which(answer: Answer) -> str:
     """What the name's life says of the two torches."""
     return f" {_OF_AN_EXTENSION.sub('', answer.cause)}" if answer.exported_by else ""
+
+
+def _hidden_between(answer: Answer, seen: Seen) -> str:
+    """That releases between others lack the name by themselves, where no torch is told."""
+    atlas = seen.tables.atlas
+    if seen.place.present is not None or atlas is None or not answer.exported_by:
+        return ""
+    known = atlas.releases(seen.place.machine)
+    first, last = answer.exported_by[0], answer.exported_by[-1]
+    if first not in known or last not in known:
+        return ""
+    between = known[known.index(first) : known.index(last)]
+    lacking = ", ".join(one for one in between if one not in answer.exported_by)
+    return (
+        f" A torch {lacking} that was built from source most likely lacks it by itself: its "
+        "source keeps the name hidden, and nothing is mixed then."
+        if lacking
+        else ""
+    )
 
 
 def _in_no_such_flavour(answer: Answer) -> tuple[str, ...]:
@@ -351,8 +370,8 @@ def _fault_of_the_release(answer: Answer, seen: Seen, name: str, release: str) -
         "library of CUDA's is to be replaced for it."
     )
     return replace(
-        answer, kind="wrong-torch", code="FA607", cause=cause, confidence="medium",
-        direction="unknown", help=(
+        answer, kind="own-symbol", code="FA205", cause=cause, confidence="medium",
+        direction="none", help=(
             f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
             *answer.help[-1:],

@@ -121,7 +121,8 @@ def _page_size(seen: Seen, path: str) -> Answer:
         )
     return seen.answer(
         LOADER, REWRITTEN, cause, owner=owner_of(seen, path), direction="none", confidence="high",
-        help=("getconf PAGESIZE", f"readelf -lW {quoted(path)} | grep -A1 LOAD"),
+        help=("getconf PAGESIZE", f"readelf -lW {quoted(path)} | grep -A1 LOAD",
+              *_linked_newer(seen, path)),
         notes=(
             "The file is whole: it has to be linked for such pages (-Wl,-z,max-page-size=65536, "
             "jemalloc: --with-lg-page=16), which then loads everywhere, or the machine started "
@@ -129,8 +130,24 @@ def _page_size(seen: Seen, path: str) -> Answer:
             "changes nothing.",
             "A newer release of the package may be linked so: 0x10000 in the last column of the "
             "second command, in place of 0x1000, shows it.",
+            *((_TORCH_SINCE,) if owner_of(seen, path) == "torch" else ()),
         ),
     )  # fmt: skip
+
+
+#: pytorch/builder, pull request 682 (March 2021), after the wheels of 1.8.0.
+_TORCH_SINCE = (
+    "torch's wheels for aarch64 began with 1.8.0, linked for pages of 4 KB; soon after it they "
+    "were linked for 64 KB, so that a newer torch is the way out."
+)
+
+
+def _linked_newer(seen: Seen, path: str) -> tuple[str, ...]:
+    """A newer release of the package, which may be linked for larger pages."""
+    owner = owner_of(seen, path)
+    if owner == "torch":
+        return (f"{seen.pip} install --upgrade torch",)
+    return newer_release(seen, owner)
 
 
 ANSWERERS: dict[str, Answerer] = {"exec-stack": executable_stack, "misaligned": misaligned}

@@ -237,6 +237,15 @@ def same_release(seen: Seen, soname: str, owner: str, who: str) -> Answer | None
     )  # fmt: skip
 
 
+def _find_rccl(seen: Seen) -> str:
+    """Look for RCCL beside torch, in the packages of ROCm for Python, and in a system's ROCm."""
+    file = seen.mention.file or ""
+    found = re.match(r"(/[\w./+@~-]{1,300}/(?:site|dist)-packages)/", file)
+    site = found[1] if found is not None else ""
+    places = " ".join((site, "/opt/rocm*")).strip()
+    return f"find {places} -name 'librccl.so*' 2>/dev/null; {seen.pip} list | grep -iE 'rocm|torch'"
+
+
 def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
     """A name of NCCL's that a build for ROCm lacks: there it comes from RCCL."""
     file = (seen.mention.file or "").rsplit("/", 1)[-1] or "the file"
@@ -248,7 +257,7 @@ def rccl(seen: Seen, name: str, demangled: str | None) -> Answer:
     return seen.answer(
         KIND, "FA204", cause, symbol=name, demangled=demangled, owner="rccl", direction="unknown",
         confidence="high",
-        help=("ls -l /opt/rocm*/lib/librccl.so*",
+        help=(_find_rccl(seen),
               *((f"readelf -d {seen.mention.file} | grep NEEDED",) if seen.mention.file else ())),
         notes=("A torch of one's own build has to be built and run with one RCCL, or with "
                "USE_NCCL=0 without it.",),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-from fa_forensics.atlas.builds import interval_text
+from fa_forensics.atlas.builds import interval_text, minor_of
+from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10, is_of_cuda_10_too
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.wheel_matrix import PACKAGE
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
@@ -34,6 +37,7 @@ from fa_forensics.why.texts.libraries.major_alone import EXACT, ONE_RUNTIME, maj
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
     needing,
+    package_needing,
     rebuild_commands,
     rebuild_notes,
     who_needs_it,
@@ -224,14 +228,23 @@ def other_toolkit(
     major = int(wanted.split(".")[0])
     if newer and (floor := driver_table().floors.get(major)):
         notes.append(f"A torch for CUDA {wanted} needs the NVIDIA driver {floor} or newer.")
+    rebuilt = rebuild_commands(seen)
+    notes += [_OWN_NVCC] if any("--no-build-isolation" in text for text in rebuilt) else []
+    ready = ("fa-forensics wheels",) if package_needing(seen) == PACKAGE else ()
     return seen.answer(
         KIND, "FA602", cause, owner=owner, direction=NEWER if newer else OLDER,
         confidence="medium" if by else "high",
-        help=(*(ask if by else ()), *rebuild_commands(seen), *other, who_needs_it(seen)),
+        help=(*(ask if by else ()), *ready, *rebuilt, *other, who_needs_it(seen)),
         notes=(*notes, *rebuild_notes(seen)),
     )  # fmt: skip
 
 
+#: Said where a package is compiled again for torch's CUDA.
+_OWN_NVCC = (
+    "The nvcc that compiles it has to be of torch's CUDA: CUDA_HOME names that toolkit (nvcc "
+    "--version shows it). One of another major version made this file, most likely, or pip took a "
+    "wheel that it kept from another torch; torch's own check refuses such an nvcc."
+)
 _OTHER_TORCH = (
     "The command that installs torch is the other way: the same release, in the build for that "
     "CUDA. What else was built on the torch that is there has to be replaced with it."
@@ -270,7 +283,8 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
     """torch is a build for the CPU: which of the two was meant, the text alone can tell."""
     wanted = exact_toolkit(soname) or cuda_major_of_soname(seen, soname)
     cuda = f"CUDA {wanted}" if wanted else "CUDA"
-    who = needing(seen) if seen.mention.file or seen.mention.detail.get("import") else ""
+    told = seen.mention.file or seen.mention.detail.get("import") or package_needing(seen)
+    who = needing(seen) if told else ""
     cause = (
         f"torch {seen.torch} is a build without CUDA and brings no {soname}, and "
         f"{who or 'a compiled part of some package'} is a build for {cuda} that needs it. The two "
@@ -286,10 +300,33 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
     if fits and build is not None and (build.cuda or "").startswith(f"{wanted}."):
         again = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
         helps.append(again)
+    arm = _for_arm(seen, release, wanted or "")
     return seen.answer(
         KIND, "FA601", cause, owner=owner, direction=NONE, confidence="high",
-        help=(*helps, who_needs_it(seen)), notes=rebuild_notes(seen) if cpu else (),
+        help=(*arm, *helps, who_needs_it(seen)),
+        notes=(*((_CPU_FOR_ARM,) if arm else ()), *(rebuild_notes(seen) if cpu else ())),
     )  # fmt: skip
+
+
+_CPU_FOR_ARM = (
+    "For aarch64 the package index has torch without CUDA, so that pip takes that one wherever no "
+    "index is named: torch with CUDA for it is on torch's own index alone. A package that is built "
+    "for another CUDA than that has to be the one for it."
+)
+
+
+def _for_arm(seen: Seen, release: str, wanted: str) -> tuple[str, ...]:
+    """torch with CUDA for aarch64, whose indexes have all of a release's CUDAs since 2.9."""
+    if seen.versions.get("machine") != "aarch64" or order_key(release)[:2] < (2, 9):
+        return ()
+    published = published_cuda().get(minor_of(release), ())
+    of_major = [cuda for cuda in published if cuda.startswith(f"{wanted}.")]
+    if not wanted or not of_major or seen.mention.detail.get("cpu_wanted"):
+        return ()
+    return (
+        f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}" --index-url '
+        f"https://download.pytorch.org/whl/{cuda_label(of_major[-1])}",
+    )
 
 
 def _unnumbered(seen: Seen, soname: str, owner: str | None) -> Answer:
