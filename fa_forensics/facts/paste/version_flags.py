@@ -55,6 +55,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("aoti", r"(?i)(?<![a-z])(aoti(?:nductor)?)(?=[\W_]|$)", "flag:aoti", None),
+    ("--xformers", r"(?:^|[\s'\"])(--xformers)(?![\w-])", "flag:xformers-option", None),
     ("install -e", r"pip3? install (?:--?[\w-]+ ){0,4}(-e) ?\.", "flag:editable", None),
     (
         "install",
@@ -88,7 +89,12 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("uv", r"(?<![\w.-])(uv) (?:sync|build|lock|add)(?![\w-])", "flag:uv", None),
-    ("built", r"\b[Pp]re-?built,? (?:for |with |wheel )?(cu\d{2,3})(?!\d)", "flag:prebuilt", None),
+    (
+        "built",
+        r"\b[Pp]re-?built,? (?:for |with |wheel )?(?:[\w.+-]{1,60}[.+-])?(cu\d{2,3})(?!\d)",
+        "flag:prebuilt",
+        None,
+    ),
     ("how you installed pytorch", r"PyTorch[^\n:]{0,80}:\s?(source)", "flag:torch-source", None),
     (
         "from source",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import row_of
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -36,6 +37,8 @@ def of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
     """
     told = paste.versions.get(f"pkg:{name}", "")
     # A wheel whose number names its torch is no riddle: 0.3.0.dev20250522+torch2.6.
+    if (row_of(name) or {}).get("names_torch"):
+        return answer  # its wheels ask for the torch that they were built on
     here = f"flag:built-from-source:{name}" in paste.versions or "torch" in told
     if here or not is_prerelease(paste, name) or not any(map(_OTHERS.search, answer.help)):
         return answer
