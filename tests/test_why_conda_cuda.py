@@ -56,3 +56,27 @@ def test_the_toolkit_of_the_text_is_the_older_cupti(bare: str) -> None:
     assert any("export LD_LIBRARY_PATH=" in c and "cuda_cupti" in c for c in answer.help)
     newer = first(f"{text}libcupti.so.12\ntorch 2.8.0, local CUDA 12.6", bare)
     assert "The text has CUDA" not in newer.cause
+
+
+def test_a_package_that_asks_for_one_torch_is_installed_with_it(bare: str) -> None:
+    """PyPI's vllm for CUDA 12 asks for the torch that PyPI has for CUDA 12."""
+    text = (
+        "    from vllm import cuda_utils\nImportError: libcudart.so.12: cannot open shared object "
+    )
+    answer = first(f"{text}file: No such file or directory\nvllm 0.2.2, Python 3.10", bare)
+    again = [c for c in answer.help if '"vllm==0.2.2"' in c and "--no-deps" not in c]
+    assert len(again) == 1 and "was not imported first" not in answer.cause
+
+
+def test_a_library_of_condas_cudatoolkit_is_put_back_by_it(bare: str) -> None:
+    path = "/home/a/anaconda3/lib/python3.8/site-packages/torch/lib/../../../../{}"
+    old = first(f"OSError: {path.format('libcufft.so.10')}: invalid ELF header", bare)
+    assert any(c.endswith("--force-reinstall cudatoolkit") for c in old.help)
+    new = first(f"OSError: {path.format('libcublas.so.12')}: invalid ELF header", bare)
+    assert not any("cudatoolkit" in c for c in new.help)
+
+
+def test_the_build_for_torchs_cuda_takes_the_nvcc_of_that_cuda(bare: str) -> None:
+    text = "    import flash_attn_2_cuda\nImportError: libcudart.so.12: cannot open shared object "
+    answer = first(f"{text}file: No such file or directory\ntorch 2.1.0+cu118", bare)
+    assert "CUDA_HOME" in said(answer) and "fa-forensics wheels" in answer.help

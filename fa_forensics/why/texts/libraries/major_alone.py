@@ -7,9 +7,11 @@ import re
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit
+from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.attached import installed_release
 from fa_forensics.why.texts.libraries.brought_text import (
     known_releases,
     on_path,
@@ -21,6 +23,7 @@ from fa_forensics.why.texts.libraries.exact_cuda import of_exact_cuda, of_pypi, 
 from fa_forensics.why.texts.libraries.in_wheels import is_late, words_of_late
 from fa_forensics.why.texts.libraries.needing import (
     needing,
+    package_needing,
     package_of_text,
     rebuild_commands,
     rebuild_notes,
@@ -37,6 +40,14 @@ EXACT = (
 ONE_RUNTIME = (
     "The major version is in a library's name because one cannot stand in for another. Installing "
     "only that library, or giving another the name, would put two CUDA runtimes into one process."
+)
+
+
+#: The same where the CUDA of torch is not told.
+_TWO_RUNTIMES = (
+    "The major version is in a library's name because one cannot stand in for another. Where torch "
+    "is for another CUDA, installing only that library, or giving another the name, would put two "
+    "CUDA runtimes into one process."
 )
 
 
@@ -57,7 +68,7 @@ def major_alone(
     of = f"a CUDA {wanted} build" if wanted else "built for CUDA"
     cause = f"{who[0].upper()}{who[1:]} is {of}: it needs {soname}, which is not found."
     cause += _causes(seen, soname, owner, major, exact, bool(bringing))
-    notes = [EXACT if exact else ONE_RUNTIME] if major else []
+    notes = [EXACT if exact else _TWO_RUNTIMES] if major else []
     if bringing:
         notes.append(_which_torches(seen, soname, bringing, major))
     notes += _about_toolkit(seen, wanted)
@@ -70,6 +81,7 @@ def major_alone(
     toolkit = f"{seen.versions.get('cuda', '').strip()}."
     fits = exact is not None and (toolkit.startswith(f"{exact}.") or not (rebuilt and toolkit[1:]))
     helps = (*rebuilt, *(path_of_exact(exact) if exact and fits else ()))
+    helps = (*_with_its_torch(seen, major, exact), *helps)
     late = wheel_of(seen, soname, major) if major and is_late(seen, owner) else None
     if late is not None:
         helps = (f"{seen.pip} show {late}", on_path(seen, late), *helps)
@@ -104,6 +116,16 @@ def _causes(
             "starts. The first command tells them apart."
         )
         cause += of_pypi(seen, major)
+    elif major and brings_torch(package_needing(seen)):
+        cause = (
+            f" {package_needing(seen)} imports torch before it, so that torch is most likely a "
+            "build for another CUDA major version, or for the CPU: a build of the package for "
+            f"torch's CUDA has to replace this one, or torch has to be one for CUDA {major}, as "
+            "the release that the package asks for is on the package index. The first command says "
+            f"which; where it says CUDA {major}, torch's own wheel with that library is not "
+            "installed whole."
+        )
+        cause += of_pypi(seen, major)
     elif major:
         cause = (
             f" Two causes fit: torch is a build for another CUDA major version (then a build of "
@@ -119,6 +141,19 @@ def _causes(
             "or this torch is another than the file was built for."
         )
     return cause + (_STALE if seen.mention.detail.get("stale") else "")
+
+
+def _with_its_torch(seen: Seen, major: str | None, exact: str | None) -> tuple[str, ...]:
+    """Install a package again with the torch that it asks for, which is one for its own CUDA."""
+    package = package_needing(seen)
+    own = seen.mention.detail.get("conda") or seen.mention.detail.get("board")
+    if package is None or not brings_torch(package) or major is None or int(major) < 12:
+        return ()
+    if exact or own or {"ngc", "rocm", "flag:torch-source", "flag:jetson"} & set(seen.versions):
+        return ()
+    version = seen.versions.get(f"pkg:{package}", "").partition("+")[0]
+    wanted = f'"{package}=={version}"' if version else installed_release(seen, package)
+    return (f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}",)
 
 
 #: Builds before NVIDIA's wheels: 1.13.0 on the package index, 2.2.0 on PyTorch's for CUDA 11.
