@@ -8,8 +8,8 @@ from fa_forensics.facts.gpus import Gpu
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import what_would_run
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import called, version_of
-from fa_forensics.why.texts.gpu.gpu_code_owner import of_bitsandbytes
+from fa_forensics.why.texts.clues import version_of
+from fa_forensics.why.texts.gpu.gpu_code_owner import of_bitsandbytes, shown
 
 #: Attention extensions that start kernels without a look at the outcome, by a package's name.
 _BEFORE = {"sageattention": "SageAttention", "spas-sage-attn": "SpargeAttn"}
@@ -41,7 +41,7 @@ def reported(seen: Seen, answer: Answer, gpu: Gpu | None) -> Answer:
         return answer
     version = version_of(seen, "bitsandbytes")
     name = " ".join(("bitsandbytes", version)) if version else "bitsandbytes"
-    which = f"{called(gpu)}, which runs {what_would_run(gpu.capability)}" if gpu else (
+    which = f"{shown(seen, gpu)}, which runs {what_would_run(gpu.capability)}" if gpu else (
         "the GPU at hand, which the text does not name"
     )  # fmt: skip
     owner, other = _before(seen)

@@ -11,7 +11,8 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import what_would_run
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
-from fa_forensics.why.texts.clues import called, words_of
+from fa_forensics.why.texts.clues import words_of
+from fa_forensics.why.texts.gpu.gpu_code_owner import shown
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
 
 _NEEDS_NONE = (
@@ -48,7 +49,9 @@ def part_of_flash(seen: Seen, gpus: Sequence[Gpu]) -> Answer | None:
     module, _ = _MODULES[folder]
     gpu = gpus[0] if gpus else None
     family = seen.versions.get("gpu_family", "")
-    which = f"{called(gpu)}, which runs {what_would_run(gpu.capability)}" if gpu else "this GPU"
+    which = (
+        f"{shown(seen, gpu)}, which runs {what_would_run(gpu.capability)}" if gpu else "this GPU"
+    )
     if gpu is None and family:
         which = f"the {family} GPU that the text names ({_capabilities(family)})"
     own = folder != "fused_dense_lib"

@@ -8,7 +8,7 @@ from fa_forensics.facts.gpus import Gpu
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import cuda_version, package_in, words_of
+from fa_forensics.why.texts.clues import called, cuda_version, named, package_in, words_of
 from fa_forensics.why.texts.gpu.torch_for_gpu import covers
 
 #: Projects that compile FlashAttention 3 into their own files, by the path of its sources.
@@ -146,3 +146,8 @@ def two_runtimes(seen: Seen) -> str | None:
         "than torch's, which knows nothing of its kernels and says the same: it is to be built "
         f"with the nvcc of CUDA {torch[0]}.{torch[1]} (CUDA_HOME), or taken from a wheel for it."
     )
+
+
+def shown(seen: Seen, gpu: Gpu) -> str:
+    """A GPU in a sentence: a list of a family's names, for a bare capability, is nobody's GPU."""
+    return named(gpu) if "," in gpu.name and not seen.gpu else called(gpu)

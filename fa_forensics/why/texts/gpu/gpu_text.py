@@ -20,7 +20,6 @@ from fa_forensics.why.texts.clues import (
     flash_rows,
     gpus_of,
     inspect_for,
-    named,
     package_of_line,
     version_of,
 )
@@ -38,6 +37,7 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import (
     package_shown,
     plain_torch,
     printed_by_fa3,
+    shown,
     sure_of_package,
     two_runtimes,
 )
@@ -59,6 +59,7 @@ from fa_forensics.why.texts.gpu.gpu_torch_text import (
     torch_says_nothing,
     torchs_with,
 )
+from fa_forensics.why.texts.gpu.option_text import by_its_option
 from fa_forensics.why.texts.gpu.own_build import (
     again_by_name,
     again_for_unknown,
@@ -127,6 +128,8 @@ def no_kernel(seen: Seen) -> Answer:
         return old
     if gpus and torch_lacks(seen, gpus[0]):
         return with_its_program(seen, torch_answer(seen, gpus[0], torch_list(seen)), gpus[0])
+    if gpus and package in (None, "xformers") and (found := by_its_option(seen, gpus[0])):
+        return found
     if gpus and package is None and (found := mixed(seen, gpus[0])):
         return found
     if package in (None, "flashinfer", "flashinfer-python") and of_flashinfer(seen):
@@ -224,8 +227,7 @@ def _listed(others: Sequence[str]) -> str:
 
 def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:
     """What has no code for a GPU: a package, the extension, or one of it and torch."""
-    # A list of a family's GPUs is nobody's GPU.
-    which = named(gpu) if "," in gpu.name and not seen.gpu else called(gpu)
+    which = shown(seen, gpu)
     runs = what_would_run(gpu.capability)
     package = package or operator(seen)
     if package is None and (torch_list(seen) is not None or in_every_torch(gpu)):

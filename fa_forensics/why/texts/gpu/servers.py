@@ -10,6 +10,7 @@ from fa_forensics.rules.coverage import what_would_run
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import called, inspect_for, package_in
+from fa_forensics.why.texts.gpu.gpu_code_owner import shown
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
 
 #: What a program's compiled part is installed by, and the image that has both.
@@ -147,8 +148,8 @@ def too_old_for(seen: Seen, package: str | None, gpu: Gpu) -> Answer | None:
         return None
     least, number = capability_text(_LEAST[name]), capability_text(gpu.capability)
     cause = (
-        f"No wheel and no image of {name} has code for {called(gpu)}: {name} is made for compute "
-        f"capability {least} and newer. Neither the driver nor torch's C++ ABI plays a part."
+        f"No wheel and no image of {name} has code for {shown(seen, gpu)}: {name} is made for "
+        f"compute capability {least} and newer. Neither the driver nor torch's C++ ABI plays a part."
     )
     notes = [
         f"A newer {name} does not help: newer builds, and the torch that comes along, have code "
