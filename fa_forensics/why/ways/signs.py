@@ -287,15 +287,12 @@ def _of_which(answer: Answer) -> str:
 
 def _hidden_between(answer: Answer, seen: Seen) -> str:
     """That releases between others lack the name by themselves, where no torch is told."""
-    atlas = seen.tables.atlas
-    if seen.place.present is not None or atlas is None or not answer.exported_by:
+    told = re.search(r"that lacks it is ([\d., ]{5,200})", answer.cause)
+    if seen.place.present is not None or told is None or not answer.exported_by:
         return ""
-    known = atlas.releases("x86_64")  # the longest table; what a source hides, it hides anywhere
-    first, last = answer.exported_by[0], answer.exported_by[-1]
-    if first not in known or last not in known:
-        return ""
-    between = known[known.index(first) : known.index(last)]
-    lacking = ", ".join(one for one in between if one not in answer.exported_by)
+    first, last = order_key(answer.exported_by[0]), order_key(answer.exported_by[-1])
+    named = re.findall(r"\d{1,2}(?:\.\d{1,3}){2}", told[1])
+    lacking = ", ".join(one for one in named if first < order_key(one) < last)
     return (
         f" A torch {lacking} that was built from source most likely lacks it by itself: its "
         "source keeps the name hidden, and nothing is mixed then."
