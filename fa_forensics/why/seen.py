@@ -118,7 +118,15 @@ class Seen:
             "releases_looked_up": False,
             "source_line": self.mention.line or None,
         }
+        if "help" in fields:
+            # A relative name stands after "from" alone; of which package it is shows nowhere.
+            typed = (_RELATIVE.sub("import MODULE", text) for text in fields["help"])
+            fields = {**fields, "help": tuple(typed)}
         return Answer(kind, code, cause=cause, **{**given, **fields})
+
+
+#: ``python -c 'import torch; import .kernels'`` is none of Python's syntax.
+_RELATIVE = lazily(r"\bimport \.[\w.]{0,200}(?=')")
 
 
 Answerer = Callable[[Seen], Answer]

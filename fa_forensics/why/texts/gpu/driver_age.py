@@ -19,6 +19,7 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import cuda_version, driver_of, named_gpu, serves
+from fa_forensics.why.texts.gpu.ctranslate import driver_for_ctranslate2
 from fa_forensics.why.texts.gpu.driver_before_11 import (
     before_11,
     brought_by_index,
@@ -57,6 +58,8 @@ def too_old(seen: Seen) -> Answer:
     driver, line = driver_of(seen), seen.mention.line
     if _BINDING.search(line):
         return _of_binding(seen, driver)
+    if (own := driver_for_ctranslate2(seen, driver)) is not None:
+        return own
     if driver is None and not _DRIVER_THERE.search(line):
         return _old_or_none(seen)
     lua = _LUA.search(line) is not None

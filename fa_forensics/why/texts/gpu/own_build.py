@@ -187,23 +187,52 @@ def past_the_list(seen: Seen, gpu: Gpu) -> tuple[tuple[str, ...], tuple[str, ...
     return (look,), told
 
 
+def _minor(version: str) -> tuple[int, int] | None:
+    """The minor version of a release, to compare; None for none."""
+    found = re.match(r"(\d{1,2})\.(\d{1,3})", version)
+    return (int(found[1]), int(found[2])) if found is not None else None
+
+
 def windows_wheel(seen: Seen) -> tuple[str, ...]:
     """bitsandbytes for Windows from the package index, in place of a build of somebody's."""
     gone = (f"{seen.pip} uninstall -y bitsandbytes-windows bitsandbytes",)
     other = "bitsandbytes-windows" in " ".join((seen.mention.line, *seen.paste.places)).lower()
     other = other or "named:bitsandbytes-windows" in seen.versions
-    return (*(gone if other else ()), f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes")
+    again = f"{seen.pip} install --upgrade --no-deps --no-cache-dir bitsandbytes"
+    torch = _minor(seen.torch or "")
+    if torch is not None and torch < (2, 4):
+        again += "==0.45.5" if torch >= (2, 0) else "==0.43.1"
+    return (*(gone if other else ()), again)
 
 
 def windows_notes(seen: Seen, gpu: Gpu | None) -> tuple[str, ...]:
-    """What to know of bitsandbytes on Windows."""
+    """What to know of bitsandbytes on Windows: its DLLs by CUDA, and the torch beside them.
+
+    The DLLs are those in the wheels of 0.43.1, 0.45.5 and 0.50.2; what these ask of torch is in
+    their metadata. For the least GPUs: .github/scripts/build-cuda.sh of bitsandbytes.
+    """
     number = f"{gpu.capability[0]}{gpu.capability[1]}" if gpu is not None else "XY"
     option = str((row_of("bitsandbytes") or {}).get("capability_option", ""))
     said = "" if gpu is not None else " (XY is the GPU's compute capability without its dot)"
+    old: tuple[str, ...] = ()
+    if gpu is None or (6, 0) <= gpu.capability < (7, 0):
+        old = (
+            "The DLL is chosen by torch's CUDA: those for CUDA 11.8 to 12.6 have code for compute "
+            "capability 6.0 and later, those for 12.8 and newer have none below 7.0. A GTX 10 "
+            "takes a torch from the index whose address ends in whl/cu118 or whl/cu126.",
+        )
     return (
         "bitsandbytes has wheels for Windows of its own since "
         f"{(row_of('bitsandbytes') or {}).get('windows_since')}, for more GPUs than the DLLs that "
-        "others had made before (bitsandbytes-windows): the command takes the newest.",
+        "others had made before (bitsandbytes-windows): the command takes the newest, and with "
+        "--no-deps leaves torch as it is (pip would put the package index's in its place, which "
+        "on Windows has no CUDA).",
+        "The newest asks for torch 2.4 or later. For torch 2.0 to 2.3 it is bitsandbytes==0.45.5, "
+        "for torch before 2.0 bitsandbytes==0.43.1, whose DLLs begin with CUDA 11.7: a torch for "
+        "CUDA 11.6 has to be changed for one of CUDA 11.7 or 11.8 first.",
+        *old,
+        "The program runs without it where its optimizer is set to one that is not 8-bit (AdamW "
+        "in place of AdamW8bit).",
         f"From source on Windows: cmake -DCOMPUTE_BACKEND=cuda {option}={number} -S . and cmake "
         f"--build . --config Release, then pip install . there{said}.",
     )
