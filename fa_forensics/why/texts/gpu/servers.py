@@ -149,7 +149,8 @@ def too_old_for(seen: Seen, package: str | None, gpu: Gpu) -> Answer | None:
     least, number = capability_text(_LEAST[name]), capability_text(gpu.capability)
     cause = (
         f"No wheel and no image of {name} has code for {shown(seen, gpu)}: {name} is made for "
-        f"compute capability {least} and newer. Neither the driver nor torch's C++ ABI plays a part."
+        f"compute capability {least} and newer. Neither the driver nor torch's C++ ABI plays a "
+        "part."
     )
     notes = [
         f"A newer {name} does not help: newer builds, and the torch that comes along, have code "
