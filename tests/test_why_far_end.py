@@ -67,3 +67,14 @@ def test_cuda_spelt_out_behind_a_release_is_its_build() -> None:
     )
     answer = first("same, torch2.2.0+cuda11.8:", f"undefined symbol: {symbol}")
     assert any('"torch==2.1.2"' in c and c.endswith("/whl/cu118") for c in answer.help)
+
+
+def test_a_build_again_in_the_same_checkout_kept_its_old_objects() -> None:
+    answer = first(
+        missing("...audio/_torch_sox.cpython-36m-x86_64-linux-gnu.so",
+                "_ZN2at19NonVariableTypeMode10is_enabledEv"),  # 1.1.0 alone
+        "torch upgraded from 1.1.0, then torchaudio installed again from source in the same "
+        "checkout",
+    )  # fmt: skip
+    assert any("setup.py clean --all" in command for command in answer.help)
+    assert "torch==1.1.0" not in " ".join(answer.help)

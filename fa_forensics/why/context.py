@@ -30,6 +30,7 @@ from fa_forensics.why.ways.parts import of_its_part
 from fa_forensics.why.ways.pinned import without_its_torch
 from fa_forensics.why.ways.precompiled import of_another_commit
 from fa_forensics.why.ways.same_release import package_in_text, same_release
+from fa_forensics.why.ways.stale import left_by_a_build
 from fa_forensics.why.ways.step_back import put_right
 from fa_forensics.why.ways.text_source import built_by_uv, from_its_repository
 
@@ -60,6 +61,7 @@ def with_context(
     first = built_by_uv(from_its_repository(first, paste, place), paste)
     first = of_another_commit(from_its_directory(first, paste), paste)
     first = at_that_time(without_its_torch(first, paste, place), place)
+    first = left_by_a_build(first, paste)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")

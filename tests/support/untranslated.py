@@ -61,6 +61,8 @@ EXCEPTIONS = {
     "dumpbin /exports {1}": NAMES,
     "git clean -xfdn": NAMES,
     "git pull && ": NAMES,
+    "rm -rf build *.egg-info && {1}": NAMES,
+    "python setup.py clean --all; {1} && {2}": NAMES,
     "namei -l {1}": NAMES,
     "id; namei -l {1}": NAMES,
     "stat {1}; findmnt -T {2}": NAMES,

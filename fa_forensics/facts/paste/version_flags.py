@@ -55,6 +55,13 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     ("aoti", r"(?i)(?<![a-z])(aoti(?:nductor)?)(?=[\W_]|$)", "flag:aoti", None),
+    (
+        "in the same",
+        r"(?i)\b(?:again|rebuilt|re-?installed|re-?compiled)\b[^\n]{0,60}in the same "
+        r"(checkout|clone|source (?:tree|directory)|repository)",
+        "flag:same-checkout",
+        None,
+    ),
     ("--xformers", r"(?:^|[\s'\"])(--xformers)(?![\w-])", "flag:xformers-option", None),
     ("install -e", r"pip3? install (?:--?[\w-]+ ){0,4}(-e) ?\.", "flag:editable", None),
     (
