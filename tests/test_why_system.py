@@ -152,3 +152,14 @@ def test_the_last_import_of_a_command_is_the_one_that_finds_no_place() -> None:
     )
     assert "MODULE" not in said(answer)
     assert answer.help[0].endswith("'import sklearn,torch'")
+
+
+def test_a_torch_beside_paddle_is_imported_first() -> None:
+    answer = first(
+        "paddle.dev20250702 nightly, import torch",
+        "ImportError: /opt/env/lib/python3.10/site-packages/torch/lib/libtorch_cuda.so: undefined "
+        "symbol: ncclCommInitRankScalable",
+        "torch 2.7.0",
+    )
+    assert answer.owner == "nccl" and "PaddlePaddle" in answer.cause
+    assert answer.help[0].endswith("'import torch; import paddle'")

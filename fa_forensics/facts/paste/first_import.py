@@ -54,3 +54,15 @@ def order_told(line: Line, version: str) -> dict[str, str]:
     if "CXX" not in version.upper():
         return {}
     return {"torch_first": torch_before(line), "cured_by": cured_by_import(line)}
+
+
+#: PaddlePaddle, by its own name or its distribution's.
+_PADDLE = lazily(r"(?i)(?<![a-z])paddle(?:paddle)?(?![a-z])")
+
+
+def beside_paddle(line: Line, name: str | None) -> dict[str, str]:
+    """``paddle``, where a text of PaddlePaddle misses a name of NCCL, of which both bring one."""
+    if not (name or "").startswith("nccl") or "paddle" not in line.source.lower:
+        return {}
+    near = line.source.text[max(0, line.start - _NEAR) : line.start + _NEAR]
+    return {"paddle": "yes"} if _PADDLE.search(near) else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.around import importing, path_of_line_above, whole_path
+from fa_forensics.facts.paste.first_import import beside_paddle
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
@@ -136,6 +137,7 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     name = _spelt_out(line, symbol.name, end) if symbol is not None else None
     version = symbol.version if symbol is not None else None
     detail.update(cuda_around(line, version, file))
+    detail.update(beside_paddle(line, name))
     mention = line.mention(
         what, match.start(), symbol=name, version=version, file=file, detail=detail
     )

@@ -43,6 +43,10 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
 
         if (own := of_own_torch(answer, seen)) is not None:
             return own
+    if seen.mention.detail.get("paddle") and "/torch/lib/" in (seen.mention.file or ""):
+        from fa_forensics.why.texts.python.two_frameworks import nccl_of_paddle
+
+        return nccl_of_paddle(answer, seen)
     if seen.mention.detail.get("conda"):
         from fa_forensics.why.texts.libraries.conda_torch_text import of_conda_torch
 

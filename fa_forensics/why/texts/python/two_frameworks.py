@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 
@@ -39,5 +41,32 @@ def torch_beside_paddle(seen: Seen, name: str) -> Answer | None:
             "Another release of either that was built with another pybind11 gets past it too, as "
             "long as that lasts. Where a package imports the second framework by itself, what "
             "asks for it is to be left out.",
+        ),
+    )  # fmt: skip
+
+
+def nccl_of_paddle(answer: Answer, seen: Seen) -> Answer:
+    """torch lacks a name of NCCL beside Paddle: a process has one libnccl.so.2, the first."""
+    cause = (
+        f"{answer.cause} The text is of PaddlePaddle beside torch: a process has one libnccl.so.2, "
+        "the one that is loaded first, so most likely Paddle has loaded its own, older one before "
+        "torch; or the installation of Paddle put an older wheel of it in the place of torch's."
+    )
+    pins = [text for text in answer.help if "nvidia-nccl" in text]
+    return replace(
+        answer, cause=cause, confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; import paddle'",
+            f"{seen.pip} list | grep -iE 'nccl|paddle|^torch '",
+            *pins,
+            *answer.help[-1:],
+        ),
+        notes=(
+            "Where the first command works, the order is what counts: torch is imported before "
+            "Paddle, in the first line of the program. Where it does not, the wheel is the older "
+            "one: the command that installs it puts torch's back.",
+            "An environment for each of the two is what lasts: both ask for one version of NCCL, "
+            "each for its own.",
+            *answer.notes[:2],
         ),
     )  # fmt: skip
