@@ -27,9 +27,11 @@ def driver_for_ctranslate2(seen: Seen, driver: Driver | None) -> Answer | None:
         return None
     floors = driver_table().floors
     cause = (
-        "CUDA failed with error are the words of CTranslate2, the engine of faster-whisper and "
-        "other speech programs, and not torch's: its wheels bring a CUDA runtime of their own. "
-        f"Those of CTranslate2 4.0 and later are for CUDA 12, which runs from driver {floors[12]} "
+        "The words are those of CTranslate2, the engine of faster-whisper and other speech "
+        "programs, and not torch's: its wheels bring a CUDA runtime of their own."
+    )
+    cause += (
+        f" Those of CTranslate2 4.0 and later are for CUDA 12, which runs from driver {floors[12]} "
         "on"
     )
     if cuda is not None:
