@@ -38,6 +38,8 @@ EXCEPTIONS = {
     "The file was built for a torch that is {1} than {2}: only ": PART,
     "flash-attn has {1} since {2}; {3} is older: the caller was ": PART,
     "Installing another torch changes": WORDS,
+    "The command that begins": WORDS,
+    " --upgrade --no-cache-dir torch ": WORDS,
     "One of the two commands": WORDS,
     "Another build of": WORDS,
     "Where pip compiled": WORDS,

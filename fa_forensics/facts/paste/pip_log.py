@@ -91,9 +91,7 @@ def _of_windows(source: Source, places: Places) -> bool:
     return False
 
 
-def _of_unpacked(
-    mentions: Sequence[Mention], source: Source, places: Places
-) -> list[Mention]:
+def _of_unpacked(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
     """Builds that stopped, with the one package whose sources pip unpacked in the text."""
     stopped = [m for m in mentions if m.what in _OF_A_SHELL and m.what != "no-module"]
     if not stopped:

@@ -150,9 +150,7 @@ def old_modules_gone(file: str) -> str:
     """
     sort = "*.abi3.so" if ".abi3." in file else "*.cpython-*.so"
     sort = sort if is_module(file) else file.rsplit("/", 1)[-1]
-    return (
-        f"find . -name '{sort}' -not -path '*-packages/*' -not -path '*/lib-dynload/*' -delete"
-    )
+    return f"find . -name '{sort}' -not -path '*-packages/*' -not -path '*/lib-dynload/*' -delete"
 
 
 def cmake_build(python: str) -> str:

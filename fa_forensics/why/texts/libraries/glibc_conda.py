@@ -42,11 +42,13 @@ def called(path: str) -> str:
     return ", a library that conda installed into the environment,"
 
 
-def ways(seen: Seen, path: str, needed: tuple[int, int] | None) -> tuple[list[str], list[str]]:
+def ways(
+    seen: Seen, path: str, needed: tuple[int, ...] | None
+) -> tuple[tuple[str, ...], list[str]]:
     """(commands, notes): which package brings it, and an older release of that one."""
     found = of_conda(path)
     if found is None:
-        return [], []
+        return (), []
     prefix, file = found
     cut = "..." in prefix or not prefix.startswith("/")
     there = "$CONDA_PREFIX" if cut else shlex.quote(prefix)
@@ -72,4 +74,4 @@ def ways(seen: Seen, path: str, needed: tuple[int, int] | None) -> tuple[list[st
         if is_cuda_library(file)
         else "A newer system (or a container of one) is the other way out."
     )
-    return helps, notes
+    return tuple(helps), notes

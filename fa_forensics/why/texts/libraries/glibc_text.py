@@ -117,7 +117,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
         )
     elif conda_library(path) and not is_torchs(path):
         older, remarks = ways(seen, path, None if enough else version_number(version))
-        helps, notes = tuple(older), [*remarks, *notes[1:]]
+        helps, notes = older, [*remarks, *notes[1:]]
     elif is_torchs(path):
         helps, notes = (), _of_torch(path, version, notes, _machine(seen))
     else:

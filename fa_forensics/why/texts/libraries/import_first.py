@@ -118,9 +118,9 @@ def _first(seen: Seen, soname: str) -> Answer:
     module = seen.mention.detail.get("import") or seen.module or "MODULE"
     cause = (
         f"{soname} is torch's own library. Extensions of torch find it because torch is loaded "
-        "before them: here the extension was most likely imported before torch. Nothing needs to be "
-        "installed or put on a path; import torch first. Where that does not help, this Python has no torch, "
-        "or one without that library."
+        "before them: here the extension was most likely imported before torch. Nothing needs to "
+        "be installed or put on a path; import torch first. Where that does not help, this Python "
+        "has no torch, or one without that library."
     )
     environment = seen.place.environment
     if environment is not None and environment.torch is None and not seen.elsewhere:
