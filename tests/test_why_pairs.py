@@ -118,7 +118,7 @@ def test_a_nightly_can_be_left_for_a_release_from_its_own_index() -> None:
         "torch 2.9.0.dev20250722+cu128",
     )
     assert any('"torch==2.7.1"' in text for text in answer.help)
-    assert "ends in /cu128" in said(answer)
+    assert any(text.endswith("/cu128") for text in answer.help)
 
 
 def test_an_egg_is_built_again_in_its_source_directory() -> None:
