@@ -9,7 +9,7 @@ import pytest
 from packaging._manylinux import _GLibCVersion
 from packaging.tags import Tag
 
-from fa_forensics.facts.wheel_tags import TagHost, misfit
+from fa_forensics.facts.wheel_tags import TagHost, impossible_pair, misfit
 
 HERE = TagHost("3.11", "", "cpython", "x86_64", "glibc", (2, 31))
 
@@ -84,3 +84,20 @@ def test_an_unknown_glibc_holds_nothing_against_a_wheel() -> None:
 def test_a_name_without_tags_fits_nothing() -> None:
     problem = misfit(HERE, (), (), ())
     assert problem is not None and "no tags" in problem
+
+
+def test_a_pair_that_no_python_takes() -> None:
+    takes = {
+        (tag.interpreter, tag.abi)
+        for minor in (6, 9, 10, 11, 12, 13)
+        for number in (f"3{minor}",)
+        for tag in (
+            *packaging.tags.cpython_tags((3, minor), [f"cp{number}", f"cp{number}t"], ["any"]),
+            *packaging.tags.compatible_tags((3, minor), f"cp{number}", ["any"]),
+        )
+    }
+    for python, abi in takes:
+        assert not impossible_pair((python,), (abi,)), (python, abi)
+    for python, abi in (("py311", "cp311"), ("cp310", "cp311"), ("py3", "cp39"), ("py3", "abi3")):
+        assert (python, abi) not in takes and impossible_pair((python,), (abi,))
+    assert not impossible_pair(("cp310", "cp311"), ("cp310", "cp311"))

@@ -56,6 +56,29 @@ def misfit(
     return None if None in places else places[0]
 
 
+def impossible_pair(python_tags: tuple[str, ...], abi_tags: tuple[str, ...]) -> bool:
+    """Whether no Python takes any of the pairs: ``py311-cp311``, ``cp310-cp311``.
+
+    A tag cpXY goes with the ABI of that Python, with abi3 or with none, a tag pyXY with none
+    (``packaging.tags``: cpython_tags, compatible_tags).
+    """
+    if not python_tags or not abi_tags:
+        return False
+    return not any(_can_be(python, abi) for python in python_tags for abi in abi_tags)
+
+
+def _can_be(python: str, abi: str) -> bool:
+    if abi == "none" or python.startswith("pp"):
+        return True
+    of_python = re.fullmatch(r"cp(\d)(\d{0,3})", python)
+    if of_python is None:
+        return not (python.startswith("py") and re.match(r"cp\d|abi3", abi))
+    if abi == "abi3":
+        return True
+    of_abi = re.match(r"cp(\d+)[a-z]*$", abi)
+    return of_abi is None or of_abi[1] == of_python[1] + of_python[2]
+
+
 def _python_misfit(host: TagHost, python: str, abi: str) -> str | None:
     here = _here(host)
     major, minor = (int(part) for part in host.python.split(".")[:2])

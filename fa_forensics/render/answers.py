@@ -51,6 +51,9 @@ CODE_WORDS = {
     "FA898": "a warning that nothing follows from",
 }
 
+#: Kind and code together, where they say more than either.
+BOTH_WORDS = {("damaged-file", "FA887"): "a wheel under a wrong name"}
+
 #: How many other signatures are shown; the most telling stand first.
 SHOWN = 6
 
@@ -102,6 +105,7 @@ def _row(label: str, parts: list[str], paint: Paint, width: int, style: str = "b
 
 def _what(answer: Answer, where: str | None, say: Say) -> list[str]:
     words = CODE_WORDS.get(answer.code) or KIND_WORDS.get(answer.kind, escape(answer.kind))
+    words = BOTH_WORDS.get((answer.kind, answer.code), words)
     if answer.symbol and answer.provider:
         # The kind says what a missing name of this sort means; this one is not missing.
         words = "provided in this environment" if where == "here" else "exported by this torch"

@@ -123,16 +123,29 @@ def tag_shown(line: Line, module: str) -> dict[str, str]:
     """The file of a missing module, as the text around shows it, and whether Python is 3.13t."""
     source, last = line.source, module.rsplit(".", 1)[-1]
     start, end = max(0, line.start - 3_000), line.start + 3_000
-    at = source.text.find(f"{last}.cpython-", start, end)
-    if at < 0:
-        return {}
-    found = re.compile(r"[\w-]{1,80}\.cpython-\w{2,8}(?:-[\w-]{1,40})?\.so").match(source.text, at)
-    near = source.lower[start:end]
-    free = re.search(r"python ?(3\.1\d)(?:\.\d{1,2})?t\b|free-?threaded", near)
+    near, text = source.lower[start:end], source.text[start:end]
+    found = re.search(
+        rf"(?<![\w.-]){re.escape(last)}\.(?:cpython-\w{{2,8}}(?:-[\w-]{{1,40}})?\.so"
+        r"|cp3\d{1,2}t?-win\w{1,8}\.pyd)",
+        text,
+    )
     if found is None:
         return {}
+    free = re.search(r"python ?(3\.1\d)(?:\.\d{1,2})?t\b|free-?threaded", near)
     told = {"shown": found[0], "free_threaded": "yes" if free else ""}
+    if (looked_for := _SUFFIX.search(text)) is not None:
+        told["suffix_python"] = f"3.{looked_for['minor'] or looked_for['win']}"
+        told["free_threaded"] = "yes" if looked_for["flags"] else told["free_threaded"]
+    if re.search(r"(?<![a-z])abi3(?![a-z])", near):
+        told["abi3"] = "yes"
     return {**told, "free_python": free[1] or ""} if free else told
+
+
+#: An ending alone, as EXTENSION_SUFFIXES and EXT_SUFFIX print it: what this Python looks for.
+_SUFFIX = lazily(
+    r"(?<![\w.)\]*-])\.(?:cpython-3(?P<minor>\d{1,2})(?P<flags>t?)-[\w-]{1,40}\.so"
+    r"|cp3(?P<win>\d{1,2})t?-win\w{1,8}\.pyd)"
+)
 
 
 def _of_pybind() -> tuple[Recogniser, ...]:

@@ -33,7 +33,6 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "build-isolation",
         "jit-build-failed",
         "out-of-memory-build",
-        "wheel-not-supported",
     ),
     "python.call_text": (
         "flash-limit",
@@ -207,6 +206,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "triton-gpu-not-known",
         "triton-no-conversion",
     ),
+    "builds.refused_wheel": ("wheel-not-supported",),
     "builds.wheel_text": (
         "no-prebuilt",
         "wheel-damaged",

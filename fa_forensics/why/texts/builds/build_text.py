@@ -10,14 +10,12 @@ import re
 import shlex
 
 from fa_forensics.facts.owner import is_rocm, owner_of_library
-from fa_forensics.facts.wheel_tags import TagHost, misfit
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.compiler_ends import tool_stopped
 from fa_forensics.why.texts.builds.header_text import missing_header
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list
-from fa_forensics.why.texts.builds.platform_wheel import other_system
 from fa_forensics.why.texts.builds.toolkit_commands import (
     toolkit_library,
     what_to_build,
@@ -28,9 +26,6 @@ from fa_forensics.why.texts.clues import jobs_of, package_in, words_of
 ENVIRONMENT = "wrong-torch"
 COMPILE, MIXED, MEMORY, NO_FILE = "FA883", "FA884", "FA885", "FA887"
 
-_TAGS = lazily(
-    r"-(?P<python>(?:cp|py|pp)[\w.]{1,40})-(?P<abi>\w{1,40})-(?P<platform>[\w.]{1,120})\.whl"
-)
 _NOT_FOUND = lazily(r"cannot find -l:?(?P<library>[\w.+-]+)")
 _HEADER = lazily(r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh)):? ?: No such file")
 
@@ -264,117 +259,8 @@ def out_of_memory(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def wheel_not_supported(seen: Seen) -> Answer:
-    """``... is not a supported wheel on this platform``: pip refuses the file by its name."""
-    file = seen.mention.file or seen.mention.library or ""
-    other = other_system(seen, file.rpartition("/")[2])
-    if other is not None:
-        return other
-    name = file.rpartition("/")[2] or "The wheel"
-    who = "uv" if seen.mention.detail.get("by") == "uv" else "pip"
-    kind, why = "python-abi", None
-    tags = _TAGS.search(name)
-    host = _host(seen)
-    if tags is not None and host is not None:
-        why = misfit(
-            host, *(tuple(tags[part].split(".")) for part in ("python", "abi", "platform"))
-        )
-        kind = _kind_of_misfit(why or "")
-    part = re.search(r"\bcp(\d)(\d{1,2})\b", name) if tags is None else None
-    if part is not None:
-        return _of_its_python(seen, name, f"{part[1]}.{part[2]}", host)
-    cause = f"{who} refuses {name} by the tags in its name"
-    if seen.mention.detail.get("for") and seen.mention.detail.get("here"):
-        made, here = (seen.mention.detail[key].replace("`", "") for key in ("for", "here"))
-        cause += f": it is for {made}, and {here} is what runs here"
-    elif why is not None:
-        cause += f": {why}"
-    elif tags is not None:
-        cause += f": it is for {_python_words(tags['python'])} on {tags['platform']}"
-    cause += _RENAMING
-    return seen.answer(
-        kind, NO_FILE, cause, owner=package_in(seen), direction="none",
-        confidence="high" if why is not None else "medium",
-        help=(
-            f"{seen.pip} debug --verbose",
-            f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'",
-        ),
-        notes=(
-            *_ways_round(tags["python"] if tags else ""),
-            "The first command lists the tags that this pip accepts, the best first.",
-        ),
-    )  # fmt: skip
-
-
-_RENAMING = ". Renaming it changes the name, not the code inside."
-
-
-def _of_its_python(seen: Seen, name: str, python: str, host: TagHost | None) -> Answer:
-    """A wheel of which the text names the Python alone: ``cp39-cp39``."""
-    package = package_in(seen)
-    shown = name if name.endswith(".whl") else f"the wheel{f' of {package}' if package else ''}"
-    cause = f"pip refuses {shown} by its tags: it is for Python {python}"
-    other = host is not None and host.python != python
-    if other and host is not None:
-        cause += f", and Python {host.python} runs here"
-    cause += _RENAMING
-    return seen.answer(
-        "python-abi", NO_FILE, cause, owner=package, direction="none",
-        confidence="high" if other else "medium",
-        help=(
-            f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'",
-            f"{seen.pip} debug --verbose",
-        ),
-        notes=_ways_round("cp" + python.replace(".", "")),
-    )  # fmt: skip
-
-
-def _ways_round(tag: str) -> tuple[str, ...]:
-    """Another file, or another Python for this one."""
-    found = re.fullmatch(r"cp(\d)(\d{1,2})", tag)
-    if found is None:
-        return ()
-    of = f"{found[1]}.{found[2]}"
-    return (
-        "Two ways: the file of the same release whose name has the tags of this Python and system, "
-        "with the same torch and CUDA in it; or, on a system that the name is for, an environment "
-        f"with Python {of} (conda create -n NAME python={of}, or uv venv --python {of}).",
-    )
-
-
-def _host(seen: Seen) -> TagHost | None:
-    """The Python and the machine that refused the wheel, as far as they are told."""
-    environment = None if seen.elsewhere else seen.place.environment
-    if environment is not None:
-        return TagHost(
-            environment.version_short, environment.abiflags, environment.implementation,
-            environment.machine, environment.libc, None,
-        )  # fmt: skip
-    found = re.match(r"(\d{1,2}\.\d{1,3})", seen.python_version or "")
-    if found is None:
-        return None
-    libc = re.match(r"(\d{1,2})\.(\d{1,3})", seen.versions.get("glibc", ""))
-    return TagHost(
-        found[1], "", "cpython", seen.place.machine, "glibc",
-        (int(libc[1]), int(libc[2])) if libc else None,
-    )  # fmt: skip
-
-
-def _kind_of_misfit(why: str) -> str:
-    if "asks for" in why:
-        return "glibc"
-    other = "this Python is for" in why or "here is Linux" in why or "runs on" in why
-    return "wrong-machine" if other else "python-abi"
-
-
-def _python_words(tag: str) -> str:
-    found = re.fullmatch(r"cp(\d)(\d+)", tag)
-    return f"Python {found[1]}.{found[2]}" if found else tag
-
-
 ANSWERERS: dict[str, Answerer] = {
     "jit-build-failed": jit_build_failed,
     "build-isolation": isolation,
     "out-of-memory-build": out_of_memory,
-    "wheel-not-supported": wheel_not_supported,
 }

@@ -5,28 +5,33 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
 
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.files.put_back import newer_release
 
 OTHER_PYTHON = "FA401"
 
 #: The tag in an extension's file name: PEP 3149.
 _TAG = lazily(r"^(?P<module>[\w-]+)\.(?P<tag>(?:cpython|pypy|graalpy|cp)[\w-]*|abi3)\.so$")
 #: CPython's own part of it: cpython-313t.
-_CPYTHON = lazily(r"cpython-(?P<major>[23])(?P<minor>\d{1,2})(?P<flags>[a-z]*)")
+_CPYTHON = lazily(r"(?:cpython-|\.cp)(?P<major>[23])(?P<minor>\d{1,2})(?P<flags>[a-z]*)")
 #: Files of one directory that are looked at.
 _MOST = 5_000
+_NOT_ALL_ABI3 = (
+    "The tag abi3 in a wheel's name promises that any later Python takes it; each file in it has a "
+    "tag of its own, and this module was built without the stable interface: pip installs the "
+    "wheel, and the import finds nothing."
+)
 _RENAMED = "Renaming the file does not help: it was compiled for that other Python."
 
 
-def other_tag(
-    seen: Seen, package: str | None, again: tuple[str, ...], files: Sequence[str]
+def by_its_tag(
+    seen: Seen, module: str, package: str | None, again: tuple[str, ...]
 ) -> Answer | None:
     """The module under a name that this Python does not look for; None where none is told."""
-    if not files:
+    if not (files := files_here(seen, module)):
         return _shown(seen, package, again)
     shown = os.path.basename(files[0])
     cause = (
@@ -44,7 +49,8 @@ def _shown(seen: Seen, package: str | None, again: tuple[str, ...]) -> Answer | 
     """A file that the text itself shows, and a Python that its tag is not for."""
     name = seen.mention.detail.get("shown", "")
     found = _CPYTHON.search(name)
-    told = seen.mention.detail.get("free_python") or seen.python_version or ""
+    detail = seen.mention.detail
+    told = detail.get("free_python") or detail.get("suffix_python") or seen.python_version or ""
     python = re.match(r"(\d)\.(\d{1,2})", told)
     free = seen.mention.detail.get("free_threaded") == "yes"
     if found is None or (python is None and not free):
@@ -59,19 +65,40 @@ def _shown(seen: Seen, package: str | None, again: tuple[str, ...]) -> Answer | 
         f"{name} is there, but its tag says that it was compiled for Python {of}{flags}, and "
         f"Python {runs} does not look for a file of that name."
     )
+    notes = [
+        _RENAMED,
+        "The first command prints the ending that this Python looks for. The wheel for this "
+        f"Python, or a build with it, is one way out; Python {of} for the program the other.",
+    ]
+    if detail.get("abi3"):
+        again = _newer(seen, package) or again
+        notes[1:] = [_NOT_ALL_ABI3, (
+            "The first command prints the endings that this Python looks for. A release whose "
+            f"wheel has the module as .abi3.so or for Python {python[0] if python else of}, or a "
+            f"build from its source with this Python, is one way out; Python {of} for the program "
+            "the other. The same release again is the same file."
+        )]  # fmt: skip
     return seen.answer(
-        "python-abi", OTHER_PYTHON, cause, owner=package, direction="none", confidence="medium",
+        "python-abi", OTHER_PYTHON, cause, owner=package, direction="none",
+        confidence="high" if detail.get("suffix_python") else "medium",
         help=(
-            f"{seen.python} -c 'import sys, sysconfig; print(sys.version, "
-            "sysconfig.get_config_var(\"EXT_SUFFIX\"))'",
+            f"{seen.python} -c 'import sys, importlib.machinery as m; print(sys.version, "
+            "m.EXTENSION_SUFFIXES)'",
             *again,
         ),
-        notes=(
-            _RENAMED,
-            "The first command prints the ending that this Python looks for. The wheel for this "
-            f"Python, or a build with it, is one way out; Python {of} for the program the other.",
-        ),
+        notes=tuple(notes),
     )  # fmt: skip
+
+
+def _newer(seen: Seen, package: str | None) -> tuple[str, ...]:
+    """A newer release, under the name that the package has by then."""
+    from fa_forensics.rules.remedy import known_packages
+
+    for row in known_packages():
+        if package is not None and row.get("formerly") == package:
+            name = str(row["distribution"])
+            return (f"{seen.pip} uninstall -y {package}", f"{seen.pip} install --no-deps {name}")
+    return newer_release(seen, package)
 
 
 def files_here(seen: Seen, module: str) -> list[str]:

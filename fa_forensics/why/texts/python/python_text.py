@@ -19,7 +19,7 @@ from fa_forensics.why.texts.clues import (
     raw_python,
     version_of,
 )
-from fa_forensics.why.texts.files.other_tag import files_here, other_tag
+from fa_forensics.why.texts.files.other_tag import by_its_tag, files_here
 from fa_forensics.why.texts.python.project_modules import built_by_program, too_old_for
 
 ABSENT = "FA880"
@@ -111,22 +111,21 @@ def missing_module(seen: Seen, module: str) -> Answer:
     listed = row is not None and module.split(".")[-1] in row["modules"]  # type: ignore[operator]
     if not listed and not looks_compiled(module):
         if "." in module:
-            return _no_part(seen, module, package or top.replace("_", "-"))
+            whole = package or top.replace("_", "-")
+            tagged = by_its_tag(seen, module, whole, rebuilds(seen, whole, row))
+            return tagged or _no_part(seen, module, whole)
         return _not_installed(seen, module, package, row)
     if package is None:
         package = top.replace("_", "-") if "." in module else package_in(seen)
         package = package or directory_of(seen.mention.detail.get("frame", ""))
-    if not (files := files_here(seen, module)):
+    if not files_here(seen, module):
         from fa_forensics.why.texts.python.cuda_half import cuda_half
 
         half = cuda_half(seen, package, module)
         if half is not None:
             return half
-    if files or seen.mention.detail.get("shown"):
-        tagged = other_tag(seen, package, rebuilds(seen, package, row), files)
-        if tagged is not None:
-            return tagged
-    return _absent(seen, module, package, row)
+    tagged = by_its_tag(seen, module, package, rebuilds(seen, package, row))
+    return tagged or _absent(seen, module, package, row)
 
 
 def looks_compiled(module: str) -> bool:
