@@ -73,8 +73,8 @@ def cuda_text(version: CudaVersion) -> str:
 
 
 def parse_cuda(text: str) -> CudaVersion:
-    """``12.4`` → (12, 4). The text is one of our own tables."""
-    major, _, minor = text.partition(".")
+    """``12.4`` → (12, 4), ``11.3.1`` → (11, 3). The text is one of our own tables."""
+    major, minor = text.split(".")[:2]
     return int(major), int(minor)
 
 

@@ -347,7 +347,7 @@ def rebuild_command(
     if row.get("requirement"):
         return (
             f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "
-            f"--force-reinstall --no-deps {row['requirement']}{_at_tag(row, version)}"
+            f"--force-reinstall --no-deps {row['requirement']}{at_tag(row, version)}"
         )
     return (
         f"{environment}{quoted} -m pip install --no-build-isolation --no-cache-dir "
@@ -355,7 +355,7 @@ def rebuild_command(
     )
 
 
-def _at_tag(row: Mapping[str, object], version: str) -> str:
+def at_tag(row: Mapping[str, object], version: str) -> str:
     """``@v0.1.3``: the tag of a release, where the main branch of the repository is a newer one.
 
     A branch that still calls itself by the last release ("main_is") is no other one.
@@ -363,7 +363,8 @@ def _at_tag(row: Mapping[str, object], version: str) -> str:
     public = version.partition("+")[0]
     if not row.get("tag") or public == row.get("main_is"):
         return ""
-    plain = re.fullmatch(r"\d{1,3}(?:\.\d{1,3}){1,3}", public) is not None
+    public += ".0" * (public.count(".") == 1 and row.get("tag_numbers") == 3)
+    plain = re.fullmatch(r"\d{1,3}(?:\.\d{1,3}){1,3}", public)
     return "@" + str(row["tag"]).format(version=public) if plain else ""
 
 

@@ -116,6 +116,11 @@ _CONDA_TORCH = lazily(
 )
 #: pip installs something beside conda: what depends on torch brings a second one, or its wheels.
 _PIP_TOO = lazily(r"\b(?:pip3?|uv pip) install (?!(?:-U |--upgrade )?pip\b)")
+#: pytorch-1.10.2-cpu_py37hfa7516b_0, pytorch 1.10.2 py3.7_cpu_0; py37_torch_1.10.0_cu113.
+_CONDA_CPU = lazily(
+    r"\bpytorch(?:-|=|\s{1,40})(\d{1,2}\.\d{1,2}\.\d{1,2})(?:-|=|\s{1,20})(?:py3[.\d]{1,4}_)?cpu_"
+)
+_CONDA_PYG = lazily(r"py3\d{1,2}_torch_\d{1,2}\.\d{1,2}\.\d_cu(1[0-3]\d)\b")
 _CUDATOOLKIT = lazily(r"\bcudatoolkit[ =]{1,40}(\d{1,2}\.\d{1,2})")
 #: What makes torch run on accelerators without CUDA.
 _MAKER = lazily(r"(?<![\w.])(torch_(?:musa|npu|mlu))(?!\w)")
@@ -158,10 +163,13 @@ def system_around(line: Line) -> dict[str, str]:
     start, end = max(0, line.start - 4_000), line.start + 4_000
     near, lower = source.text[start:end], source.lower[start:end]
     found: dict[str, str] = {**without_python(line), "step": frame(line)[0]}
-    if "conda" in lower or "mamba" in lower or "pytorch-cuda" in lower:
-        found["conda"] = "yes" if _CONDA_TORCH.search(near) else ""
+    if any(word in lower for word in ("conda", "mamba", "pytorch-cuda", "::pytorch-")):
+        found["conda"] = "yes" if "::pytorch-" in lower or _CONDA_TORCH.search(near) else ""
         toolkit = _CUDATOOLKIT.search(near)
         found["cudatoolkit"] = toolkit[1] if toolkit else ""
+        cpu, cuda = _CONDA_CPU.search(lower), _CONDA_PYG.search(lower)
+        found["conda_cpu"] = cpu[1] if cpu else ""
+        found["conda_cu"] = cuda[1] if cuda else ""
     spoken = {a or b for a, b in _CUDA_SPOKEN.findall(lower)} if "cuda" in lower else set()
     found["cuda_spoken"] = str(spoken.pop()) if len(spoken) == 1 else ""
     makers = _MAKER.findall(near) if "torch_" in lower else ()
@@ -275,7 +283,8 @@ _WITHOUT_TORCH = ("onnxruntime", "paddle", "cupy", "jax", "tensorflow", "mxnet")
 
 #: "CUDNN: 7.3.1.28", "cudnn=6.0.21": a version that somebody wrote down, not cmake's headers.
 _CUDNN_TOLD = lazily(
-    r"(?<!found )\bcudnn(?:\s?version)?\s?[:=]{1,2}\s?v?"
+    r"(?:(?<!found )\bcudnn(?:\s?version)?\s?[:=]{1,2}\s?v?"
+    r"|\b(?:system|host|local)(?:'s)? cudnn v?)"
     r"(?P<version>[4-9]\.\d{1,2}(?:\.\d{1,4}){0,2})"
 )
 
@@ -290,6 +299,12 @@ def _copy_taken(near: str, lower: str, file: str) -> str:
     return ""
 
 
+#: A part of torch 1.8 to 1.13 in an environment of conda that asks for a library which PyTorch's
+#: wheels of that time have inside (their metadata names cuBLAS, cuDNN, NVRTC and cudart alone).
+_SPLIT_OF_CONDA = lazily(
+    r"(?:/envs/|conda|forge|mamba)[^\s:]{1,200}/torch/lib/libtorch_cuda_c(?:u|pp)\.so: undefined "
+    r"symbol: \w{1,200}, version lib(?:cusparse|cufft|curand|cusolver)\.so"
+)
 #: conda's package for a CUDA version.
 _CONDA_CUDA = lazily(r"\bpytorch-cuda[ =]{1,40}(\d{1,2}\.\d{1,2})")
 
@@ -302,7 +317,7 @@ def conda_around(line: Line, version: str | None) -> dict[str, str]:
     if "conda" not in line.source.lower and "pytorch-cuda" not in line.source.lower:
         return {}
     near = line.source.text[max(0, line.start - 4_000) : line.start + 4_000]
-    if not _CONDA_TORCH.search(near):
+    if not _CONDA_TORCH.search(near) and not _SPLIT_OF_CONDA.search(line.body):
         return {}
     stem = re.escape(soname.split(".so")[0])
     has = re.search(rf"(?<![\w-]){stem}[ =]{{1,40}}(\d{{1,2}}\.[\d.]{{1,20}})", near)

@@ -117,7 +117,7 @@ def cuda_answer(
     linking = provider is None and owner == "nvJitLink" and judgement.code == CODE and not shared
     if foreign is not None and history is not None and history.having:
         judgement = of_another_package(judgement, foreign, history)
-    notes = _notes(judgement, owner, inner, linking)
+    notes = _notes(judgement, owner, inner, _two_sources(wheel, place) if linking else "")
     notes += _bringing(torches, tables, place)
     asked = symbol.version or ""
     helps = _help(judgement, place, history, wheel, torches, needed_by, asked)
@@ -174,7 +174,22 @@ def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bo
     return not {EITHER, THIS_COPY, THIS_COPY_LAST, PLAIN_NAME, OF_NVCC} & set(judgement.notes)
 
 
-def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list[str]:
+def _two_sources(wheel: Wheel | None, place: Place) -> str:
+    """Where an older nvJitLink comes from, and whether torch itself ties it to one version."""
+    requested = place.requested
+    if wheel is None or requested is None or wheel.distribution not in requested.build.requires:
+        return (
+            "An older copy comes from a toolkit's directory on LD_LIBRARY_PATH, or from pip: "
+            "nothing ties nvidia-cusparse and nvidia-nvjitlink together, so compare their versions."
+        )
+    return (
+        "An older copy comes from a toolkit's directory on LD_LIBRARY_PATH, or from pip: torch "
+        f"itself asks for {wheel.distribution}=={wheel.version}, and python -m pip check names "
+        "another version where one is installed."
+    )
+
+
+def _notes(judgement: Judgement, owner: str, inner: bool, sources: str) -> list[str]:
     """The remarks of a judgement, and those on inner names and on nvJitLink's two sources."""
     notes = [*judgement.notes]
     if inner:
@@ -182,12 +197,7 @@ def _notes(judgement: Judgement, owner: str, inner: bool, linking: bool) -> list
             f"Such inner names are meant for the libraries of one and the same {title_of(owner)}: "
             "two copies of it are mixed, and the one that was added is to be removed."
         )
-    if linking:
-        notes.append(
-            "An older copy comes from a toolkit's directory on LD_LIBRARY_PATH, or from pip: "
-            "nothing ties nvidia-cusparse and nvidia-nvjitlink together, so compare their versions."
-        )
-    return notes
+    return [*notes, sources] if sources else notes
 
 
 def _judge(

@@ -165,7 +165,12 @@ _DS_AT_INSTALL = (
 def _none_listed(seen: Seen, torch: str | None) -> tuple[str, ...]:
     """What to do where no toolkit of torch's CUDA is there; nvidia's labels begin with 11.3."""
     number = re.match(r"(\d{1,2})\.(\d{1,2})", torch or "")
-    if number is None or on_windows(seen) or (int(number[1]), int(number[2])) < (11, 3):
+    if number is not None and on_windows(seen):
+        return (
+            "Where CUDA_HOME names a directory that is not there: NVIDIA's installer of CUDA "
+            f"{number[0]} puts it beside the other one (the toolkit alone, without its driver).",
+        )
+    if number is None or (int(number[1]), int(number[2])) < (11, 3):
         return ()
     return (
         f"Where the first command lists no toolkit of CUDA {number[0]}: NVIDIA's installer puts "

@@ -10,6 +10,7 @@ from fa_forensics.why.texts.builds.mixed_text import home_is_a_list, on_amd
 from fa_forensics.why.texts.builds.toolkit_commands import (
     build_command,
     build_variables,
+    cuda_of_build,
     on_windows,
     package_built,
     prebuilt,
@@ -24,7 +25,7 @@ KIND, CODE = "wrong-torch", "FA883"
 
 def no_toolkit(seen: Seen) -> Answer:
     """``CUDA_HOME environment variable is not set``, ``nvcc: not found``."""
-    cuda = seen.torch_cuda
+    cuda = cuda_of_build(seen)
     if (tool := seen.mention.detail.get("tool")) is not None:
         return _not_whole(seen, tool)
     if _on_a_mac(seen):
@@ -54,7 +55,8 @@ def no_toolkit(seen: Seen) -> Answer:
               f"{seen.python} -c 'import torch; print(torch.version.cuda)'",
               *((f"CUDA_HOME=$CONDA_PREFIX {build_command(seen)}",)
                 if conda else ()),
-              *(with_toolkit(seen, cuda, again) if cuda and not conda else ())),
+              *(() if conda else with_toolkit(seen, cuda, again) if cuda
+                else _of_open_cuda(seen, again))),
         notes=(
             *conda,
             f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
@@ -63,9 +65,27 @@ def no_toolkit(seen: Seen) -> Answer:
             "torch.version.cuda None in the second line means that torch itself has no CUDA: a "
             "build for the CPU, or one for ROCm.",
             *(unnamed(again) if cuda or conda else ()),
+            *_two_builds(seen, cuda),
             *prebuilt(seen, package),
         ),
     )  # fmt: skip
+
+
+def _of_open_cuda(seen: Seen, again: str) -> tuple[str, ...]:
+    """The build with the toolkit of whichever CUDA torch has; () where the text has no torch."""
+    return with_toolkit(seen, "X.Y", again) if seen.torch_cuda else ()
+
+
+def _two_builds(seen: Seen, cuda: str | None) -> tuple[str, ...]:
+    """That torch can be the package index's build, or one for the CUDA that the text names."""
+    if cuda or not seen.torch_cuda:
+        return ()
+    return (
+        f"X.Y is what the second command prints. The package index has that torch for CUDA "
+        f"{seen.torch_cuda}; the text has CUDA {seen.versions['cuda'].strip()}, so that torch may "
+        "be a build for that major version, of conda or of PyTorch's own index: its helper refuses "
+        "a toolkit of another one.",
+    )
 
 
 def _where_from(seen: Seen, cuda: str | None, conda: bool) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import jobs_of, package_in
+from fa_forensics.why.texts.clues import CALLED, jobs_of, package_in
 
 _DRIVE = lazily(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
 #: A whole path of Linux, or one that is cut short before its first directory.
@@ -57,6 +57,19 @@ def which_toolkit(seen: Seen) -> str:
     )
 
 
+def cuda_of_build(seen: Seen) -> str | None:
+    """The CUDA of torch for what is compiled; None where the text's CUDA speaks against it.
+
+    Where only the build on the package index tells of torch's CUDA and the text has another major
+    version, torch is as likely a build for that one.
+    """
+    cuda, there = seen.torch_cuda, (seen.versions.get("cuda") or "").strip()
+    guessed = seen.elsewhere and "torch_cuda" not in seen.versions
+    if cuda and guessed and "+" not in seen.versions.get("torch", "") and there:
+        return cuda if there.split(".")[0] == cuda.split(".")[0] else None
+    return cuda
+
+
 def with_toolkit(seen: Seen, cuda: str, command: str) -> tuple[str, ...]:
     """Run a command with the toolkit of a CUDA version, where its installer puts it."""
     if on_windows(seen):
@@ -67,19 +80,16 @@ def with_toolkit(seen: Seen, cuda: str, command: str) -> tuple[str, ...]:
 
 def package_built(seen: Seen) -> str | None:
     """The distribution that the text builds, as far as it says; None for an unknown one."""
-    return package_in(seen) or seen.mention.detail.get("package") or _named_alone(seen)
+    name = package_in(seen) or seen.mention.detail.get("package") or named_alone(seen)
+    return CALLED.get(name or "", name)
 
 
-#: Other names of packages, as their projects are called.
-_CALLED = {"tiny-cuda-nn": "tinycudann"}
-
-
-def _named_alone(seen: Seen) -> str | None:
+def named_alone(seen: Seen) -> str | None:
     """The one package which is compiled from its source that the text names beside torch."""
     from fa_forensics.rules.remedy import row_of
 
     keys = [key for key in seen.versions if key.startswith(("named:", "pkg:"))]
-    names = {_CALLED.get(key.partition(":")[2], key.partition(":")[2]) for key in keys}
+    names = {CALLED.get(key.partition(":")[2], key.partition(":")[2]) for key in keys}
     rows = [row for name in sorted(names) if (row := row_of(name)) is not None]
     built = {str(r["distribution"]) for r in rows if r["source_build"] and not r.get("by_cuda")}
     return built.pop() if len(built) == 1 else None
@@ -95,13 +105,13 @@ def what_to_build(seen: Seen) -> str:
         return "-e ."
     if "flag:from-here" in seen.versions and not detail.get("package"):
         return "."
-    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.rules.remedy import at_tag, row_of
 
     name = package_built(seen)
     row = row_of(name) if name else None
-    if row is not None and row.get("requirement"):
-        return str(row["requirement"])
     version = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
+    if row is not None and row.get("requirement"):
+        return f"{row['requirement']}{at_tag(row, version)}"
     if name and re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){1,3}(?:\.?post\d{1,2})?", version):
         return f'"{name}=={version}"'
     return name or "PACKAGE"
@@ -209,7 +219,7 @@ def toolkit_library(seen: Seen, library: str) -> tuple[tuple[str, ...], tuple[st
     if on_windows(seen):
         return (), ()
     package = "cuda-cudart" if library == "cudart" else f"lib{library}"
-    cuda = re.match(r"(\d{1,2})\.(\d{1,2})", seen.torch_cuda or "")
+    cuda = re.match(r"(\d{1,2})\.(\d{1,2})", cuda_of_build(seen) or "")
     release = f"{cuda[1]}-{cuda[2]}" if cuda else "X-Y"
     helps = [
         "export LIBRARY_PATH=/usr/local/cuda/lib64:$LIBRARY_PATH",

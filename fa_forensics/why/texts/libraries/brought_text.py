@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.cuda_labels import cuda_label
+from fa_forensics.facts.tables import read_table
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
@@ -156,4 +157,13 @@ def told_cuda(seen: Seen) -> tuple[str, str] | None:
     if len(lines) == 1 and len(wheels) > 1:
         major = lines.pop()
         return major, f"the text lists NVIDIA's wheels for CUDA {major}, which torch brings"
-    return None
+    image = seen.versions.get("ngc", "")
+    own = image_cuda(image) if "torch" not in seen.versions else ""
+    return (own, f"the torch of NVIDIA's image {image} is one for CUDA {own}") if own else None
+
+
+def image_cuda(image: str) -> str:
+    """The CUDA major version of a PyTorch image of NVIDIA's ("25.02"); "" where not recorded."""
+    rows = read_table("pytorch_images.json")["rows"]
+    fits = (r for r in rows if r["first"] <= image and (not r["last"] or image <= r["last"]))
+    return next((str(row["cuda"]) for row in fits if image), "")

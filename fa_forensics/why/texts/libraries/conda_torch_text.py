@@ -36,7 +36,9 @@ def of_conda_torch(answer: Answer, seen: Seen) -> Answer:
     cause = answer.cause if mixed else _OF_PIPS_TORCH.sub(_OLDER, answer.cause)
     held = "" if mixed else _held(answer, detail.get("conda_cuda", ""))
     cause += _of_another_number(seen, found) if found and not held else ""
-    channel = "nvidia" if detail.get("conda_cuda") else "conda-forge"
+    # conda-forge has one package for each library since CUDA 12.0, nvidia's channel since 11.3.
+    old = found is not None and int(found["major"]) < 12
+    channel = "nvidia" if detail.get("conda_cuda") or old else "conda-forge"
     package = package_of_conda(answer)
     if found and not package:
         major = int(found["major"])

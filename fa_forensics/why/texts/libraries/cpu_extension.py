@@ -7,9 +7,10 @@ import re
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import UNKNOWN
+from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.needing import package_needing
+from fa_forensics.why.torch_names.history import order_key
 
 #: PyG's compiled packages, whose project has a page of wheels for each torch, and for the CPU.
 _OF_PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv")
@@ -25,6 +26,9 @@ def loaded_by_path(seen: Seen) -> bool:
 
 def by_path(seen: Seen, soname: str) -> Answer:
     """A file that is loaded by its path: most often torch itself does that for an extension."""
+    told = _of_conda(seen, soname)
+    if told is not None:
+        return told
     cause = (
         f"{soname} is a library of torch's CUDA builds, and a file that needs it is loaded by its "
         "path (an OSError, not an ImportError), as torch.ops.load_library does when torch is "
@@ -47,6 +51,43 @@ def by_path(seen: Seen, soname: str) -> Answer:
         "wrong-torch", "FA601" if on_cpu(seen) else "FA607", cause,
         owner=owner_of_library(soname), direction=UNKNOWN, confidence="medium",
         help=(*helps, *more), notes=notes,
+    )  # fmt: skip
+
+
+def _of_conda(seen: Seen, soname: str) -> Answer | None:
+    """conda's list has torch in a build for the CPU, beside an extension with CUDA."""
+    detail = seen.mention.detail
+    cpu, also = detail.get("conda_cpu", ""), seen.versions.get("torch_also", "")
+    if not cpu:
+        return None
+    who = package_needing(seen) or "the extension"
+    cause = (
+        f"{soname} is a library of torch's CUDA builds. The torch that conda installs in the text "
+        f"is pytorch {cpu} in a build for the CPU (cpu is in its build string), and {who} is a "
+        "build with CUDA. The two have to be of one sort: torch with CUDA in that release, or "
+        f"{who} without."
+    )
+    if also and also != cpu:
+        cause += f" The text has torch {also} too, whose place conda's has taken."
+    label = detail.get("conda_cu", "")
+    cuda = f"{label[:-1]}.{label[-1]}" if label else ""
+    channels = "-c pytorch -c nvidia"
+    if order_key(cpu)[:2] > (2, 5):  # the last release of PyTorch's own channel
+        channels, cuda = "-c conda-forge", ""
+    more, notes = cpu_ways(seen)
+    helps = (
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
+        f'conda install {channels} "pytorch={cpu}=*cuda{cuda}*"',
+    )
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner=owner_of_library(soname), direction=NONE,
+        confidence="high", help=(*dict.fromkeys((*helps, *more)),),
+        notes=(
+            "The first command with conda install brings torch with CUDA, which a GPU needs; the "
+            "one with cpu in it brings the extension without. pip's torch beside conda's is to be "
+            "removed before (pip uninstall torch).",
+            *notes,
+        ),
     )  # fmt: skip
 
 
@@ -79,7 +120,8 @@ def cpu_ways(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if release is None:
         notes.append("In the address X.Y is the minor release of torch that the first command "
                      "prints.")  # fmt: skip
-    if any(key in seen.versions for key in ("flag:conda", "flag:from-conda")):
+    of_conda = any(key in seen.versions for key in ("flag:conda", "flag:from-conda"))
+    if of_conda or seen.mention.detail.get("conda_cpu"):
         helps.insert(0, "conda list | grep -iE 'torch|pyg|scatter|sparse|cuda'")
         wanted = " ".join(f'"py{name}=*=*cpu*"' for name in names)
         helps[-1] = f"conda install -c pyg {wanted}"

@@ -7,6 +7,7 @@ import re
 import shlex
 from dataclasses import replace
 
+from fa_forensics.atlas.builds import release_key
 from fa_forensics.facts.cuda_names import cuda_name_since
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import title_of
@@ -44,7 +45,23 @@ def with_its_copy(answer: Answer, seen: Seen) -> Answer:
         from fa_forensics.why.texts.libraries.conda_copies_text import of_conda_library
 
         return of_conda_library(answer, seen, found["folder"])
-    return _of_toolkit(answer, seen)
+    return _of_system_cudnn(answer, seen) if answer.owner == "cudnn" else _of_toolkit(answer, seen)
+
+
+def _of_system_cudnn(answer: Answer, seen: Seen) -> Answer:
+    """The cuDNN that the text has beside the wheels is older than the name."""
+    there = seen.mention.detail.get("cudnn", "")
+    known = cuda_name_since("cudnn", answer.symbol or "")
+    firsts = [known] if known else [*first_by_line(answer.interval).values()]
+    same = [one for one in firsts if there and one.split(".")[0] == there.split(".")[0]]
+    if not same or release_key(there) >= min(map(release_key, same)):
+        return answer
+    cause = answer.cause + (
+        f" The text has cuDNN {there}: it is older than that, and is most likely the copy that is "
+        "loaded. Its directory (/usr/local/cuda/lib64, or that of its archive) has to leave "
+        "LD_LIBRARY_PATH, or the wheel's own goes before it."
+    )
+    return replace(answer, cause=cause)
 
 
 #: A program's own directory of libraries, beside its bin: ``/opt/dorado/bin/../lib/libnvrtc.so``.

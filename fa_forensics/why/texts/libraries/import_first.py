@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.library_names import only_in_builds, torch_library_life
@@ -18,7 +17,6 @@ from fa_forensics.why.texts.libraries.needing import (
     needing,
     package_needing,
     rebuild_commands,
-    rebuild_notes,
 )
 from fa_forensics.why.texts.libraries.own_import import (
     OF_THE_INDEX,
@@ -32,7 +30,6 @@ from fa_forensics.why.texts.libraries.split_build import other_build
 from fa_forensics.why.texts.libraries.torch_release import (
     all_again,
     before_it_came,
-    release_for_torch,
 )
 from fa_forensics.why.torch_names.history import order_key
 
@@ -49,7 +46,9 @@ def import_order(seen: Seen) -> Answer:
 def torch_library(seen: Seen, path: str, soname: str) -> Answer:
     """Judge a missing library of torch: by its name's life, by torch's build, else by order."""
     if "_hip" in soname:
-        return _rocm(seen, soname)
+        from fa_forensics.why.texts.libraries.hip_library import of_rocm_builds
+
+        return of_rocm_builds(seen, soname)
     if soname.startswith(_CUDA_PARTS) and about_rocm(seen):
         return cuda_build_on_rocm(seen, soname, owner_of_library(soname))
     life = torch_library_life(soname)
@@ -205,7 +204,8 @@ def _cpu_torch(seen: Seen, soname: str) -> Answer:
 def _not_yet(seen: Seen, soname: str, since: str) -> Answer:
     """The torch that is there is older than the library."""
     again = rebuild_commands(seen) or all_again(seen)
-    inspected = (seen.inspect_command(),) if seen.mention.file or not again else ()
+    source, said = own_source(seen) if not again else ((), ())
+    inspected = (seen.inspect_command(),) if seen.mention.file or not (again or source) else ()
     cause = (
         f"{soname} came with torch {since}, and torch {seen.torch} has none: the extension was "
         f"built for torch {since} or newer. A build of it for torch {seen.torch} has to replace "
@@ -213,9 +213,9 @@ def _not_yet(seen: Seen, soname: str, since: str) -> Answer:
     )
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=NEWER,
-        confidence="high", help=(*again, *inspected),
+        confidence="high", help=(*again, *source, *inspected),
         notes=("pip builds in an environment of its own, with the newest torch that fits, where "
-               "it is not told --no-build-isolation.",),
+               "it is not told --no-build-isolation.", *said),
     )  # fmt: skip
 
 
@@ -349,40 +349,6 @@ def not_whole(seen: Seen, path: str) -> Answer:
         "damaged-file", "FA603", cause, owner=owner_of_library(path.rsplit("/", 1)[-1]),
         direction=NONE, confidence="high",
         help=(f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}",),
-    )  # fmt: skip
-
-
-def _rocm(seen: Seen, soname: str) -> Answer:
-    from fa_forensics.why.texts.gpu.rocm_text import AMD_OR_NOT, torch_for_rocm
-
-    owner, torch = owner_of_library(soname), seen.torch or ""
-    package = package_needing(seen)
-    who = package or "the extension"
-    ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
-    if re.search(r"\+(?:cu\d|cpu)", torch) or (seen.torch_cuda and "rocm" not in torch):
-        told = seen.versions.get(f"pkg:{package}", "").partition("+")[0]
-        wanted = release_for_torch(seen, package) if package else ""
-        which = "the build of the same release for this torch has to replace it."
-        if told and wanted != told:
-            own = f"{package} {wanted}" if wanted else "the release that belongs to it"
-            which = f"the build for this torch has to replace it, which is {own} and not {told}."
-        cause = (
-            f"Only builds of torch for ROCm have {soname}, and torch {torch} is none: {who} is a "
-            f"build for AMD GPUs, and {which} Nothing of ROCm is to be installed."
-        )
-        return seen.answer(
-            "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="high",
-            help=(*rebuild_commands(seen), ask), notes=rebuild_notes(seen),
-        )  # fmt: skip
-    cause = (
-        f"Only builds of torch for ROCm have {soname}: {who} was built for AMD GPUs. Where torch "
-        "is a build for NVIDIA GPUs or for the CPU, the build for that has to replace it; where "
-        "torch is one for ROCm, it was not imported first."
-    )
-    return seen.answer(
-        "rocm", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
-        help=(ask, torch_for_rocm(seen), *rebuild_commands(seen)),
-        notes=(AMD_OR_NOT, *rebuild_notes(seen)),
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ def linked_again(answer: Answer, seen: Seen) -> Answer:
         helps.insert(-1, f"rm -rf {quoted(cache['folder'])}")
         notes = (
             *notes,
+            *_kept_for(cache["folder"]),
             "torch compiled the file itself when the program needed it: that directory is removed, "
             "and the next start compiles it again, with the flags of the package as it is then.",
         )
@@ -42,6 +43,25 @@ def linked_again(answer: Answer, seen: Seen) -> Answer:
         newer = f"{seen.pip} install --upgrade --no-deps --no-cache-dir {name}"
         helps[-1:-1] = [] if in_source_tree(file) else [newer]
     return replace(answer, help=tuple(helps), notes=notes)
+
+
+#: The directory of the cache that torch names by Python and CUDA: py38_cu111.
+_KEY = lazily(r"/(?P<key>py3\d{1,2}_c(?:u\d{2,3}|pu))/")
+
+
+def _kept_for(folder: str) -> tuple[str, ...]:
+    """That the cache does not tell one torch from another (torch.utils.cpp_extension)."""
+    key = _KEY.search(folder)
+    if key is None:
+        return (
+            "The cache is not kept by torch's release: after a change of torch the build of the "
+            "one before can be taken up again, which counted on what that torch brought along.",
+        )
+    return (
+        f"The cache is not kept by torch's release ({key['key']} names Python and CUDA alone): "
+        "after a change of torch the build of the one before can be taken up again, which counted "
+        "on what that torch brought along.",
+    )
 
 
 def _build_there(seen: Seen, name: str | None, file: str) -> str:

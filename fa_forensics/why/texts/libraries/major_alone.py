@@ -81,7 +81,10 @@ def major_alone(
     toolkit = f"{seen.versions.get('cuda', '').strip()}."
     fits = exact is not None and (toolkit.startswith(f"{exact}.") or not (rebuilt and toolkit[1:]))
     helps = (*rebuilt, *(path_of_exact(exact) if exact and fits else ()))
-    helps = (*_with_its_torch(seen, major, exact), *helps)
+    both = _with_its_torch(seen, major, exact)
+    helps = (*both, *helps)
+    if both and rebuilt and "--index-url" in rebuilt[0]:
+        notes.append(_TWO_WAYS)
     late = wheel_of(seen, soname, major) if major and is_late(seen, owner) else None
     if late is not None:
         helps = (f"{seen.pip} show {late}", on_path(seen, late), *helps)
@@ -156,6 +159,12 @@ def _with_its_torch(seen: Seen, major: str | None, exact: str | None) -> tuple[s
     return (f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}",)
 
 
+#: Said of the command without and the one with --index-url.
+_TWO_WAYS = (
+    "The two commands with pip install are two ways, of which one is enough: the first keeps the "
+    "package's release and brings the torch that it asks for, the one with --index-url keeps torch "
+    "and takes the package's build for it."
+)
 #: Builds before NVIDIA's wheels: 1.13.0 on the package index, 2.2.0 on PyTorch's for CUDA 11.
 _INSIDE_11 = (
     " A third one fits too: PyTorch's builds for CUDA 11 up to torch 2.1 (+cu113, +cu118) have "
