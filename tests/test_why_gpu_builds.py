@@ -125,3 +125,14 @@ def test_a_name_of_the_driver_that_is_too_new_ends_with_the_driver() -> None:
     answer = first("undefined symbol: cuGreenCtxDestroy\n\nDriver Version: 535.86.10, sgl_kernel")
     assert "550.54.14 or newer is the way out" in said(answer)
     assert not any("readelf" in command for command in answer.help)
+
+
+def test_what_the_writer_built_is_the_owner_and_its_list_is_read() -> None:
+    error = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+    call = "out, softmax_lse = _C_flashattention.fwd("
+    for lines in ((call, error), (error, 'I built xformers with TORCH_CUDA_ARCH_LIST="12.0"')):
+        assert first(*lines).owner == "xformers"
+    answer = first(error, 'I built xformers with TORCH_CUDA_ARCH_LIST="12.0"')
+    assert any("--no-binary xformers" in text for text in answer.help)
+    assert "TORCH_CUDA_ARCH_LIST in the text is 12.0" in said(answer)
+    assert "without xformers" in said(answer)

@@ -54,3 +54,19 @@ def test_an_abi3_wheel_can_hold_a_module_without_the_stable_interface() -> None:
     )
     assert answer.owner == "sgl-kernel" and answer.confidence == "high"
     assert "each file in it has a tag" in said(answer)
+
+
+def test_the_import_that_failed_is_the_one_that_is_tried() -> None:
+    answer = first("----> 1 import bindings", "",
+                   "ImportError: ...libtorch_python.so: undefined symbol: _PyCode_SetExtra",
+                   "Python 3.12")  # fmt: skip
+    assert answer.help[0].endswith("-c 'import torch; import bindings'")
+    assert "cmake_prefix_path" in said(answer)
+
+
+def test_an_extension_alone_in_site_packages_is_tried_behind_torch() -> None:
+    answer = first(
+        "ImportError: /u/envs/e/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required "
+        "by /u/envs/e/lib/python3.11/site-packages/SpamOps.cpython-311-x86_64-linux-gnu.so)"
+    )
+    assert any(text.endswith("'import torch; import SpamOps'") for text in answer.help)

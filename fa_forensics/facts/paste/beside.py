@@ -16,7 +16,16 @@ _LACKS = lazily(
     re.IGNORECASE,
 )
 #: A call of a compiled module in a line of source: ``out = causal_conv1d_cuda.fwd(``.
-_CALL = lazily(r"(?<![\w.])[A-Za-z_]\w{2,60}(?:_cuda|_ext|_C|_cpp|_engine)\.[A-Za-z_]\w{0,80}\(")
+_CALL = lazily(
+    r"(?<![\w.])(?:[A-Za-z_]\w{2,60}(?:_cuda|_ext|_C|_cpp|_engine)|_C_[a-z]\w{2,40})"
+    r"\.[A-Za-z_]\w{0,80}\("
+)
+#: ``I built xformers with ...``: whose file is one of the writer's own.
+_BUILT = lazily(
+    r"\b(?:re)?(?:built|compiled|build|compile|building|compiling)\s(?P<name>[a-z][\w-]{2,40})\s"
+    r"(?:with|from|using|for|against|myself|on)\b",
+    re.IGNORECASE,
+)
 #: Names that are no extension's: torch's own family, and the tools of builds.
 _TOOLS = frozenset(
     ("torch", "torchvision", "torchaudio", "pip", "ninja", "packaging", "wheel", "setuptools",
@@ -62,6 +71,10 @@ def said_beside(line: Line) -> dict[str, str]:
         installed = _INSTALLED.search(near.body)
         if installed and installed["name"].lower() not in _TOOLS:
             found.setdefault("asked", installed["name"])
+        built = _BUILT.search(near.body[:2_000])
+        name = built["name"].lower().replace("_", "-") if built is not None else ""
+        if name in PACKAGES and name not in _NO_EXTENSION and name not in _TOOLS:
+            found.setdefault("asked", name)
         if "failed with error" in line.lower and "sgl" in near.lower:
             found.setdefault("asked", "sgl-kernel")  # FlashInfer's kernels are in its file too
         if near is not line and (call := _CALL.search(near.body)):

@@ -59,6 +59,10 @@ def undefined_symbol(seen: Seen) -> Answer:
         from fa_forensics.why.texts.libraries.cuda_symbol_text import with_text
 
         return with_text(answer, seen)
+    if answer.code == "FA402":
+        from fa_forensics.why.other_names.linked_module import by_its_import
+
+        return by_its_import(answer, seen)
     return _beside_ldd(_as_the_build_says(answer, seen), seen)
 
 

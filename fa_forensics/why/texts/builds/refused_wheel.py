@@ -75,15 +75,13 @@ def wheel_not_supported(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-_SHOW = "'import sys, platform; print(sys.version, platform.machine())'"
-
-
 def _parts(tags: re.Match[str], part: str) -> tuple[str, ...]:
     return tuple(tags[part].split("."))
 
 
 def _show(seen: Seen) -> str:
-    return f"{seen.python} -c " + (_SHOW.replace("'", '"') if on_windows(seen) else _SHOW)
+    shown = f"{seen.python} -c 'import sys, platform; print(sys.version, platform.machine())'"
+    return shown.replace("'", '"') if on_windows(seen) else shown
 
 
 _ITS_FILE = (
@@ -157,15 +155,16 @@ def _no_such_pair(
         "dist; bdist_egg makes an egg, and what wheel convert makes of an egg has such a name.",
     ]
     if of and fits and tags["python"].startswith("py"):
+        own = f"cp{of[1]}{of[2]}"
         notes.append(
             f"A file that was built well under a wrong name: {seen.python} -m wheel tags "
-            f"--python-tag cp{of[1]}{of[2]} {shlex.quote(name)} writes it again with the right tag "
+            f"--python-tag {own} {shlex.quote(name)} writes it again with the right tag "
             "in its name and its metadata (wheel 0.40 or newer). That is no way to another Python."
         )
     return seen.answer(
         "damaged-file", NO_FILE, cause, owner=package_in(seen), direction="none", confidence="high",
         help=(
-            f"{seen.pip} wheel --no-build-isolation --no-deps --no-cache-dir -w dist ./",
+            " ".join((seen.pip, "wheel", "--no-build-isolation --no-deps --no-cache-dir -w dist", ".")),
             f"{seen.pip} install --no-deps --force-reinstall --no-index --find-links dist {built}",
             f"{seen.pip} debug --verbose",
         ),

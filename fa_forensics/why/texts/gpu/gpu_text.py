@@ -12,7 +12,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import NONE, what_would_run
 from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Answerer, Seen
-from fa_forensics.why.texts.builds.toolkit_commands import on_windows
+from fa_forensics.why.texts.builds.toolkit_commands import named_alone, on_windows
 from fa_forensics.why.texts.clues import (
     base,
     called,
@@ -43,6 +43,7 @@ from fa_forensics.why.texts.gpu.gpu_code_owner import (
 )
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS, build_of, refused
 from fa_forensics.why.texts.gpu.gpu_suspects import (
+    both_covered,
     built_for,
     list_has,
     suspects,
@@ -67,6 +68,7 @@ from fa_forensics.why.texts.gpu.own_build import (
     directory_notes,
     idle,
     in_its_directory,
+    instead_of,
     lists_gpus_itself,
     operator,
     origin,
@@ -138,6 +140,8 @@ def no_kernel(seen: Seen) -> Answer:
     if not gpus and several and not rows:
         return one_of_several(seen, package, several)
     if not gpus:
+        if package is None and both_covered(seen):
+            package = named_alone(seen)
         return reported(seen, _gpu_not_named(seen, package, rows), None)
     gpu = gpus[0]
     bundled = bundler(seen) if rows and rows[-1].id == "fa3" else None
@@ -207,7 +211,7 @@ def _notes_on(
     if package is None and operator(seen) is None and not in_every_torch(gpu):
         notes += torchs_with(seen, gpu)
     notes += [*([] if package == "lmdeploy" else advised), *hide_note(seen, gpu)]
-    notes += [*origin(seen, package), *idle(seen)]
+    notes += [*origin(seen, package), *idle(seen), *instead_of(package)]
     if not rows and not lists_gpus_itself(package):
         notes.append(_BUILD_NOTE)
     return notes
@@ -313,7 +317,15 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
     elif rows and rows[-1].arch_variable is not None:
         again, more = flash_again(seen, package, rows[-1])
         notes = [*more, *notes]
-    if both:
+    if both and (targets := both_covered(seen)):
+        whose = f"{name} has" if package else "the extension whose function failed has"
+        cause = (
+            f"{whose[0].upper()}{whose[1:]} no code for {seen.versions['gpu']}: torch itself has "
+            "code for both GPUs of that name, so that it is not torch that lacks it."
+        )
+        again = tuple(text.replace('"X.Y"', f'"{targets}"') for text in again)
+        notes = [f"{both} A build with both in its list serves either.", *notes[1:]]
+    elif both:
         notes.insert(0, both)
     if newer := newer_server(seen, package, None):
         again = (*newer, *(one for one in again if " --upgrade " not in one))

@@ -10,7 +10,7 @@ from fa_forensics.facts.gpus import Gpu, capability_text
 from fa_forensics.rules.gpu_remedy import Build, compiled_as
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.builds.build_targets import with_list
+from fa_forensics.why.texts.builds.build_targets import the_list, with_list
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import jobs_of, pip_name, raw_python, version_of
 
@@ -85,7 +85,8 @@ def again_for_unknown(seen: Seen, package: str | None) -> tuple[tuple[str, ...],
         return build_in_directory(seen, "X.Y"), (_UNKNOWN, *directory_notes(seen))
     row = row_of(package) if package else None
     if row is None or package is None:
-        return with_list(seen, "X.Y", package), (_UNKNOWN, *origin(seen, package), *idle(seen))
+        more = (*listed(seen), _UNKNOWN, *origin(seen, package), *idle(seen))
+        return with_list(seen, "X.Y", package), more
     if own_lists(package):
         return _by_own_list(seen, package, row)
     if row.get("by_cuda"):
@@ -102,13 +103,38 @@ def again_for_unknown(seen: Seen, package: str | None) -> tuple[tuple[str, ...],
             _SAME_RELEASE,
         )
     if on_windows(seen):
-        return with_list(seen, "X.Y", package), (_UNKNOWN, *idle(seen))
+        more = (*listed(seen), _UNKNOWN, *instead_of(package), *idle(seen))
+        return with_list(seen, "X.Y", package), more
     variable = str(row.get("arch_variable") or "TORCH_CUDA_ARCH_LIST")
     value = "XY" if row.get("arch_variable") else "X.Y"
     said = _UNKNOWN if value == "X.Y" else _WITHOUT_DOT
     version = version_of(seen, package) or ""
     command = rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
-    return (f'{variable}="{value}" {command}',), (said, *idle(seen))
+    more = (*listed(seen), said, *instead_of(package), *idle(seen))
+    return (f'{variable}="{value}" {command}',), more
+
+
+def listed(seen: Seen) -> tuple[str, ...]:
+    """That the text has a list of targets already, where it does not name the GPU."""
+    if not (told := the_list(seen)):
+        return ()
+    return (
+        f"TORCH_CUDA_ARCH_LIST in the text is {told}. Where that has the GPU that the first "
+        "command prints, to build with it once more changes nothing: the file that is loaded is "
+        "then not of that build (an older one, or one of an index), or setup.py passes its own "
+        "-gencode list, which is to be edited.",
+    )
+
+
+def instead_of(package: str | None) -> tuple[str, ...]:
+    """What a program can take in a package's place until it has code for the GPU."""
+    if package != "xformers":
+        return ()
+    return (
+        "Until then the program runs without xformers: torch's own attention takes its place "
+        "(ComfyUI: --use-pytorch-cross-attention; stable-diffusion-webui: --opt-sdp-attention in "
+        "place of --xformers; diffusers: no enable_xformers_memory_efficient_attention).",
+    )
 
 
 def origin(seen: Seen, package: str | None) -> tuple[str, ...]:

@@ -256,7 +256,8 @@ def _run(seen: Seen, file: str, of_environment: bool) -> str:
         module = "torch"
     # A compiled module of an extension of torch finds torch's libraries in the process alone.
     own_part = re.search(r"[.]_\w{1,40}$", module) is not None
-    first = package_of(file) is not None or own_part
+    alone = re.search(r"-packages/[A-Za-z]\w*[.](?:cpython-\w{2,8}|abi3)[^/]*$", file) is not None
+    first = package_of(file) is not None or own_part or alone
     first = first or bool(seen.mention.detail.get("torch_first"))
     if first and module != "torch":
         return f"{seen.python} -c 'import torch; import {module}'"
