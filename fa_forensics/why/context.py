@@ -58,7 +58,7 @@ def with_context(
     if gem := gem_of(paste):
         first = in_ruby(first, place, gem)
     first = of_its_part(first, paste, named)
-    first = built_by_uv(from_its_repository(first, paste, place), paste)
+    first = built_by_uv(from_its_repository(first, paste, place), paste, place)
     first = of_another_commit(from_its_directory(first, paste), paste)
     first = at_that_time(without_its_torch(first, paste, place), place)
     first = left_by_a_build(first, paste)

@@ -108,6 +108,10 @@ def whereabouts(
 
 def _other_build(paste: Paste, place: Place) -> bool:
     """Whether a text tells a torch for ROCm, or for a CUDA that is not that of the index's."""
+    if "flag:macos-told" in paste.versions or any(
+        mention.detail.get("os") == "macOS" for mention in paste.mentions[:20]
+    ):
+        return True
     told = paste.versions.get("torch_cuda") or paste.versions.get("index_cuda")
     own = place.requested.cuda if place.requested is not None else None
     if told is not None and own is not None:
@@ -118,13 +122,24 @@ def _other_build(paste: Paste, place: Place) -> bool:
 
 def told_torch(paste: Paste, tables: Tables) -> str | None:
     """The version of torch that a text names; None where it names none, or no torch has it."""
-    match = _VERSION.search(paste.versions.get("torch", ""))
+    match = _VERSION.search(paste.versions.get("torch", "") or _chosen_for(paste))
     if match is None:
         return None
     version = _with_its_dots(match[0].rstrip(".+-"), tables)
     known = tables.atlas.releases() if tables.atlas is not None else ()
     newest = int(known[-1].split(".")[0]) if known else 2
     return version if int(version.split(".")[0]) <= newest else None
+
+
+#: Packages with a build for each torch, of which the one that is loaded chooses its own:
+#: metatensor/torch/torch-2.3/lib/libmetatensor_torch.so (metatensor/torch/_c_lib.py).
+_CHOSEN = lazily(r"/torch/torch-(\d\.\d{1,2})/lib/lib\w{1,60}_torch\.so")
+
+
+def _chosen_for(paste: Paste) -> str:
+    """The torch whose build of a package was loaded, by the directory of the failing file."""
+    found = (_CHOSEN.search(mention.file or "") for mention in paste.mentions[:20])
+    return next((one[1] for one in found if one is not None), "")
 
 
 def _with_its_dots(version: str, tables: Tables) -> str:

@@ -36,6 +36,13 @@ _MAKERS = (
         r"(?![^\n]{0,300}(?:-c|--channel)[ =]pytorch\b(?!-))[^\n]{0,300}conda-forge",
     ),
     ("conda-forge's", "conda-forge", r"\bconda-forge (packages|builds)\b"),
+    # Of the channel pytorch it would be built as the wheels are; defaults has its own builds.
+    (
+        "conda's own build (defaults' or conda-forge's)",
+        "conda install",
+        r"\bconda install (?:-y )?(?:py)?torch(?![\w=-])"
+        r"(?![^\n]{0,300}(?:(?<=\s)-c\b|--channel|::|\\$))",
+    ),
     ("conda-forge's", "pytorch-gpu", r"(?<![\w-])(pytorch-gpu)(?![\w-])"),
     ("conda-forge's", "pytorch-cpu", r"(?<![\w-])(pytorch-cpu)(?![\w-])"),
     (

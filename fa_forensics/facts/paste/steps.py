@@ -30,7 +30,7 @@ _NIGHTLY = lazily(
     r"\b(?:py)?torch[ -]{1,2}nightly\b(?:[^\n]{0,24}?\b(?P<label>cu\d{2,3}))?"
     r"|\bnightly (?:build |version |wheel )?(?:of )?(?:py)?torch\b"
     r"(?:[^\n]{0,24}?\b(?P<other>cu\d{2,3}))?"
-    r"|\b[12]\.\d{1,2} nightl(?:y|ies)\b",
+    r"|\b[12]\.\d{1,2} nightl(?:y|ies)\b(?:[^\n]{0,12}?\b(?P<third>cu\d{2,3}))?",
     re.IGNORECASE,
 )
 #: "with an own new op", "added a custom operator of mine", "my own CUDA kernel".
@@ -67,6 +67,17 @@ _BUILT = lazily(
     r"(?:v?\d[\w.+]{0,30} )?from source\b",
     re.IGNORECASE | re.ASCII,
 )
+#: "the latest torchaudio", "torchaudio latest".
+_NEWEST = lazily(
+    r"\b(?:latest|newest) (?:version of |release of )?(torchaudio|torchvision|torchtext)\b"
+    r"|\b(torchaudio|torchvision|torchtext)[ :=(]{1,2}(?:latest|newest)\b",
+    re.IGNORECASE,
+)
+#: "lmcache 0.3.3 (source, pip install -e .)".
+_IN_BRACKETS = lazily(
+    rf"(?<![\w./-])(?P<name>{_PACKAGE})(?![\w-]) (?:v?\d[\w.+]{{0,30}} )?\(source(?:[,;)]| build)",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def read_changes(
@@ -98,6 +109,11 @@ def read_changes(
 
 
 def _built_from_source(source: Source, places: Places, offer: Offer) -> None:
+    for place in places("(source")[:_MOST]:
+        line = source.line_at(place)
+        for match in itertools.islice(_IN_BRACKETS.finditer(line.body), _MOST):
+            name = match["name"].lower().replace("_", "-")
+            offer(f"flag:built-from-source:{name}", BANNER, line.number, name)
     for place in places("from source")[:_MOST]:
         line = source.line_at(place)
         for match in itertools.islice(_BUILT.finditer(line.body), _MOST):
@@ -109,10 +125,17 @@ def _built_from_source(source: Source, places: Places, offer: Offer) -> None:
 def read_steps(source: Source, places: Places, offer: Offer) -> None:
     """The keys ``flag:built-from-source:NAME``, ``nightly``, ``flag:own-code``, ``triton_image``.
 
-    ``nightly`` is the CUDA of torch's nightly (cu130), or "yes". ``flag:checkout`` is the release
+    ``nightly`` is the CUDA of torch's nightly (cu130), or "yes"; ``flag:newest`` the package of
+    torch's family of which the newest release is there. ``flag:checkout`` is the release
     that git checked out (v0.16.0).
     """
     _built_from_source(source, places, offer)
+    for word in ("latest", "newest"):
+        for place in places(word)[:_MOST]:
+            line = source.line_at(place)
+            newest = _NEWEST.search(line.body)
+            if newest is not None:
+                offer("flag:newest", BANNER, line.number, (newest[1] or newest[2]).lower())
     for word in ("git checkout ", "git switch ", "git clone "):
         for place in places(word)[:_MOST]:
             line = source.line_at(place)
@@ -123,7 +146,7 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
         line = source.line_at(place)
         found = _NIGHTLY.search(line.body)
         if found is not None:
-            label = found["label"] or found["other"] or "yes"
+            label = found["label"] or found["other"] or found["third"] or "yes"
             offer("nightly", BANNER, line.number, label.lower())
             break
     for word in ("own", "new", "custom", "自定义"):

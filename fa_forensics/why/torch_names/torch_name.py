@@ -327,6 +327,10 @@ def _help(
         return not_linked(place, needed_by), ()
     if place.told is not None and judgement.kind == "rocm":
         # No index but torch's own has torch for ROCm, or what was compiled for it.
+        from fa_forensics.why.ways.trees import compiled_at_use
+
+        if (own := compiled_at_use(place, needed_by)) is not None:
+            return (which_torch(place), own[0], look), (own[1],)
         again = "rm -rf build && python -m pip install --no-build-isolation --no-deps ."
         return (which_torch(place), again, look), (_IN_SOURCE,)
     if place.told is not None and present is None:

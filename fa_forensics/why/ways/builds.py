@@ -195,6 +195,7 @@ def _replacement(
     """(command, what it does): the package's own wheel, the release for that torch, or a build."""
     from fa_forensics.facts.build_machine import jobs, read_build_machine
     from fa_forensics.rules.remedy import rebuild_command, rebuild_does, row_of
+    from fa_forensics.why.ways.holding import release_holding
 
     if name in NOT_EXCHANGED and place.told is not None and place.present is not None:
         again = f"{pip_of(place)} install --force-reinstall --no-cache-dir {name}"
@@ -202,8 +203,9 @@ def _replacement(
             f"installs the newest release of {name}, with the torch that it asks for in place of "
             "the one there"
         )
-    ready = _official(place, name, version, python) or _partner(place, name) or _both(place, name)
     row = row_of(name)
+    ready = _official(place, name, version, python) or _partner(place, name)
+    ready = ready or _both(place, name) or release_holding(pip_of(place), name, row, place)
     if ready is not None or _only_newer(place, name, row, direction) or not_on_the_index(row):
         return ready
     bearable = jobs(read_build_machine()) if place.told is None else None
@@ -346,10 +348,13 @@ def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
     built = rebuild(place, needed_by)
     if built is not None and ".whl" in built[0]:
         return ()
-    return (
-        "Where pip compiled it from source, it took the newest torch for that and not the one "
-        "that is installed: --no-build-isolation takes the installed one.",
-    )
+    return (NEWEST_TORCH,)
+
+
+NEWEST_TORCH = (
+    "Where pip compiled it from source, it took the newest torch for that and not the one "
+    "that is installed: --no-build-isolation takes the installed one."
+)
 
 
 def has_official_wheels(needed_by: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.facts.tables import read_table
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
@@ -171,3 +172,15 @@ def release_for(answer: Answer, paste: Paste, place: Place, name: str) -> Answer
     )
     kept = (n for n in answer.notes if not n.startswith(_FIRST) and not n.startswith("Where pip"))
     return replace(answer, help=helps, notes=(note, *kept))
+
+
+def by_torch_words(name: str) -> str:
+    """Which release of a package is for which torch, as a sentence; "" where that is not known."""
+    minors = read_table("torch_pairs.json")["by_minor"].get(name, {})
+    if not minors:
+        return ""
+    which = ", ".join(f"{minors[minor]} for torch {minor}" for minor in minors)
+    return (
+        f"Where torch is to stay, {name} alone is changed (python -m pip install "
+        f"--force-reinstall --no-deps {name}==RELEASE): {which}."
+    )

@@ -23,6 +23,7 @@ from fa_forensics.why.told import is_rocm
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.torch_names.other_flavour import before_the_flag
 from fa_forensics.why.ways.builds import clean_build, old_modules_gone
+from fa_forensics.why.ways.by_torch import by_torch_words
 from fa_forensics.why.ways.commands import FLAVOUR_HERE
 from fa_forensics.why.ways.local_source import local_source
 
@@ -72,9 +73,10 @@ def other_ways(
         return _for_own_torch(answer, paste, place, name, own)
     if name and ended_at(name) is not None:
         return _of_one_pair(answer, paste, place, name, served)
-    if _is_editable(paste, name) and not any("--no-binary" in c for c in answer.help):
-        return _build_again(answer, paste)
     built = name and f"flag:built-from-source:{name}" in paste.versions
+    fetched = any("--no-binary" in text for text in answer.help)
+    if _is_editable(paste, name) and (built or not fetched):
+        return _build_again(answer, paste)
     if name and built and _with_its_torch(answer):
         return _kept_source(answer, name)
     return answer
@@ -296,6 +298,8 @@ def _of_one_pair(
             f"One of the two commands is enough: the first installs the release of {name} that "
             f"belongs to torch {there}; the second changes torch, for all other packages too."
         ))  # fmt: skip
+    if place.present is None and (listed := by_torch_words(name)):
+        notes.insert(0, listed)
     if not file_of(paste):
         notes.insert(0, (
             f"No file is named: of the packages in the text {name} alone has compiled code that "
@@ -340,6 +344,10 @@ def _build_again(answer: Answer, paste: Paste) -> Answer:
         "removed, the command compiles it for the torch that is installed (without "
         "--no-build-isolation pip compiles with the newest torch)."
     )
-    commands = [text for text in commands if not text.startswith("rm -rf build")]
+    dropped = lazily(r"^rm -rf build|--no-binary\s")
+    commands = [text for text in commands if not dropped.search(text)]
     commands.insert(min(1, len(commands)), f"{gone} && {again}")
+    old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    if answer.direction == FLAVOUR and old and FLAVOUR_HERE not in notes:
+        notes.append(_FIXED_FLAG)
     return replace(answer, help=tuple(commands), notes=(note, *notes))

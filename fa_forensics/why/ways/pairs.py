@@ -161,7 +161,7 @@ def _of_the_one_left(note: str) -> str:
 #: torch from some release on, and no other package with it.
 _FROM_ON = lazily(r'"torch>=[\w.,<]{1,40}"$')
 _ONE_IS_ENOUGH = lazily(r"(?:Another build of the extension)\b")
-_ON_TORCH_ALONE = lazily(r"(?:Another build of the extension|Every torch since)")
+_ON_TORCH_ALONE = lazily(r"(?:Another build of the extension|Every torch since|Installing another)")
 
 
 def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
@@ -215,7 +215,8 @@ def _label(paste: Paste, place: Place, release: str) -> str:
 def _told_label(paste: Paste, place: Place) -> str:
     """The build of torch as the text tells it of torch itself; "" where it does not."""
     local = paste.versions.get("torch", "").partition("+")[2]
-    return local or label_of(paste, place)
+    nightly = re.fullmatch(r"cu\d{2,3}", paste.versions.get("nightly", ""))
+    return local or label_of(paste, place) or (nightly[0] if nightly else "")
 
 
 def _is_another(label: str, cuda: str, release: str) -> bool:

@@ -12,7 +12,7 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
-from fa_forensics.why.judgement import FLAVOUR, OLDER, UNKNOWN
+from fa_forensics.why.judgement import FLAVOUR, NONE, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of, wheel_page
@@ -127,6 +127,8 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     built = next((t for t in answer.help if re.search(rf"--no-binary\s{name}\s", t)), None)
     if built is not None and present is None:
         return _with_its_page(answer, paste, place, name)
+    if present is not None and built is None and answer.kind == "wrong-torch":
+        return _for_the_loaded(answer, name)
     if present is None or not present.published or not label or built is None:
         return answer
     if order_key(present.release) < (1, 4, 0, True):
@@ -151,6 +153,22 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     return replace(
         answer, help=helps, notes=(note, *(n for n in answer.notes if not _ON_BUILDS.match(n)))
     )
+
+
+def _for_the_loaded(answer: Answer, name: str) -> Answer:
+    """The project's wheel for the torch that is loaded, which is another than the text says."""
+    page = wheel_page(row_of(name), "cuXYZ", "X.Y.0")
+    asked = bool(answer.help) and "print(torch" in answer.help[0]
+    if not page or not asked or answer.direction != NONE:
+        return answer
+    command = f"python -m pip install --force-reinstall --no-deps --no-cache-dir {name} -f {page}"
+    note = (
+        "The address behind -f is that of the project's wheels for one torch: X.Y is the "
+        f"release that the first command prints, cuXYZ (or cpu) its CUDA, and {name} for that "
+        "torch is the shortest way."
+    )
+    kept = (n for n in answer.notes if not n.startswith("A build of the extension for the torch"))
+    return replace(answer, help=(answer.help[0], command, *answer.help[1:]), notes=(note, *kept))
 
 
 def _with_its_page(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:

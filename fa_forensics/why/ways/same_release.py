@@ -51,7 +51,7 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     if name is None:
         name = package_in_text(paste)
         if name is not None:
-            answer = _with_build(answer, place, name, name == _imported(paste))
+            answer = _with_build(answer, place, name, name == _imported(paste), _newest(paste))
     if name is None:
         return answer
     version = _PLAIN.fullmatch(paste.versions.get(f"pkg:{name}", "").partition("+")[0])
@@ -72,7 +72,14 @@ def package_in_text(paste: Paste) -> str | None:
     imported = _imported(paste)
     if imported is not None:
         return imported
-    return _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
+    only = _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
+    # One of torch's own family is listed wherever torch is; the newest of it is a sign.
+    return only or _newest(paste) or None
+
+
+def _newest(paste: Paste) -> str:
+    """The package of torch's family of which the text has the newest release; "" for none."""
+    return paste.versions.get("flag:newest", "")
 
 
 def _imported(paste: Paste) -> str | None:
@@ -175,7 +182,9 @@ def _only_package(versions: Mapping[str, str]) -> str | None:
     return None
 
 
-def _with_build(answer: Answer, place: Place, name: str, imported: bool) -> Answer:
+def _with_build(
+    answer: Answer, place: Place, name: str, imported: bool, newest: str = ""
+) -> Answer:
     """The answer with a build of the package behind the question which torch is loaded."""
     built = rebuild_named(place, name, answer.direction)
     if built is None or built[0] in answer.help:
@@ -191,6 +200,8 @@ def _with_build(answer: Answer, place: Place, name: str, imported: bool) -> Answ
         f"No package is named as that of the file, and of those in the text {name} alone has "
         f"compiled code that links torch: the command {built[1]}."
     )
+    if name == newest:
+        note = f"The text has the newest {name}: the command {built[1]}."
     if imported:
         note = f"The text says that the import of {name} failed: the command {built[1]}."
     listed = has_official_wheels((f"/site-packages/{name.replace('-', '_')}/_.so",))

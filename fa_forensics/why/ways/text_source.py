@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import DRIFT
+from fa_forensics.why.judgement import DRIFT, NEWER
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import file_of
 from fa_forensics.why.shell import quoted
+from fa_forensics.why.ways.builds import NEWEST_TORCH
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -45,10 +46,12 @@ def from_its_repository(answer: Answer, paste: Paste, place: Place) -> Answer:
     return replace(answer, help=tuple(helps), notes=(note, *kept))
 
 
-def built_by_uv(answer: Answer, paste: Paste) -> Answer:
+def built_by_uv(answer: Answer, paste: Paste, place: Place) -> Answer:
     """The answer with how uv builds, where the text says that it did."""
-    if "flag:uv" not in paste.versions or answer.kind not in DRIFT:
-        return answer
+    if "flag:uv" not in paste.versions or answer.kind not in DRIFT or place.told is None:
+        return _built_by_pip(answer, paste, place)
+    # uv's environments have no pip of their own; uv pip takes pip's options.
+    answer = replace(answer, help=tuple(map(_with_uv, answer.help)))
     if not is_torch(answer.owner or "") or any(map(_BY_UV.search, answer.notes)):
         return answer
     if any(".whl" in text for text in answer.help):
@@ -61,3 +64,26 @@ def built_by_uv(answer: Answer, paste: Paste) -> Answer:
     )
     kept = (n for n in answer.notes if not _BY_PIP.match(n))
     return replace(answer, notes=(note, *kept))
+
+
+_PIP = lazily(r"\bpython\s-m\spip\s(?=(?:install|check|list|show)\b)")
+
+
+def _with_uv(command: str) -> str:
+    return _PIP.sub("uv pip ", command)
+
+
+#: Packages that are named wherever torch is.
+_FAMILY = ("torch", "pytorch", "torchvision", "torchaudio")
+
+
+def _built_by_pip(answer: Answer, paste: Paste, place: Place) -> Answer:
+    """The answer with how a file gets newer than torch, where nothing says what package it is."""
+    drift = answer.kind == "symbol-drift" and answer.direction == NEWER
+    drift = drift and is_torch(answer.owner or "") and "flag:newest" not in paste.versions
+    if not drift or place.told is None or file_of(paste) or NEWEST_TORCH in answer.notes:
+        return answer
+    named = (key for key in paste.versions if key.startswith(("pkg:", "named:", "flag:imported")))
+    if any(key.partition(":")[2] not in _FAMILY for key in named):
+        return answer
+    return replace(answer, notes=(*answer.notes, NEWEST_TORCH))

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.why.place import Place
 from fa_forensics.why.shell import quoted
 
 #: ``torch.utils.cpp_extension.load``: its own directory, ``~/.cache/torch_extensions/py38_cu113``.
@@ -20,6 +21,10 @@ _CONDA = lazily(r"conda|mamba|miniforge|/envs?/|-packages/|/usr/", re.IGNORECASE
 #: A path whose beginning was left out, with directories of the project before the build's.
 _BELOW = lazily(r"\.\.\./[A-Za-z][\w-]{1,60}/(?:[\w-]{1,60}/){1,6}build/\w{1,120}\.so$")
 _CUT = lazily(r"\.\.\.|\u2026|/path/to/")
+
+#: aiter compiles its modules one by one, at their first use, into its own directory (the function
+#: build_module in aiter/jit/core.py).
+_AT_USE = lazily(r"/aiter/jit/(?:[\w-]{1,60}/){0,3}\w{1,120}\.so$")
 
 #: What stands below a cut: a checkout or an unpacked source, which has its release in its name.
 _CHECKOUT = lazily(
@@ -53,7 +58,11 @@ def jit_directory(file: str) -> str:
 
 
 def compiled_at_start(file: str, there: str) -> tuple[str, str] | None:
-    """(command, what it does) for a file that ``torch.utils.cpp_extension.load`` compiled."""
+    """(command, what it does) for a file that a program compiled at its start or first use."""
+    if _AT_USE.search(file) and _CUT.search(file) is None and file.startswith(("/", "~/")):
+        return f"rm {quoted(file)}", (
+            f"removes the one file, and aiter compiles it again at its next use, for {there}"
+        )
     directory = jit_directory(file)
     if not directory:
         return None
@@ -63,6 +72,13 @@ def compiled_at_start(file: str, there: str) -> tuple[str, str] | None:
         f"removes what was compiled there, and the next start of the program{kept} compiles it "
         f"for {there}"
     )
+
+
+def compiled_at_use(place: Place, needed_by: Sequence[str]) -> tuple[str, str] | None:
+    """(command, a sentence on it) for a file of a program's own cache; None for any other."""
+    there = place.present.text if place.present else "the torch that is there"
+    own = compiled_at_start(needed_by[0], there) if needed_by else None
+    return own and (own[0], f"The command that begins with rm {own[1]}.")
 
 
 def cmake_tree(file: str, row: Mapping[str, object] | None) -> tuple[str, str]:
