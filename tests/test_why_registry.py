@@ -170,3 +170,9 @@ def test_a_class_of_torch_that_is_registered_twice_is_recognised() -> None:
         "Ensure that registration with torch::class_ is only called once."
     )
     assert answer.code == "FA893"
+
+
+def test_the_one_package_of_a_text_owns_the_type_that_is_registered_twice() -> None:
+    error = 'ImportError: generic_type: type "QuantType" is already registered!'
+    assert first(error, "pytorch 2.9, pybind11 3.0.1, AITER commit 4862870").owner == "aiter"
+    assert first(error, "pytorch 2.9, pybind11 3.0.1").owner is None

@@ -48,6 +48,7 @@ EXCEPTIONS = {
     "The command that begins with": WORDS,
     "The published torch": WORDS,
     "import torch": WORDS,
+    "{1} wheel --no-build-isolation --no-deps --no-cache-dir -w dist .": NAMES,
     "asked for": WORDS,
     'ctypes.CDLL("{1}", ctypes.RTLD_GLOBAL)': NAMES,
     "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .*libcudnn'": NAMES,

@@ -146,17 +146,19 @@ def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
 
 #: What a narrow window moved to the line below.
 _REQUIRED = lazily(r"\s{0,8}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE)
+#: The same behind the version; a space that got into the path stays in it up to the bracket.
+_REQUIRED_HERE = lazily(
+    r"[\s,]{0,4}\(?required by\s+([^\s()]{1,500}(?: /[^\s()]{1,300}(?=\)))?)", re.IGNORECASE
+)
 
 
 def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
     body = line.body
-    by = re.compile(r"[\s,]{0,4}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE).match(
-        body, match.end()
-    )
+    by = _REQUIRED_HERE.match(body, match.end())
     if by is None and not body[match.end() :].strip(" \t'`)"):
         following = (_REQUIRED.match(below.body) for below in line.below(1))
         by = next((found for found in following if found is not None), None)
-    requirer = by[1].rstrip(".,;'\"") if by else None
+    requirer = by[1].replace(" ", "").rstrip(".,;'\"") if by else None
     if by and requirer and not body[by.end() : by.end() + 1] and ".so" not in requirer:
         requirer = None  # the text ends in the middle of the path
     return line.mention(
@@ -200,6 +202,12 @@ def _macho_library(line: Line, match: re.Match[str]) -> Mention:
 
 #: What a Git LFS pointer in place of a library is refused as.
 _POINTERS = ("invalid-elf", "file-too-short")
+#: The third line of a pointer.
+_SIZE = lazily(r"size (\d{1,15})$")
+#: ``file too short: /opt/x/libx.so``
+_PATH_AFTER = lazily(
+    r"\s?[:,]\s{0,3}['\"]?((?:[A-Za-z]:)?[/\\][^\s'\"]{1,400}\.so(?:\.\d+)*)(?![\w.])"
+)
 #: ``Exec format error: '/opt/x/bin/ptxas'``
 _QUOTED_AFTER = lazily(r":\s['\"]([^'\"\n]{2,400})['\"]")
 #: ``tried: '/opt/x.so' (mach-o file, but is an incompatible architecture``
@@ -215,8 +223,11 @@ def _of_file(what: str) -> Build:
         if "or" in groups:
             groups["need"] = groups.pop("or")  # 'arm64e' or 'arm64': Python is the latter
         detail = {**groups, "import": (failing_import if what == "static-tls" else importing)(line)}
-        if what in _POINTERS and any("git-lfs" in above.body for above in line.above(15)):
+        near = (*line.above(15), *line.below(15)) if what in _POINTERS else ()
+        if any("git-lfs" in other.body for other in near):
             detail["pointer"] = "yes"
+            sizes = (_SIZE.match(other.body.strip()) for other in near)
+            detail.update({"size": found[1] for found in sizes if found is not None})
         if what == "wrong-machine":
             quoted = _QUOTED_AFTER.match(line.body, match.end())
             quoted = quoted or _OF_DYLD.search(line.body, max(0, match.start() - 500), match.end())
@@ -224,6 +235,9 @@ def _of_file(what: str) -> Build:
             if opened >= 0:
                 file = path_before(line.body, opened) or _library_near(line.body, opened)
             file = quoted[1] if quoted else file
+        if file is None and what in _POINTERS:
+            after = _PATH_AFTER.match(line.body, match.end())  # torch_tensorrt's loader, and others
+            file = after[1] if after is not None else None
         if file is None or "/" not in file:
             file = broken_path(line) or file or path_of_line_above(line)
         if what in ("wrong-machine", "wrong-elf-class"):

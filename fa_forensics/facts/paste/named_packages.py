@@ -18,5 +18,7 @@ PACKAGES = (
     "libstdcxx-ng", "torch-xla", "torch-npu", "intel-extension-for-pytorch", "pytorch-cuda",
     "cudatoolkit", "ninja", "gsplat", "tiny-cuda-nn", "tinycudann", "torch-tensorrt", "pyg-lib",
     "tensorrt-llm", "tensorrtllm-backend", "lmdeploy", "k2", "onnxruntime-gpu",
-    "fairseq2n", "fairseq2", "ctranslate2", "dgl", "lmcache", "nunchaku", "nvidia-ammo",
+    "fairseq2n", "fairseq2", "ctranslate2", "dgl", "lmcache", "nunchaku", "nvidia-ammo", "aiter",
+    "torch-harmonics",
+    "mish-cuda",
 )  # fmt: skip

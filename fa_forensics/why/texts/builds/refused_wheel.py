@@ -164,7 +164,7 @@ def _no_such_pair(
     return seen.answer(
         "damaged-file", NO_FILE, cause, owner=package_in(seen), direction="none", confidence="high",
         help=(
-            " ".join((seen.pip, "wheel", "--no-build-isolation --no-deps --no-cache-dir -w dist", ".")),
+            f"{seen.pip} wheel --no-build-isolation --no-deps --no-cache-dir -w dist .",
             f"{seen.pip} install --no-deps --force-reinstall --no-index --find-links dist {built}",
             f"{seen.pip} debug --verbose",
         ),

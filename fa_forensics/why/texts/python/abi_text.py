@@ -302,9 +302,18 @@ def already_registered(seen: Seen) -> Answer:
             "another pybind11.",
         )
     return seen.answer(
-        kind, TYPES, cause, owner="torch" if detail.get("torchs") else package_in(seen),
+        kind, TYPES, cause, owner="torch" if detail.get("torchs") else _registering(seen),
         direction="none", confidence="medium", help=helps, notes=notes,
     )  # fmt: skip
+
+
+def _registering(seen: Seen) -> str | None:
+    """The package that registers a type: the one of the text, or the only one that it names."""
+    common = {"pybind11", "torch", "pytorch", "numpy", "ninja", "triton", "mkl", "cudatoolkit"}
+    common |= {"pytorch-cuda", "libstdcxx-ng", "transformers", "accelerate", "kernels"}
+    keys = [key.partition(":")[2] for key in seen.versions if key.startswith(("named:", "pkg:"))]
+    named = {name for name in keys if name not in common and not name.startswith("nvidia-")}
+    return package_in(seen) or (named.pop() if len(named) == 1 else None)
 
 
 def type_not_registered(seen: Seen) -> Answer:
