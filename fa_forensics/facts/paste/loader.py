@@ -235,9 +235,8 @@ def _of_file(what: str) -> Build:
             if opened >= 0:
                 file = path_before(line.body, opened) or _library_near(line.body, opened)
             file = quoted[1] if quoted else file
-        if file is None and what in _POINTERS:
-            after = _PATH_AFTER.match(line.body, match.end())  # torch_tensorrt's loader, and others
-            file = after[1] if after is not None else None
+        after = _PATH_AFTER.match(line.body, match.end()) if what in _POINTERS else None
+        file = after[1] if after is not None and file is None else file
         if file is None or "/" not in file:
             file = broken_path(line) or file or path_of_line_above(line)
         if what in ("wrong-machine", "wrong-elf-class"):

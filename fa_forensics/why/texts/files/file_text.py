@@ -10,6 +10,7 @@ from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import row_of
 from fa_forensics.why import shell
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in
@@ -77,7 +78,7 @@ def _damaged(
     look = _peek(path) if code == "FA208" else f"ls -lL {quoted(path)}; df -h {room}"
     return seen.answer(
         DAMAGED, code, cause, owner=owner, direction="none", confidence=confidence,
-        help=(look, *helps), notes=(*_innocent(owner), *notes),
+        help=(look, *helps), notes=(*_innocent(owner, path), *notes),
     )  # fmt: skip
 
 
@@ -236,25 +237,51 @@ def is_torchs(path: str) -> bool:
     return base(path).startswith(("libtorch_", "libtorch.", "libc10", "libcaffe2", "libshm."))
 
 
+def brought_along(path: str) -> bool:
+    """Whether a library of torch's lies in a directory of no Python's: a program's own copy."""
+    return (
+        "/" in path and "-packages" not in path and re.search(r"(?:^|/)torch/", path) is None
+        and "conda" not in path and "/envs/" not in path
+    )  # fmt: skip
+
+
+_BROUGHT = (
+    "The file lies in no Python's site-packages: it is a copy of torch's library that a program "
+    "brings in its own directory, or one of an archive of libtorch. That program's download (its "
+    "release archive, unpacked anew) or that archive puts it back; pip's torch is another copy."
+)
+
+
+_OF_PROGRAM = (
+    "The file lies in no Python's site-packages: where a program brings it in its own directory, "
+    "that program's release archive, fetched or unpacked anew on a disk with room, puts it back, "
+    "and pip does not."
+)
+
+
 def _folder(path: str) -> str | None:
     """The directory below site-packages."""
     found = re.search(r"/(?:site|dist)-packages/([\w.-]+?)(?:\.libs)?/", path)
     return found[1] if found else None
 
 
-def _innocent(owner: str | None) -> tuple[str, ...]:
+def _innocent(owner: str | None, path: str) -> tuple[str, ...]:
     if owner in ("cuda-driver", "nvml"):
         return (
             "The driver's libraries come into a container from its host; an image that was made "
             "from a running container keeps them as empty files. Remove those from the image, and "
             "start it with the NVIDIA container toolkit.",
         )
+    if owner == "torch" and brought_along(path):
+        return (_BROUGHT,)
     if owner == "torch":
         return (
             "The damaged file is torch's own: the extension that was imported is innocent, and "
             "the releases of both play no part.",
         )
-    return ("Releases and flavours play no part: the file itself is broken.",)
+    whole = ("Releases and flavours play no part: the file itself is broken.",)
+    known = owner is not None and row_of(owner) is not None
+    return (*whole, _OF_PROGRAM) if known and path.startswith("/") and brought_along(path) else whole
 
 
 def _peek(path: str) -> str:
@@ -285,7 +312,7 @@ def damaged_elf(seen: Seen) -> Answer:
     return seen.answer(
         DAMAGED, "FA104", cause, owner=owner, direction="none", confidence="high",
         help=(f"fa-forensics inspect {quoted(path)}", *helps),
-        notes=(*_innocent(owner), *notes),
+        notes=(*_innocent(owner, path), *notes),
     )  # fmt: skip
 
 
