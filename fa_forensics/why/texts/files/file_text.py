@@ -280,8 +280,8 @@ def _innocent(owner: str | None, path: str) -> tuple[str, ...]:
             "the releases of both play no part.",
         )
     whole = ("Releases and flavours play no part: the file itself is broken.",)
-    known = owner is not None and row_of(owner) is not None
-    return (*whole, _OF_PROGRAM) if known and path.startswith("/") and brought_along(path) else whole
+    known = owner is not None and row_of(owner) is not None and path.startswith("/")
+    return (*whole, _OF_PROGRAM) if known and brought_along(path) else whole
 
 
 def _peek(path: str) -> str:
