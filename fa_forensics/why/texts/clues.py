@@ -159,10 +159,15 @@ def package_in(seen: Seen) -> str | None:
     )
 
 
+#: Projects whose repository has another name than the distribution that it installs.
+CALLED = {"tiny-cuda-nn": "tinycudann"}
+
+
 def _as_named(seen: Seen, package: str | None) -> str | None:
     """The name under which a package goes on, where the text has a release of that one."""
     from fa_forensics.rules.remedy import known_packages
 
+    package = CALLED.get(package or "", package)
     for row in known_packages():
         new = str(row["distribution"])
         if package and row.get("formerly") == package and f"pkg:{new}" in seen.versions:
