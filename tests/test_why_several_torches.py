@@ -25,7 +25,7 @@ def test_a_wheel_with_builds_for_several_torches_is_the_way(torch: str, release:
     """nixl-cu13 1.5.1 has nixl_ep_cpp_torch212, _torch213 and _torch214 (pytorch issue 187727)."""
     file = f"{SITE}/nixl_ep/nixl_ep_cpp.cpython-312-x86_64-linux-gnu.so"
     answer = first(missing(file, COW), f"torch {torch}, Python 3.12")
-    assert any(text.endswith(f" nixl=={release}") for text in answer.help)
+    assert any(f" nixl=={release}" in text for text in answer.help)
     assert not any(text.startswith("rm -rf build") for text in answer.help)
     alone = first(missing(file, COW))
     assert any(text.endswith("--upgrade --no-cache-dir nixl") for text in alone.help)
