@@ -91,7 +91,9 @@ def torch_of(package: str, release: str) -> str | None:
         numbers = re.match(r"(\d{1,2}\.\d{1,3})(?:\.(\d{1,9}))?", release)
         # 2.3.110 is Intel's count; others have torch's own.
         return numbers and f"{numbers[1]}.{numbers[2] if len(numbers[2] or '') == 1 else 0}"
-    return _pairs().get(package, {}).get(release.partition("+")[0])
+    wanted = release.partition("+")[0]
+    asked: dict[str, str] = read_table("torch_pairs.json")["asked_by"].get(package, {})
+    return _pairs().get(package, {}).get(wanted) or asked.get(wanted)
 
 
 def torches_of(package: str) -> tuple[str, ...]:

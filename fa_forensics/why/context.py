@@ -23,6 +23,12 @@ from fa_forensics.why.ways.far_end import not_at_the_far_end
 from fa_forensics.why.ways.gems import gem_of, in_ruby
 from fa_forensics.why.ways.local_source import from_its_directory
 from fa_forensics.why.ways.named_wheel import beside_a_build, cuda_words, in_its_release, twin_words
+from fa_forensics.why.ways.not_the_wheel import (
+    compiled_there,
+    from_its_source,
+    of_a_nightly,
+    of_another_copy,
+)
 from fa_forensics.why.ways.old_heads import at_that_time
 from fa_forensics.why.ways.other_ways import other_ways
 from fa_forensics.why.ways.pairs import of_its_index, with_pairs
@@ -33,6 +39,7 @@ from fa_forensics.why.ways.same_release import package_in_text, same_release
 from fa_forensics.why.ways.stale import left_by_a_build
 from fa_forensics.why.ways.step_back import put_right
 from fa_forensics.why.ways.text_source import built_by_uv, from_its_repository
+from fa_forensics.why.ways.variants import with_that_build
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Mention, Paste
@@ -169,7 +176,13 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     strange = _not_of_its_torch(answer, name or "", version, torch, by_tag=tags.torch is not None)
     if strange is not None:
         return strange
+    if tags.torch is None and compiled_there(paste, name or "", file):
+        return from_its_source(answer, place)
+    if tags.torch is None and (other := of_another_copy(paste, name or "", version, torch)):
+        return replace(answer, notes=(other, *answer.notes))
     notes = [f"{name} {version} was built for torch {torch}, as its version says."]
+    if tags.torch is None and re.search(r"\.?(?:dev|rc)\d*", version):
+        notes = [of_a_nightly(name or "", version, torch)]
     flavour = variant_flavour(torch, tags.cuda or "", place.machine)
     if flavour is not None:
         notes.append(
@@ -196,7 +209,9 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     else:
         answer = in_its_release(replace(answer, help=commands), name or "", version)
         commands = answer.help
-    if abi is not None:  # a wheel, which pip did not compile
+    if flavour is not None and answer.direction == FLAVOUR:
+        commands = with_that_build(commands, torch, tags.cuda or "")
+    if tags.torch is not None:  # a wheel, which pip did not compile
         kept = tuple(note for note in kept if not _COMPILED.match(note))
     return replace(answer, help=commands, notes=(*notes, *kept))
 

@@ -43,6 +43,7 @@ class Told:
     ``gpu_since`` is the first torch with code for the GPU that it names, ``since`` the first
     that the release ``since_of`` of a package in the text has a wheel for. ``driver_below`` is
     the CUDA version that the driver does not reach, as the text says ("CUDA driver < 12.8").
+    ``cuda`` is the CUDA that the text's torch was built for, where it tells no release ("12.1").
     """
 
     machine: str = ""
@@ -59,6 +60,7 @@ class Told:
     since: str = ""
     since_of: str = ""
     driver_below: tuple[int, int] | None = None
+    cuda: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
+from fa_forensics.why.ways.not_the_wheel import banner_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,11 +30,13 @@ def with_the_other(
 ) -> tuple[Answer, ...]:
     """The answers, the first with a note on the text's other torch, where it names one.
 
-    What differs by the torch is less sure, as the text does not tell which of them runs.
+    What differs by the torch is less sure where the text does not tell which of them runs.
     """
     other = paste.versions.get("torch_too")
     if other is None or place.present is None or answers[0].kind == "unrecognised":
         return answers
+    if banner_torch(paste, "here_torch") == paste.versions["torch"].partition("+")[0]:
+        return answers  # the banner tells which of them ran
     versions = {**paste.versions, "torch": other}
     for key in ("torch_too", "torch_cuda", "cxx11_abi"):
         versions.pop(key, None)
@@ -88,6 +91,8 @@ def the_one_that_lacks_it(
     if judged[0].kind != "symbol-drift" or judged[0].direction not in (OLDER, NEWER):
         return None
     named = paste.versions["torch"]
+    if "flag:from-conda" in paste.versions:
+        return there, (_without_pips(judged[0], named, other), *judged[1:])
     note = (
         f"The text names torch {named} and torch {other}, and torch {named} has the name: the "
         "other one is what is loaded. Where both are in one environment, conda's and pip's, pip's "
@@ -99,6 +104,34 @@ def the_one_that_lacks_it(
     sure, notes = _LESS[judged[0].confidence], (note, *judged[0].notes)
     unsure = replace(judged[0], confidence=sure, help=helps, notes=notes)
     return there, (unsure, *judged[1:])
+
+
+#: Notes on a build of the file, and on another torch: the one that fits is there.
+_ON_OTHERS = (
+    "One of the two commands", "Another build of", "The command ", "Installing another",
+)  # fmt: skip
+
+
+def _without_pips(answer: Answer, named: str, other: str) -> Answer:
+    """The answer where conda's torch has the name and pip's, which has not, stands before it."""
+    note = (
+        f"The text names torch {named} and torch {other}, and torch {named} has the name: the "
+        "other one is what is loaded. conda's and pip's torch are two, and pip's hides conda's. "
+        f"Where the first command prints {other}, the second takes that one away, and the first, "
+        f"again, prints {named}; nothing is to be compiled."
+    )
+    more = (
+        "Where both lay in one directory, conda's files may go with it: conda install "
+        f"--force-reinstall pytorch={named}, with the channel it came from, puts them back."
+    )
+    which = "python -c 'import torch; print(torch.__version__, torch.__path__[0])'"
+    look = tuple(text for text in answer.help if text.startswith("fa-forensics inspect"))
+    kept = (n for n in answer.notes if not n.startswith(_ON_OTHERS))
+    kept = (n for n in kept if "have this name; for" not in n and "has wheels by torch" not in n)
+    return replace(
+        answer, confidence=_LESS[answer.confidence], notes=(note, more, *kept),
+        help=(which, "python -m pip uninstall -y torch", *look),
+    )  # fmt: skip
 
 
 def _verdict(answer: Answer) -> tuple[str, str, str, bool]:

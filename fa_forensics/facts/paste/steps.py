@@ -61,7 +61,7 @@ _PACKAGE = "|".join(
 #: "flash-attn 2.5.6 was built from source", "I compiled vllm from source".
 _BUILT = lazily(
     rf"(?<![\w./-])(?P<name>{_PACKAGE})(?![\w-]) (?:v?\d[\w.+]{{0,30}} )?"
-    r"(?:(?:is|was|were|has been|had been) )?(?:self-)?(?:built|compiled|installed|build) "
+    r"(?:(?:is|was|were|has been|had been) |\()?(?:self-)?(?:built|compiled|installed|build) "
     r"from source\b"
     rf"|\b(?:built|compiled|building|compiling|installed) (?P<other>{_PACKAGE})(?![\w-]) "
     r"(?:v?\d[\w.+]{0,30} )?from source\b",

@@ -96,6 +96,16 @@ SENTENCES: tuple[Row, ...] = (
         "torch_cuda",
         PROSE,
     ),
+    *(  # "torch with CUDA 12.1", "PyTorch built for CUDA 11.8"
+        (
+            sign,
+            r"(?<![\w./-])(?:py)?torch (?:build |wheels? )?(?:built )?(?:for|with) CUDA[ -]?"
+            r"(\d{1,2}\.\d)(?![\d.]*\d)",
+            "torch_cuda",
+            PROSE,
+        )
+        for sign in ("for cuda", "with cuda")
+    ),
     ("cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b", "cuda", PATH),
     (
         "python",
@@ -105,6 +115,7 @@ SENTENCES: tuple[Row, ...] = (
         "python",
         PROSE,
     ),
+    ("python 3.", r"(?<![\w./-])python (3\.\d{1,2}\.\d{1,2})(?![\w./-])", "python_patch", PROSE),
     *(
         (sign, r"(?<![\w./-])py ?(3\.\d{1,2})(?![\w/-]|\.\d)", "python", PROSE)
         for sign in ("py3.", "py 3.")

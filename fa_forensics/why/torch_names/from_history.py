@@ -30,7 +30,7 @@ from fa_forensics.why.torch_names.other_flavour import (
     of_stated_flavour,
     older_than_both,
 )
-from fa_forensics.why.torch_names.reach import touched
+from fa_forensics.why.torch_names.reach import of_cuda, touched
 from fa_forensics.why.ways.unlisted import can_be_before, is_before, left_from_then
 
 
@@ -144,7 +144,7 @@ def _one_of_two_flavours(question: Question, place: Place, history: History) -> 
     else:
         cause = f"No wheel on PyPI exports it in this std::string flavour; {other}"
     limited = place.told is not None and bool(
-        place.told.python or place.told.last or place.told.since
+        place.told.python or place.told.last or place.told.since or place.told.cuda
     )
     meant = _meant(question, place, history)
     if limited and history.releases and not set(meant) & set(history.releases):
@@ -180,7 +180,7 @@ def _meant(question: Question | None, place: Place, history: History) -> Sequenc
     floors = (told.gpu_since, told.since) if told is not None else ()
     for since in (*floors, question.since if question else ""):
         meant = [r for r in meant if not since or order_key(r) >= order_key(since)] or meant
-    return meant
+    return of_cuda(told.cuda, meant) if told is not None and told.cuda else meant
 
 
 def _out_by(last: str, known: Sequence[str]) -> Sequence[str]:
@@ -228,7 +228,7 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
     if (
         by_python
         and place.told is not None
-        and (place.told.last or place.told.gpu_since or place.told.since)
+        and (place.told.last or place.told.gpu_since or place.told.since or place.told.cuda)
     ):
         why = had_words(place)
     return _one_side(history, left[0], why if len(sides) > 1 else "", exports, meant)

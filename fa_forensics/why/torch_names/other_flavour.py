@@ -36,6 +36,8 @@ def limits(place: Place) -> str:
     """Which torches can be meant, behind "every wheel of torch": by Python and by the day."""
     told = place.told
     words = f"for Python {told.python}" if told and told.python else ""
+    if told and told.cuda:
+        words += f"{' and' if words else 'for'} CUDA {told.cuda}"
     if told and told.last:
         words += f"{' ' if words else ''}up to {month_words(told.date)}"
     if told and told.gpu_since:
@@ -51,6 +53,8 @@ def had_words(place: Place) -> str:
     """The same as what a torch does: ``has wheels for Python 3.10 and was out by June 2023``."""
     told = place.told
     parts = [f"has wheels for Python {told.python}"] if told and told.python else []
+    if told and told.cuda:
+        parts.append(f"has a build for CUDA {told.cuda}")
     if told and told.last:
         parts.append(f"was out by {month_words(told.date)}")
     if told and told.gpu_since:

@@ -38,3 +38,28 @@ def touched(history: History, releases: Sequence[str], direction: str) -> tuple[
                 "the two sides of that, many others are missing with it.",
             )
     return ()
+
+
+def of_cuda(cuda: str, releases: Sequence[str]) -> Sequence[str]:
+    """The releases that PyTorch can have a build of for one CUDA; all of them where none has.
+
+    A release that the table does not list is known by its neighbour alone: a newer one has no
+    older CUDA than the last that is listed, an older one no newer than the first.
+    """
+    from fa_forensics.atlas.builds import minor_of
+    from fa_forensics.facts.torch_cuda import cuda_builds
+
+    builds = [(release, cuda_builds(minor_of(release))) for release in releases]
+    listed = [place for place, (_, versions) in enumerate(builds) if versions]
+    wanted = order_key(f"{cuda}.0")
+    kept = []
+    for place, (release, versions) in enumerate(builds):
+        if versions or not listed:
+            near = not listed or cuda in versions
+        elif place > listed[-1]:
+            near = wanted >= order_key(f"{builds[listed[-1]][1][0]}.0")
+        else:
+            near = wanted <= order_key(f"{builds[listed[0]][1][-1]}.0")
+        if near:
+            kept.append(release)
+    return kept or releases

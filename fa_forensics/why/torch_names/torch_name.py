@@ -99,7 +99,12 @@ def _built_elsewhere(
 
     if set(meant_for(place, history)) & set(history.releases):
         return isolated
-    return (_ON_ANOTHER_BUILD,)
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    row = row_of(package_of(needed_by[0]) or "") if needed_by else None
+    own = (row or {}).get("wheels_for")
+    return (_OF_ITS_PROJECT if "cxx11abi" in str(own) else _ON_ANOTHER_BUILD,)
 
 
 #: Said of a cxx11 file where no wheel that pip could have taken is cxx11.
@@ -107,6 +112,15 @@ _ON_ANOTHER_BUILD = (
     "No wheel of torch that pip could have taken for the build is cxx11: the file was compiled on "
     "another torch (conda-forge's, a container's, one from source) than the one that is loaded, or "
     "with -D_GLIBCXX_USE_CXX11_ABI=1 in its own flags."
+)
+
+
+#: The same, where the package's project has wheels of both flavours.
+_OF_ITS_PROJECT = (
+    "No wheel of torch that pip could have taken for a build is cxx11: most likely the file is of "
+    "the project's own wheel that is called cxx11abiTRUE. Else it was compiled on another torch "
+    "(conda-forge's, a container's, one from source) than the one that is loaded, or with "
+    "-D_GLIBCXX_USE_CXX11_ABI=1 in its own flags."
 )
 
 

@@ -22,6 +22,7 @@ from fa_forensics.why.ways.same_release import label_of
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
 
+_NO_LINUX = ("flag:windows", "flag:windows-told")
 _FIRST = ("One of the two commands", "Another build of")
 
 
@@ -51,6 +52,66 @@ def project_wheels(row: Mapping[str, object], name: str, place: Place) -> list[s
         f"those for {own['of']}, and of that form are the others. One for the torch that runs is "
         "seconds in place of a build." + _another_of_that_name(row, name)
     ]
+
+
+def in_their_names(row: Mapping[str, object], name: str, answer: Answer, place: Place) -> list[str]:
+    """What a wheel of the project for the text's torch has in its name, where that tells flavours.
+
+    mamba-ssm and causal-conv1d: ...+cu118torch2.1cxx11abiFALSE-cp38-cp38-linux_x86_64.whl.
+    """
+    own, present = row.get("wheels_for"), place.present
+    tells = isinstance(own, Mapping) and "cxx11abi" in str(own["address"])
+    if not tells or answer.direction != FLAVOUR or (present is not None and not present.published):
+        return []
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    python = place.told.python if place.told is not None else None
+    parts = [f"torch{minor_of(present.release)}"] if present is not None else []
+    parts += [f"cxx11abi{'FALSE' if new else 'TRUE'}"]
+    parts += [f"cp{python.replace('.', '')}"] if python else []
+    words = ", ".join(parts[:-1]) + " and " + parts[-1] if parts[1:] else parts[0]
+    return [
+        f"The wheel of {name} that fits that torch has {words} in its name; one that is called "
+        f"cxx11abi{'TRUE' if new else 'FALSE'} is of the flavour that fails, whatever else is in "
+        "its name."
+    ]
+
+
+def in_its_form(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
+    """The answer with the project's wheel of the text's release for the text's build of torch."""
+    own = (row_of(name) or {}).get("wheels_for")
+    form = own.get("form") if isinstance(own, Mapping) else None
+    present, told = place.present, paste.versions.get(f"pkg:{name}", "")
+    built = next((text for text in answer.help if "--no-build-isolation" in text), None)
+    if not isinstance(form, Mapping) or present is None or not present.published or built is None:
+        return answer
+    machine = place.told.machine if place.told is not None else ""
+    if any(key in paste.versions for key in _NO_LINUX) or machine not in ("", "x86_64"):
+        return answer
+    release = re.fullmatch(r"\d{1,2}(?:\.\d{1,3}){2}", told.partition("+")[0])
+    label = label_of(paste, place)
+    if not label and place.requested is not None:
+        label = cuda_label(place.requested.cuda or "")
+    if release is None or not label.startswith("cu") or not (
+        order_key(form["first"]) <= order_key(release[0]) < order_key(form["before"] + ".0")
+    ):  # fmt: skip
+        return answer
+    torch = minor_of(present.release).replace(".", "")
+    called = form["release"].format(release=release[0], torch=torch, label=label)
+    if called == told:
+        return answer
+    command = (
+        "python -m pip install --force-reinstall --no-deps --no-cache-dir "
+        f"{name}=={called} -f {form['page']}"
+    )
+    note = (
+        f"One way is enough: {name}=={called} is the project's wheel for torch {present.release} "
+        f"and {label}, where it was published; the build from source serves any torch."
+    )
+    helps = tuple(
+        t for text in answer.help for t in ((command, text) if text == built else (text,))
+    )
+    kept = (n for n in answer.notes if not n.startswith(f"{name}'s own project has wheels by"))
+    return replace(answer, help=helps, notes=(*kept, note))
 
 
 def without_newest(answer: Answer, name: str) -> Answer:

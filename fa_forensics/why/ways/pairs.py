@@ -26,6 +26,8 @@ from fa_forensics.why.ways.builds import NOT_EXCHANGED
 from fa_forensics.why.ways.by_torch import (
     beside_it,
     in_an_image,
+    in_its_form,
+    in_their_names,
     of_its_torch,
     project_wheels,
     release_for,
@@ -34,12 +36,7 @@ from fa_forensics.why.ways.by_torch import (
 from fa_forensics.why.ways.prereleases import of_its_maker
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
-from fa_forensics.why.ways.variants import (
-    XLA_FLAVOURS,
-    of_both_flavours,
-    of_other_flavour,
-    same_again,
-)
+from fa_forensics.why.ways.variants import of_other_flavour, of_xla, same_again
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -80,6 +77,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     if row is not None:
         mac = any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
         notes += [] if mac or same_again(answer, place) else project_wheels(row, name, place)
+        notes += in_their_names(row, name, answer, place)
         notes += _older_release(answer, helps, row, name)
     if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
         helps = _first_pair(helps, answer, place, name)
@@ -87,10 +85,10 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         notes += _on_images(file_of(paste), answer)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
-    if name == "torch-xla" and answer.direction == FLAVOUR and of_both_flavours(paste.versions):
-        notes.insert(0, XLA_FLAVOURS)
+    if name == "torch-xla" and answer.direction == FLAVOUR:
+        helps, notes = of_xla(helps, notes, paste.versions)
     answer = replace(answer, help=tuple(dict.fromkeys(helps)), notes=tuple(notes))
-    answer = release_for(answer, paste, place, name)
+    answer = in_its_form(release_for(answer, paste, place, name), paste, place, name)
     return of_its_project(answer, paste, place, name)
 
 

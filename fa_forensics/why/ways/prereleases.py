@@ -6,9 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.cuda_labels import cuda_of_label
+from fa_forensics.facts.python_api import torch_of
+from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
+from fa_forensics.why.judgement import OLDER, UNKNOWN
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -42,9 +47,33 @@ def of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
     here = f"flag:built-from-source:{name}" in paste.versions or "torch" in told
     if here or not is_prerelease(paste, name) or not any(map(_OTHERS.search, answer.help)):
         return answer
-    label = _label(paste, told)
+    label = "cpu" if _on_a_mac(paste) else _label(paste, told)
     index = f"https://download.pytorch.org/whl/nightly/{label or 'cuXYZ'}"
-    get = "python -m pip install --pre --force-reinstall --no-cache-dir torch"
+    # The newest nightly of torch beside a pre-release of its family would be a pair of two days.
+    both = f"torch {name}" if name in FAMILY else "torch"
+    get = f"python -m pip install --pre --force-reinstall --no-cache-dir {both}"
+    other = paste.versions.get("nightly", "")
+    note, how = (
+        _of_family(name, told, label) if name in FAMILY else _words(name, told, label, other)
+    )
+    kept = tuple(n for n in answer.notes if not _ON_OTHERS.match(n))
+    helps = [text for text in answer.help if not _OTHERS.search(text) or _is_pair(text, name)]
+    at = 1 if helps and "print(torch" in helps[0] else 0
+    typed = " ".join((get, "--index-url", index))
+    if pinned := _of_the_past(answer):
+        answer, typed = _by_its_pair(answer, paste, name), _from_index(pinned, other)
+        how = (
+            f"torch {answer.interval} alone ha{'s' if len(answer.exported_by) == 1 else 've'} the "
+            "name, which no nightly of today has: a wheel that was built on a nightly of that time "
+            "is helped by that very one (torch==VERSION from the nightly index, while it is kept "
+            "there). torchvision and torchaudio are taken from the same place as torch."
+        )
+    helps.insert(at, typed)
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, how, *kept))
+
+
+def _words(name: str, told: str, label: str, other: str) -> tuple[str, str]:
+    """(what such a wheel is, what the command takes); ``other`` is the CUDA of the text's torch."""
     note = (
         f"{name} {told} is no release of the package index: whoever built that wheel did so on one "
         "torch, often a nightly, and from the index for one CUDA, which the wheel's name tells. "
@@ -57,17 +86,73 @@ def of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
         "nightly of that day is torch==VERSION from the same index. torchvision and torchaudio are "
         "taken from there too."
     )
-    other = paste.versions.get("nightly", "")
     if label and other.startswith("cu") and other != label:
         how = (
             f"The wheel is for {label} and the torch in the text is a nightly for {other}: the "
             f"nightlies of two indexes need not be of one day, nor of one state of torch. {how}"
         )
-    kept = tuple(n for n in answer.notes if not _ON_OTHERS.match(n))
-    helps = [text for text in answer.help if not _OTHERS.search(text)]
-    at = 1 if helps and "print(torch" in helps[0] else 0
-    helps.insert(at, " ".join((get, "--index-url", index)))
-    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, how, *kept))
+    return note, how
+
+
+def _of_family(name: str, told: str, label: str) -> tuple[str, str]:
+    """The same for a package that is built with torch, day by day."""
+    note = (
+        f"{name} {told} is a pre-release, built on torch's pre-release of that day: each of the "
+        "two fits the other of its own day alone."
+    )
+    ends = "" if label else " (cuXYZ is the CUDA of the torch that is there)"
+    return note, f"The command takes the newest nightlies of torch and {name} together{ends}."
+
+
+#: Packages whose nightlies are built with torch's, day by day.
+FAMILY = ("torchvision", "torchaudio")
+
+
+def _on_a_mac(paste: Paste) -> bool:
+    """Whether the text is of macOS, whose nightlies are those without CUDA."""
+    if "flag:macos-told" in paste.versions:
+        return True
+    return any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
+
+
+def _is_pair(command: str, name: str) -> bool:
+    """Whether a command takes the newest releases of torch and of its own partner together."""
+    return name in FAMILY and f" --upgrade --no-cache-dir torch {name}" in command
+
+
+def _of_the_past(answer: Answer) -> str:
+    """The command for the last torch with a name that newer ones have no more; "" for none."""
+    if not answer.exported_by or "and later" in answer.interval:
+        return ""
+    return next((text for text in answer.help if _PINNED.search(text)), "")
+
+
+_PINNED = lazily(r"install \"torch==[\d.]+\"$")
+
+
+def _from_index(command: str, label: str) -> str:
+    """A command for one torch with the index of the CUDA that the text's nightly is for."""
+    found = re.search(r"==([\d.]+)", command)
+    if found is None or not re.fullmatch(r"cu\d{2,3}", label):
+        return command
+    if cuda_of_label(label) not in cuda_builds(minor_of(found[1])):
+        return command
+    return f"{command} --index-url https://download.pytorch.org/whl/{label}"
+
+
+def _by_its_pair(answer: Answer, paste: Paste, name: str) -> Answer:
+    """That a nightly is the newer one, where that number's release is for a torch before it."""
+    number = re.match(r"\d+\.\d+\.\d+", paste.versions.get(f"pkg:{name}", ""))
+    pair = torch_of(name, number[0]) if number is not None else None
+    if "nightly" not in paste.versions or pair not in answer.exported_by:
+        return answer
+    if number is None or answer.direction != UNKNOWN:
+        return answer
+    cause = (
+        f"{answer.cause} {name} {number[0]} is for torch {pair}, which has the name, and a nightly "
+        "of that time is newer than it: most likely the nightly is too new for the file."
+    )
+    return replace(answer, cause=cause, direction=OLDER)
 
 
 def _label(paste: Paste, told: str) -> str:
