@@ -249,7 +249,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     of_image = maker and "ngc" in paste.versions and version.count(".") == 1
     wanted = f"{version}.0" if of_image else _of_cuda(version, paste)
     requested = _requested(wanted, abi, tables, told.machine)
-    if requested is not None:
+    if requested is not None and not _without_its_gpu(requested, paste):
         present = Present(
             requested.version,
             requested.release,
@@ -263,6 +263,16 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     has_cuda = "+cpu" not in version and _ROCM not in version
     present = Present(version, release_of(version), flavour, has_cuda, installed=False)
     return Place(None, None, present, None, told=told)
+
+
+def _without_its_gpu(requested: RequestedTorch, paste: Paste) -> bool:
+    """Whether it is not known which build a machine with an Arm processor and a GPU has.
+
+    The package index had torch for aarch64 without CUDA up to 2.10, and torch's own index has it
+    for several CUDA versions: a bare number says neither.
+    """
+    arm = paste.versions.get("machine") == "aarch64" and "gpu" in paste.versions
+    return arm and requested.cuda is None and "+" not in paste.versions.get("torch", "+")
 
 
 def _called(version: str, abi: str, requested: RequestedTorch) -> str:

@@ -15,7 +15,10 @@ from fa_forensics.patterns import lazily
 
 _INSTALLS = lazily(
     r"\b(?:pip3?|uv|poetry|pdm)\s{1,3}(?:\S{1,20}\s{1,3}){0,2}?(?:install|wheel|sync|add)\b"
-    r"|\b(?:installing|installation of|to install|when install)\b|安装|安裝|インストール|설치",
+    r"|\b(?:installing|installation of|to install|when install)\b|安装|安裝|インストール|설치"
+    r"|(?<!no )\b(?:install|installation|build|wheel|setup)[ -](?:failures?|failed|fails|failing"
+    r"|errors?|issues?|problems?)\b|\bcan(?:not|'t) install\b|\b(?:fail(?:s|ed|ing|ure)?|unable) "
+    r"to (?:install|build)\b|\b(?:install|build)ed? [\w.-]{3,40} (?:fails|failed)\b",
     re.IGNORECASE,
 )
 _COMMAND = lazily(

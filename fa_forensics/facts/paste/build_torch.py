@@ -71,3 +71,19 @@ def undeclared(line: Line, match: re.Match[str]) -> Mention | None:
         detail["source"] = match["package"][:200]
     what = "torch-missing-in-build" if match["module"] == "torch" else "no-module"
     return line.mention(what, match.start(), detail=detail)
+
+
+#: "sudo sh build.sh", "sudo -H pip install flash-attn", with what sudo runs.
+_UNDER_SUDO = lazily(
+    r"\bsudo(?: -[EHSn]{1,4}){0,3} (?P<command>(?:(?:ba|z|da)?sh|(?:python|pip)[\d.]{0,4}|make"
+    r"|\./[\w./-]{1,60})(?: [\w./=~-]{1,60}){0,6})"
+)
+
+
+def under_sudo(line: Line) -> str:
+    """What sudo runs near a line, sudo itself left out; "" for nothing."""
+    if "sudo " not in line.source.lower:
+        return ""
+    near = line.source.text[max(0, line.start - 4_000) : line.start + 4_000]
+    found = _UNDER_SUDO.search(near)
+    return found["command"].strip() if found is not None else ""

@@ -17,7 +17,7 @@ _TAG = lazily(
     r"i686|armv7l|ppc64le)(?=[./\\-])"
 )
 #: The glibc that a wheel's tag promises to do with (PEP 600).
-_PROMISED = lazily(r"manylinux_2_(?P<minor>\d{1,2})_(?:x86_64|aarch64)")
+_PROMISED = lazily(r"manylinux_2_(?P<minor>\d{1,2})(?:_(?:x86_64|aarch64)| wheel\b)")
 #: The parts of files' names that say which machine the file is for, not where it is.
 _OF_NAMES = lazily(r"cpython-\w{1,8}-[\w-]{1,40}|[-_](?:x86_64|aarch64|arm64)\.(?:whl|egg|zip|so)")
 #: file(1)'s words for processors.
@@ -60,6 +60,24 @@ def machines_around(line: Line, file: str | None) -> dict[str, str]:
     if exact is not None and ("host" not in found or found["host"] == "arm"):
         found["host"] = exact
     return found
+
+
+def is_of_arm(gpu: str) -> bool:
+    """Whether a GPU is only in machines with an Arm processor: GB10, GH200, GB200."""
+    return _row_of(gpu).get("machine") == "aarch64"
+
+
+def delivered_with(gpu: str) -> tuple[str, str]:
+    """(the machine, the CUDA major version that it is delivered with) of a GPU; ("", "")."""
+    row = _row_of(gpu)
+    return (row["name"], row["cuda"]) if "cuda" in row else ("", "")
+
+
+def _row_of(gpu: str) -> dict[str, Any]:
+    """What is known of the one machine that has a GPU; empty for all that are sold alone."""
+    name = gpu.lower()
+    rows = (row for row in _table()["boards"] if any(_has(name, w) for w in row.get("gpus", ())))
+    return next(rows, {})
 
 
 #: Around a failure, words of this many characters are its own.

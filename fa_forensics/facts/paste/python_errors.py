@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.paste import empty_link, python_abi
+from fa_forensics.facts.paste import build_torch, empty_link, python_abi
 from fa_forensics.facts.paste.around import frame, importing, package_file_near, source_tree
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -95,12 +95,12 @@ def _no_module(line: Line, match: re.Match[str]) -> Mention:
         "frame": path,
         "function": function,
         "prose": "" if match["error"] or line.lower.startswith("no module") else "yes",
+        "sudo": build_torch.under_sudo(line) if module.startswith("torch") else "",
     }
     if "." in module:
         detail["tree"] = source_tree(line, module.split(".")[0])
     detail.update(python_abi.tag_shown(line, module))
-    package = re.search(r"['\"];\s'?([\w.]{1,200})'? is not a package", line.body[match.start() :])
-    if package or "is not a package" in line.lower:
+    if "is not a package" in line.lower:
         detail["not_a_package"] = "yes"
     return line.mention("no-module", match.start(), detail=detail)
 

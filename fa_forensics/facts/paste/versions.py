@@ -13,6 +13,7 @@ from fa_forensics.facts.paste.denied import is_absent
 from fa_forensics.facts.paste.given_wheels import read_given_wheels
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
+from fa_forensics.facts.paste.machines import is_of_arm
 from fa_forensics.facts.paste.moved import without_gone
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.reported import read_report
@@ -392,3 +393,6 @@ def _derived(
         machine = re.search(r"x86_64|aarch64|arm64|ppc64le", known[2]) if known else None
         if known and machine:
             offer("machine", known[0], known[1], machine[0])
+    gpu = best.get("gpu")
+    if gpu is not None and "machine" not in best and is_of_arm(gpu[2]):
+        offer("machine", *gpu[:2], "aarch64")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.cuda_names import cuda_on_pypi
+from fa_forensics.facts.paste.machines import delivered_with
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import toolkit_on_path
 
@@ -36,6 +37,13 @@ def of_exact_cuda(seen: Seen, exact: str) -> str:
 def of_pypi(seen: Seen, wanted: str | None) -> str:
     """The CUDA of an old torch's build on the package index, where it is none of these."""
     torch = seen.torch or ""
+    machine, delivered = delivered_with(seen.gpu or "")
+    if delivered and wanted and wanted != delivered and "+" not in torch:
+        return (
+            f" The text is of {machine}, which is delivered with CUDA {delivered}: most likely "
+            f"torch is the build for that, so that the first is the likelier. The GPU and its "
+            "architecture have no part in this message."
+        )
     pypi = None if "+" in torch else cuda_on_pypi(torch)
     if pypi is None or wanted is None or f"{pypi}.".startswith(f"{wanted}."):
         return ""

@@ -167,6 +167,10 @@ def _not_installed(
     seen: Seen, module: str, package: str | None, row: Mapping[str, object] | None
 ) -> Answer:
     """The package itself is not there; no compiled file comes into it."""
+    if module == "torch" and not seen.mention.detail.get("metadata"):
+        from fa_forensics.why.texts.python.torch_absent import torch_absent
+
+        return torch_absent(seen)
     cause = (
         f"No package that is imported as {module or 'that'} is installed for the Python that ran: "
         "it is not installed, or for another Python."

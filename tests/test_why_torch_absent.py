@@ -1,0 +1,68 @@
+"""``why`` where torch is not found: sudo, Python 2, a build in an environment of its own; Arm."""
+
+from __future__ import annotations
+
+import pytest
+from support.asking import first, said
+
+GONE = "ModuleNotFoundError: No module named 'torch'"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"Fixes the `flash_attn` install failure reported in #126 (`{GONE}`).",
+        f"flash-attn fails to build: {GONE}",
+        f"xformers installation error\n{GONE}",
+        f"cannot install mamba-ssm\n{GONE}",
+    ],
+)
+def test_an_installation_that_failed_is_a_build_apart_from_torch(line: str) -> None:
+    answer = first(line, "torch 2.6.0 (cu124)")
+    assert answer.code == "FA884" and "environment of its own" in answer.cause
+    assert not any("install torch" in command for command in answer.help)
+
+
+def test_a_torch_that_the_text_has_is_not_to_be_installed() -> None:
+    answer = first(GONE, "torch 2.6.0, Python 3.10")
+    assert answer.confidence == "medium" and "another Python" in answer.cause
+    assert "--no-build-isolation" in said(answer)
+    assert not any("install torch" in command for command in answer.help)
+
+
+@pytest.mark.parametrize("command", ["sh build.sh", "python setup.py develop", "./make.sh"])
+def test_sudo_takes_the_systems_python(command: str) -> None:
+    """sudoers(5): secure_path is used in place of the user's PATH."""
+    text = (f"$ sudo {command}", '  File "setup.py", line 2, in <module>', GONE)
+    answer = first(*text, "torch 1.13.1")
+    assert "sudo" in answer.cause and "secure_path" in answer.cause
+    assert command in answer.help
+    assert not any("install torch" in one for one in answer.help)
+
+
+def test_python_2_is_known_by_its_spelling() -> None:
+    """Python 3 puts the name in quotes; torch 1.4 was the last one for Python 2.7."""
+    answer = first("ImportError: No module named torch.utils.cpp_extension")
+    assert "Python 2" in answer.cause and not any("install torch" in one for one in answer.help)
+    assert "Python 2" not in first("ImportError: No module named 'torch'").cause
+
+
+@pytest.mark.parametrize("gpu", ["DGX Spark GB10", "NVIDIA GB10"])
+def test_a_bare_torch_on_a_dgx_spark_is_no_build_of_pypis_x86(gpu: str) -> None:
+    """PyPI's aarch64 wheel of torch 2.9.1 has no CUDA; PyTorch's index has cu126, cu128, cu130."""
+    answer = first(
+        ".../site-packages/sgl_kernel/sm100/common_ops.abi3.so",
+        "ImportError: libnvrtc.so.12: cannot open shared object file: No such file or directory",
+        f"torch 2.9.1, sgl-kernel, Python 3.12, {gpu}",
+    )
+    assert "another CUDA major version" in answer.cause and "CUDA 13" in answer.cause
+    assert not any('"torch==2.9.1"' in one for one in answer.help)
+    assert any("docs.sglang.ai/whl" in one for one in answer.help) and "cu130" in said(answer)
+
+
+def test_a_gb10_with_a_told_build_is_judged_by_it() -> None:
+    answer = first(
+        "ImportError: libnvrtc.so.12: cannot open shared object file: No such file or directory",
+        "torch 2.9.1+cu130, sgl-kernel, NVIDIA GB10",
+    )
+    assert answer.code == "FA602" and "CUDA 13.0" in answer.cause
