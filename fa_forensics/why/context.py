@@ -18,8 +18,10 @@ from fa_forensics.why.place import Place
 from fa_forensics.why.seen import directory_of, file_of, package_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.together import together
+from fa_forensics.why.ways.asides import with_asides
 from fa_forensics.why.ways.containers import in_container
 from fa_forensics.why.ways.far_end import not_at_the_far_end
+from fa_forensics.why.ways.for_gpu import with_code_for_it
 from fa_forensics.why.ways.gems import gem_of, in_ruby
 from fa_forensics.why.ways.local_source import from_its_directory
 from fa_forensics.why.ways.named_wheel import beside_a_build, cuda_words, in_its_release, twin_words
@@ -68,7 +70,8 @@ def with_context(
     first = built_by_uv(from_its_repository(first, paste, place), paste, place)
     first = of_another_commit(from_its_directory(first, paste), paste)
     first = at_that_time(without_its_torch(first, paste, place), place)
-    first = left_by_a_build(first, paste)
+    first = left_by_a_build(with_code_for_it(first, place), paste, place)
+    first = with_asides(first, paste, place, named)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")

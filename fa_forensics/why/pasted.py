@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.context import with_context
+from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.tables import Tables
@@ -25,6 +26,10 @@ MOST_ANSWERS = 5
 LISTINGS = ("ldd-line", "nm-line", "readelf-line")
 MOST_LINES = 100
 _ONCE = ("FA202", "FA402")
+#: The torch in question has the name.
+_EXPORTED = "FA607"
+#: No release has it: it says least of when the file was built.
+_NOWHERE = 1000
 
 
 def answerer_of(what: str) -> Answerer | None:
@@ -81,9 +86,20 @@ def _from_listings(
         # One line of a sort says what all others of it say: they are many.
         if answer is not None and not (answer.code in _ONCE and _has_code(found, answer.code)):
             _add(found, answer)
-        if len(found) == MOST_ANSWERS:
-            break
-    return found
+    return _narrowest_first(found)[:MOST_ANSWERS]
+
+
+def _narrowest_first(found: Sequence[Answer]) -> list[Answer]:
+    """The names of a list with the one that tells most first; what is no such name stays before.
+
+    A list of imports names what torch has, too: where another name of it is missing from the
+    torch in question, those say nothing. Else the name that the fewest releases have tells most.
+    """
+    drifts = [one for one in found if one.kind in DRIFT]
+    lacking = [one for one in drifts if one.code != _EXPORTED]
+    wanted = sorted(lacking or drifts, key=lambda one: len(one.exported_by) or _NOWHERE)
+    rest = [one for one in found if one not in drifts and (one.code != _EXPORTED or not lacking)]
+    return [*rest, *wanted]
 
 
 def _has_code(found: Sequence[Answer], code: str) -> bool:

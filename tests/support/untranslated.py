@@ -8,6 +8,8 @@ WORDS = "a text of another program, which is looked for or quoted"
 
 #: Texts of the sources that are not in the table, with the reason.
 EXCEPTIONS = {
+    "Each release of torch-xla": "the beginning of a note that is looked for, or a command",
+    "{1} {2}-linux_x86_64.whl": "the beginning of a note that is looked for, or a command",
     " since {1}": PART,
     " in {1}": PART,
     " of {1}": PART,

@@ -50,6 +50,13 @@ _WORKED = lazily(
     r"(?: (?:now|then|all|again))? (?:works?|worked|runs?|ran|was fine|is fine)\b",
     re.IGNORECASE,
 )
+#: "torch upgraded from 1.1.0 to a later build": which one came is not told.
+_GONE = lazily(
+    rf"\b{_NAME} (?:(?:was|is|got|gets|has been|had been) )?(?:upgraded|updated) from "
+    rf"v?{_FROM}(?= (?:to |-> ?)(?:an? |the |some )?(?:later|newer|new|latest|newest|nightly"
+    r"|current|recent|master|main|source))",
+    re.IGNORECASE,
+)
 #: What is not done, or what somebody thinks of doing.
 _NOT_DONE = lazily(
     r"\b(?:would|will|wants? to|tries to|try(?:ing)? to|could|should|must|cannot|can't|needs? to"
@@ -76,6 +83,11 @@ def without_gone(
 
     A report's own line on the loaded torch is surer than that, and stays.
     """
+    for place in (*places("upgraded")[:_MOST], *places("updated")[:_MOST]):
+        told = source.line_at(place)
+        left = _GONE.search(told.body[:2000])
+        if left is not None and not not_done(told.body, left.start()):
+            offer("before:torch", PROSE, told.number, left["gone"])
     if "torch" in best and best["torch"][0] < LISTED:
         return
     found = replaced_by_log(source, places) or _in_words(source, places)

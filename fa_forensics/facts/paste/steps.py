@@ -80,6 +80,14 @@ _IN_BRACKETS = lazily(
 )
 
 
+#: "torchaudio from source" in a list of what is there; not "install torchaudio from source".
+_LISTED_SOURCE = lazily(
+    rf"(?:^|[,;|(+]) ?(?P<name>{_PACKAGE})(?![\w-]) (?:v?\d[\w.+]{{0,30}} |main |master ){{0,2}}"
+    r"\(?from source\b",
+    re.IGNORECASE | re.ASCII,
+)
+
+
 def read_changes(
     best: dict[str, tuple[int, int, str]], source: Source, places: Places, offer: Offer
 ) -> None:
@@ -116,6 +124,9 @@ def _built_from_source(source: Source, places: Places, offer: Offer) -> None:
             offer(f"flag:built-from-source:{name}", BANNER, line.number, name)
     for place in places("from source")[:_MOST]:
         line = source.line_at(place)
+        for match in itertools.islice(_LISTED_SOURCE.finditer(line.body), _MOST):
+            name = match["name"].lower().replace("_", "-")
+            offer(f"flag:built-from-source:{name}", BANNER, line.number, name)
         for match in itertools.islice(_BUILT.finditer(line.body), _MOST):
             name = (match["name"] or match["other"]).lower().replace("_", "-")
             if not is_denied(line.body, match.start()):

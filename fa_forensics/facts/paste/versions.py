@@ -16,6 +16,7 @@ from fa_forensics.facts.paste.local_sources import read_local_sources
 from fa_forensics.facts.paste.machines import is_of_arm
 from fa_forensics.facts.paste.moved import without_gone
 from fa_forensics.facts.paste.named_packages import PACKAGES
+from fa_forensics.facts.paste.nightlies import as_nightlies
 from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.several_gpus import one_gpu
 from fa_forensics.facts.paste.several_torches import of_several
@@ -83,6 +84,7 @@ def read_versions(
         offer("torch_traced", LOOSE + 2, traced[1], traced[0])
     without_gone(best, torches, source, places, offer)
     of_several(best, torches, LISTED, LOOSE)
+    as_nightlies(best, source, places)
     _without_board(best)
     _derived(offer, best)
     return (
@@ -213,7 +215,7 @@ _SPELT_OUT = lazily(r"\+cuda(?=\d{3}$)")
 _TORCH = lazily(r"[0-3]\.\d")
 #: What follows a version that is asked for, not there: "CUDA 11.6 and above", "torch 2.0+".
 _REQUIRED = lazily(
-    r"\s(?:wheels?|binar(?:y|ies))\b|\+(?![\w.]|\s?cu(?:da|\d))|\s\+(?!\s?\w)|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
+    r"(?<!torch\d\.\d)(?<!torch\d\.\d\d)\s(?:wheels?|binar(?:y|ies))\b|\+(?![\w.]|\s?cu(?:da|\d))|\s\+(?!\s?\w)|\s?(?:及?以上|이상)|\s?\(?(?:and|or)\s(?:above|newer|later|higher|greater|up)\b",
     re.IGNORECASE,
 )
 #: What stands before a version that is spoken of, and is not the one that fails.

@@ -121,7 +121,10 @@ def change_words(history: History, form: Form) -> str:
         return ""
     before = history.line[history.line.index(form) - 1]
     clauses = changes(before.demangled, form.demangled)
-    return f"in {form.releases[0]} {' and '.join(clauses)}" if clauses else ""
+    begun = history.known.index(before.releases[-1]) + 1
+    behind = history.known[begun] if begun < len(history.known) else ""
+    since = behind if behind in form.releases else form.releases[0]
+    return f"in {since} {' and '.join(clauses)}" if clauses else ""
 
 
 def _names_of_cuda(present: Present | None) -> bool:

@@ -268,22 +268,28 @@ def _line(own: str, forms: Sequence[Form], known: Sequence[str]) -> tuple[Form, 
     if start is None:
         return ()
     line = [start]
-    while (after := _neighbour(line[-1], forms, known, 1)) is not None:
+    while (after := _neighbour(line[-1], _others(forms, line), known, 1)) is not None:
         line.append(after)
-    while (before := _neighbour(line[0], forms, known, -1)) is not None:
+    while (before := _neighbour(line[0], _others(forms, line), known, -1)) is not None:
         line.insert(0, before)
     return tuple(line)
 
 
+def _others(forms: Sequence[Form], line: Sequence[Form]) -> list[Form]:
+    return [form for form in forms if form.releases and not any(form is one for one in line)]
+
+
 def _neighbour(form: Form, forms: Sequence[Form], known: Sequence[str], step: int) -> Form | None:
+    """The form that took over from another, or was there before; it may have been there twice.
+
+    at::RecordFunction(RecordScope) is of 1.6 and 1.7, and of 1.12 and later again.
+    """
     first, last = _span(form, known)
-    found = []
-    for other in forms:
-        if not other.releases or other is form:
-            continue
-        begin, end = _span(other, known)
-        if (step > 0 and begin == last + 1) or (step < 0 and end == first - 1):
-            found.append(other)
+    edge = last if step > 0 else first
+    if not 0 <= edge + step < len(known):
+        return None
+    inside, beyond = known[edge], known[edge + step]
+    found = [o for o in forms if beyond in o.releases and inside not in o.releases]
     return min(found, key=lambda other: _distance(form, other), default=None)
 
 

@@ -225,11 +225,16 @@ def _of_its_time(
     """A build from a repository, by the tag that still takes an old torch or Python."""
     from fa_forensics.why.torch_names.history import order_key
 
-    older = (row or {}).get("older")
-    if not isinstance(older, list) or row is None:
-        return command
+    older, below = (row or {}).get("older"), (row or {}).get("below")
     then = place.told.last if place.told else ""  # the newest torch of the text's day
     torch = place.present.release if place.present else then or None
+    if isinstance(below, Mapping) and row is not None:
+        name = str(row["distribution"])
+        if torch is None or order_key(torch) >= order_key(below["torch"]):
+            return command
+        return re.sub(rf" {name}$", f" '{name}<{below['release']}'", command)
+    if not isinstance(older, list) or row is None:
+        return command
     for tag in older:
         by_torch = torch is not None and order_key(torch) < order_key(tag["torch"])
         if by_torch or (python is not None and order_key(python) < order_key(tag["python"])):

@@ -21,7 +21,12 @@ def at_that_time(answer: Answer, place: Place) -> Answer:
     """The answer with a word on builds of a repository's head, where torch is an old one."""
     head = next((found for text in answer.help if (found := _HEAD.search(text))), None)
     torch, words = _torch(answer, place)
-    if head is None or not torch or order_key(torch) >= _OLD:
+    if not torch or order_key(torch) >= _OLD:
+        return answer
+    sdist = next((found for text in answer.help if (found := _NEWEST.search(text))), None)
+    if head is None and sdist is not None and order_key(torch) < _OLDEST:
+        return replace(answer, notes=(*answer.notes, _of_the_index(sdist["name"], words)))
+    if head is None:
         return answer
     note = (
         f"The address is that of the newest source, which may not compile on {words}: a tag or "
@@ -33,6 +38,19 @@ def at_that_time(answer: Answer, place: Place) -> Answer:
             'twice in their place, with "--cpp_ext" and with "--cuda_ext".'
         )
     return replace(answer, notes=(*answer.notes, note))
+
+
+#: Before it few sources of today's releases compile: custom autograd functions came with it.
+_OLDEST = (1, 4, 0, False)
+#: A build of the newest release of a package: --no-binary torch-sparse torch-sparse.
+_NEWEST = lazily(r"--no-binary (?P<name>[\w-]{2,60}) (?P=name)$")
+
+
+def _of_the_index(name: str, words: str) -> str:
+    return (
+        f"The build is that of the newest release of {name}, whose source may not compile on "
+        f"{words}: a release of that time is {name}==VERSION in its place."
+    )
 
 
 def _torch(answer: Answer, place: Place) -> tuple[str, str]:

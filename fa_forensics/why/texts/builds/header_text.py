@@ -15,6 +15,7 @@ from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows, which_toolkit
 from fa_forensics.why.texts.builds.windows_build import without_libs
 from fa_forensics.why.texts.clues import package_in
+from fa_forensics.why.torch_names.history import order_key
 
 if TYPE_CHECKING:
     from fa_forensics.atlas.headers import Headers
@@ -167,10 +168,32 @@ def _torch_gave_up(seen: Seen, header: str) -> Answer:
         f"{header} is a header of torch's TH and THC part, which torch gave up by 1.11: the "
         "source was written for an older torch, so that it was never compiled."
     )
+    python = ".".join((seen.python_version or "").split(".")[:2])
+    where = "Its wheels are for Python 3.6 to 3.9."
+    if python and order_key(python) >= order_key(_WITHOUT_WHEELS):
+        where = (
+            f"It has no wheels for Python {python}: an environment with Python 3.9 has to be made."
+        )
     return seen.answer(
         ENVIRONMENT, COMPILE, cause, owner=package_in(seen) or "torch", direction="file-older",
         confidence="high",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__)'",),
-        notes=("A release of the package for this torch is the way out; a torch before 1.11 has no "
-               "code for Hopper and newer GPUs.",),
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__)'",
+              "grep -rnE 'THC|THTensor|TH/' --include='*.cu' --include='*.cuh' --include='*.cpp' "
+              "--include='*.h' ."),
+        notes=(_PORTED,
+               "The other way out is torch 1.10.2, the last with these headers, which has no code "
+               f"for Hopper and newer GPUs. {where}"),
     )  # fmt: skip
+
+
+#: torch 1.10 is the last release with the headers, and has wheels for Python 3.6 to 3.9.
+_WITHOUT_WHEELS = "3.10"
+#: What took the place of THC's functions in the sources that were ported.
+_PORTED = (
+    "A release or a fork of the package that is written for this torch is the way out, where there "
+    "is one. Else the source is ported, which is a few lines in each file that the second command "
+    "lists: without the include of THC/THC.h, THCState and THCudaCheck; AT_CUDA_CHECK (of "
+    "ATen/cuda/Exceptions.h) and at::cuda::getCurrentCUDAStream() (of ATen/cuda/CUDAContext.h) in "
+    "their place, c10::cuda::CUDACachingAllocator::raw_alloc for THCudaMalloc, ATen/ceil_div.h for "
+    "THCCeilDiv, and ATen/cuda/Atomic.cuh for THCAtomics.cuh."
+)
