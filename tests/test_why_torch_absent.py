@@ -66,3 +66,20 @@ def test_a_gb10_with_a_told_build_is_judged_by_it() -> None:
         "torch 2.9.1+cu130, sgl-kernel, NVIDIA GB10",
     )
     assert answer.code == "FA602" and "CUDA 13.0" in answer.cause
+
+
+def test_transformer_engine_without_its_parts_is_an_empty_name() -> None:
+    """transformer_engine/common refuses to be imported with the name alone."""
+    answer = first("RuntimeError: Found empty `transformer-engine` meta package installed")
+    assert (answer.kind, answer.owner) == ("damaged-file", "transformer-engine")
+    assert any("transformer-engine[pytorch]" in one for one in answer.help)
+
+
+def test_xformers_of_torch_2_1_0_is_on_the_index_of_each_cuda() -> None:
+    """0.0.22.post7+cu118 is for torch 2.1.0+cu118 (xformers pull request 876)."""
+    banner = "xFormers can't load C++/CUDA extensions. xFormers was built for:\n    PyTorch "
+    answer = first(f"{banner}2.1.0+cu121 with CUDA 1201 (you have 2.1.0+cu118)")
+    assert '"xformers==0.0.22.post7" --index-url INDEX' in answer.help[0]
+    assert "one CUDA alone" not in said(answer)
+    older = first(f"{banner}2.0.1+cu118 with CUDA 1108 (you have 2.0.1+cu117)")
+    assert "one CUDA alone" in said(older)

@@ -214,13 +214,11 @@ def _of_packages() -> tuple[Recogniser, ...]:
         ),
         plain(
             "stop-iteration-so",
-            ("shared object file for transformer engine",),
-            r"Could not find shared object file for Transformer Engine(?: (?P<lib>\w{1,20}) lib)?",
-        ),
-        plain(
-            "stop-iteration-so",
-            ("could not find lib", "shared library with base name", "_py.so not found"),
-            r"AssertionError: Could not find (?P<lib>lib[\w+-]{1,80}\.so)(?![.\w])"
+            ("could not find lib", "shared library with base name", "_py.so not found",
+             "shared object file for transformer engine", "meta package installed"),
+            r"Could not find shared object file for Transformer Engine(?: (?P<of_te>\w{1,20}) lib)?"
+            r"|(?P<empty>Found empty [`'\"]?transformer[-_]engine[`'\"]? meta package installed)"
+            r"|AssertionError: Could not find (?P<lib>lib[\w+-]{1,80}\.so)(?![.\w])"
             r"|Shared library with base name '(?P<base>\w{1,60})' not found"
             r"|File (?P<own>\w{1,80}_py\.so) not found",
         ),

@@ -19,9 +19,10 @@ from fa_forensics.why.ways.commands import install
 #: Said where a wheel is to be installed of which torch asks for one version.
 PINNED = (
     "torch asks for one version of that wheel: where python -m pip check then names another one "
-    "for torch, that is the one to install. A newer copy of the system does not help pip's torch, "
-    "which looks beside itself before the system's own directories; LD_LIBRARY_PATH alone goes "
-    "before that."
+    "for torch, that is the one to install, unless it is older than the first that has the name: "
+    "then another torch has to be installed, or a release of what was imported that does not ask "
+    "for it. A newer copy of the system does not help pip's torch, which looks beside itself "
+    "before the system's own directories; LD_LIBRARY_PATH alone goes before that."
 )
 
 #: The package that a file is installed with, if it is neither torch nor a wheel of NVIDIA.

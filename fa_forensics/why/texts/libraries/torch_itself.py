@@ -117,6 +117,12 @@ _LOOKED_FOR = ("cublas", "cudnn", "nvrtc", "cudart", "cupti", "cufft", "curand",
                "cusparse", "nccl")  # fmt: skip
 
 
+_OF_NVIDIA = (
+    "dnf finds libcusparselt0 only where NVIDIA's repository for CUDA is set up (cuda-rhel9.repo "
+    "and the like)."
+)
+
+
 def _in_another_directory(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answer:
     """torch lies in lib64, and NVIDIA's wheels, which are no compiled packages, in lib."""
     if (inside := of_torch_not_whole(seen, soname, owner)) is not None:
@@ -126,10 +132,16 @@ def _in_another_directory(seen: Seen, soname: str, owner: str | None, wheel: str
     cause = (
         f"It is torch itself that needs {soname} and does not find it: no extension plays a part. "
         f"torch lies in lib64, and pip puts {wheel} into lib on such a system (RHEL, Rocky, Alma, "
-        "Amazon Linux, openSUSE), so that it is not beside torch, where torch looks. A CUDA of "
-        "the system that has the libraries which torch loads first hides that: torch then does "
-        "not look for the wheels at all, and this library is not among them."
+        "Amazon Linux, openSUSE), so that it is not beside torch, where torch looks. "
+        "When that fails, torch looks through all directories of packages, for the libraries in a "
+        "list of its own: this one is not in the list of that torch, or torch does not get there, "
+        "since a CUDA of the system has those that it loads first."
     )
+    if owner == "cusparseLt":
+        cause += (
+            " Release candidates of 2.6 and the nightlies before have no cuSPARSELt in it; 2.6.0 "
+            "does (pytorch pull request 144477)."
+        )
     word = re.split(r"[._]", soname.removeprefix("lib"))[0]
     helps = [
         f"{seen.pip} show -f {wheel} | grep -E '^Location|lib{word}'",
@@ -144,6 +156,7 @@ def _in_another_directory(seen: Seen, soname: str, owner: str | None, wheel: str
             "Where the first command shows the library, the wheel is there and installing it again "
             "changes nothing. In an environment of venv lib64 is a link to lib, and torch finds "
             "its wheels; newer torch releases look through all directories of packages.",
+            *((_OF_NVIDIA,) if "cusparselt" in soname.lower() else ()),
             *there_already(seen),
         ),
     )  # fmt: skip

@@ -20,6 +20,10 @@ def stop_iteration(seen: Seen) -> Answer:
     """``StopIteration`` where a package looks for its own .so: it globbed and found none."""
     if re.search(r"transformer\sengine", seen.mention.line.lower()):
         return _part_of_transformer_engine(seen)
+    if seen.mention.detail.get("empty"):
+        from fa_forensics.why.texts.python.empty_meta import empty_meta
+
+        return empty_meta(seen)
     package = package_in(seen) or seen.mention.detail.get("package")
     name = package or "the package"
     version = version_of(seen, package) if package else None
@@ -52,7 +56,7 @@ def _part_of_transformer_engine(seen: Seen) -> Answer:
     """``Could not find shared object file for Transformer Engine torch lib``."""
     from fa_forensics.why.texts.files.put_back import same_version
 
-    package, part = "transformer-engine", seen.mention.detail.get("lib", "")
+    package, part = "transformer-engine", seen.mention.detail.get("of_te", "")
     version = version_of(seen, package)
     wanted = f'"{package}[pytorch]=={version}"' if version else same_version(seen, package)
     wanted = wanted.replace(f'"{package}==', f'"{package}[pytorch]==')

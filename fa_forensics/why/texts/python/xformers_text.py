@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_labels import cuda_label
-from fa_forensics.facts.python_api import pair_for, partner_of
+from fa_forensics.facts.python_api import is_older, pair_for, partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -267,7 +267,7 @@ def _other_cuda(
         "The package index has one build of each xformers alone, so an install from there gets "
         "the same file again.",
     )
-    if _direction(release, XFORMERS_SINCE) == "file-older":
+    if is_older(release, XFORMERS_SINCE):
         get = f'{seen.pip} install "torch=={built}" --index-url INDEX'
         more = (
             *index_note(_tag(built)),
