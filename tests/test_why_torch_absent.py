@@ -83,3 +83,13 @@ def test_xformers_of_torch_2_1_0_is_on_the_index_of_each_cuda() -> None:
     assert "one CUDA alone" not in said(answer)
     older = first(f"{banner}2.0.1+cu118 with CUDA 1108 (you have 2.0.1+cu117)")
     assert "one CUDA alone" in said(older)
+
+
+def test_a_wheel_that_takes_any_newer_torch_is_got_with_its_own() -> None:
+    """vllm 0.2.2 asks for torch>=2.1.0 in its metadata, and its wheel is made with 2.1."""
+    answer = first(
+        "from vllm import cuda_utils",
+        "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
+        "vllm 0.2.2",
+    )
+    assert any(c.endswith('"vllm==0.2.2" "torch==2.1.*"') for c in answer.help)

@@ -189,6 +189,12 @@ def has_partners(package: str | None) -> bool:
     return package in _pairs() or package in _same_minor()
 
 
+def unpinned_torch(package: str, release: str) -> str | None:
+    """The torch that a release was built for and, by its metadata, takes newer ones than: 2.1.2."""
+    rows: dict[str, str] = read_table("torch_pairs.json")["by_notes"].get(package, {})
+    return rows.get(release)
+
+
 def brings_torch(package: str | None) -> bool:
     """Whether each release of a package asks for one torch, so that pip installs that with it."""
     return package in _pairs()

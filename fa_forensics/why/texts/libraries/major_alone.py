@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.atlas.builds import interval_text
+from fa_forensics.atlas.builds import interval_text, minor_of
 from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit
-from fa_forensics.facts.python_api import brings_torch
+from fa_forensics.facts.python_api import brings_torch, unpinned_torch
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Seen
@@ -149,13 +149,16 @@ def _causes(
 def _with_its_torch(seen: Seen, major: str | None, exact: str | None) -> tuple[str, ...]:
     """Install a package again with the torch that it asks for, which is one for its own CUDA."""
     package = package_needing(seen)
-    own = seen.mention.detail.get("conda") or seen.mention.detail.get("board")
+    other = seen.mention.detail.get("conda") or seen.mention.detail.get("board")
     if package is None or not brings_torch(package) or major is None or int(major) < 12:
         return ()
-    if exact or own or {"ngc", "rocm", "flag:torch-source", "flag:jetson"} & set(seen.versions):
+    if exact or other or {"ngc", "rocm", "flag:torch-source", "flag:jetson"} & set(seen.versions):
         return ()
     version = seen.versions.get(f"pkg:{package}", "").partition("+")[0]
     wanted = f'"{package}=={version}"' if version else installed_release(seen, package)
+    own = unpinned_torch(package, version)
+    if own is not None:  # pip takes the newest torch otherwise, which the wheel is not for
+        wanted += f' "torch=={minor_of(own)}.*"'
     return (f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}",)
 
 
