@@ -8,6 +8,8 @@ WORDS = "a text of another program, which is looked for or quoted"
 
 #: Texts of the sources that are not in the table, with the reason.
 EXCEPTIONS = {
+    "A build of the extension for the torch": WORDS,
+    " --upgrade --no-cache-dir torch {1}": WORDS,
     "Each release of torch-xla": "the beginning of a note that is looked for, or a command",
     "{1} {2}-linux_x86_64.whl": "the beginning of a note that is looked for, or a command",
     " since {1}": PART,
@@ -192,6 +194,9 @@ EXCEPTIONS = {
     '{1} "torch=={2}" --index-url INDEX': NAMES,
     "{1} --index-url INDEX": NAMES,
     "{1} --index-url {2}": NAMES,
+    "{1} --index-url https://download.pytorch.org/whl/{2}": NAMES,
+    '"torch==\\1" torch-xla==\\1': NAMES,
+    '{1} "torch=={2}" torch-xla=={3}': NAMES,
     "{1} --extra-index-url {2}": NAMES,
     "compiled with": WORDS,
     "was built for torch": WORDS,
