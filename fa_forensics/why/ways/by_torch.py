@@ -110,8 +110,11 @@ def in_its_form(answer: Answer, paste: Paste, place: Place, name: str) -> Answer
     helps = tuple(
         t for text in answer.help for t in ((command, text) if text == built else (text,))
     )
-    kept = (n for n in answer.notes if not n.startswith(f"{name}'s own project has wheels by"))
+    kept = (n for n in answer.notes if not _BY_EACH.search(n))
     return replace(answer, help=helps, notes=(*kept, note))
+
+
+_BY_EACH = lazily(r"own\sproject\shas\swheels\sby\s")
 
 
 def without_newest(answer: Answer, name: str) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 _RELEASE = lazily(r"\d{1,2}\.\d{1,3}\.\d{1,3}")
 #: A file of its own source directory: whole paths alone, and none below site-packages.
 _IN_ITS_SOURCE = lazily(r"/(?:(?!-packages/|\.egg/|torch_extensions/)[^\n]){1,500}$")
-_BY_PIP = "without --no-build-isolation"
+_BY_PIP = lazily(r"(?:Where pip compiled|[^\n]{0,400}without --no-build-isolation)")
 
 
 def banner_torch(paste: Paste, key: str) -> str:
@@ -63,12 +62,12 @@ def from_its_source(answer: Answer, place: Place) -> Answer:
     told = place.told
     old = not mentions_cxx11(answer.symbol or "", answer.demangled or "")
     container = told is not None and told.abi == "cxx11"
-    known = any(_BY_PIP in note or re.match(r"Where pip compiled", note) for note in answer.notes)
+    known = any(_BY_PIP.match(note) for note in answer.notes)
     if answer.direction != FLAVOUR or not old or not container or known:
         return answer
     note = (
-        f"It was compiled from source, and {_BY_PIP} pip takes a torch of the package index for "
-        "that and not the one that is there: up to 2.6 those are pre-cxx11, which is the file's "
-        "flavour."
+        "It was compiled from source, and without --no-build-isolation pip takes a torch of the "
+        "package index for that and not the one that is there: up to 2.6 those are pre-cxx11, "
+        "which is the file's flavour."
     )
     return replace(answer, notes=(note, *answer.notes))
