@@ -331,7 +331,9 @@ def _python_version(paste: Paste) -> str | None:
     """The Python with its patch release, where the text has that; "3.11.0a6" before its release."""
     if "python_pre" in paste.versions:
         return paste.versions["python_pre"]
-    stated = re.match(r"\d+\.\d+\.\d+", paste.versions.get("python", ""))
+    python, patch = paste.versions.get("python", ""), paste.versions.get("python_patch", "")
+    python = patch if patch.startswith(f"{python}.") else python  # a path has 3.6 of 3.6.0
+    stated = re.match(r"\d+\.\d+\.\d+", python)
     return stated[0] if stated is not None else _python(paste)
 
 

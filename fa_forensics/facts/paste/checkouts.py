@@ -40,13 +40,17 @@ def read_checkouts(
     places: Places,
     offer: Callable[[str, int, int, str], None],
 ) -> None:
-    """``local:NAME``, the directory that holds ``NAME/__init__.py``, where nothing installs to."""
+    """``local:NAME``, the directory that holds ``NAME/__init__.py``, where nothing installs to.
+
+    And ``imported:NAME``, that Python was seen to import it from there.
+    """
     for name in _PACKAGES:
         for place in places(f"{name}/__init__.py")[:_PER_SIGN]:
             line = source.line_at(place)
             where = _imported_from(line.raw, name)
             if where:
                 offer(f"local:{name.replace('_', '-')}", PATH, line.number, f"-e {where}")
+                offer(f"imported:{name.replace('_', '-')}", PATH, line.number, where)
                 break
 
 

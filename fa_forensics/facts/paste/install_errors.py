@@ -168,10 +168,17 @@ def _of_files() -> tuple[Recogniser, ...]:
 _WHEEL = lazily(r"[\w.+~/\\:%-]{3,300}\.whl\b")
 
 
+#: ``KeyError("There is no item named 'x-1.0.dist-info/WHEEL' in the archive")``: the zip opens.
+_NO_MEMBER = lazily(r"There is no item named '([^'\n]{1,200})' in the archive")
+
+
 def _wheel_damaged(line: Line, match: re.Match[str]) -> Mention:
     """With the wheel that a line around names, where the message itself has none."""
     detail = {key: text for key, text in match.groupdict().items() if text}
     file = detail.pop("file", None)
+    lost = _NO_MEMBER.search(line.body, match.end())
+    if lost is not None:
+        detail["lost"] = lost[1]
     if file is None and not (detail.get("file2") or detail.get("file3") or detail.get("member")):
         near = (line, *line.above(8), *line.below(4))
         found = next((one for other in near if (one := _WHEEL.search(other.body))), None)

@@ -227,7 +227,7 @@ def _of_file(what: str) -> Build:
         if any("git-lfs" in other.body for other in near):
             detail["pointer"] = "yes"
             sizes = (_SIZE.match(other.body.strip()) for other in near)
-            detail.update({"size": found[1] for found in sizes if found is not None})
+            detail["size"] = next((found[1] for found in sizes if found is not None), "")
         if what == "wrong-machine":
             quoted = _QUOTED_AFTER.match(line.body, match.end())
             quoted = quoted or _OF_DYLD.search(line.body, max(0, match.start() - 500), match.end())

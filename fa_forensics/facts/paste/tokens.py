@@ -249,6 +249,10 @@ def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:
     )
 
 
+#: ``ImportError:../x.so``: the name of an error without a blank behind it.
+_AN_ERROR = lazily(r"^[A-Z]\w{0,40}(?:Error|Exception|Warning):(?=[./~\w])")
+
+
 def path_before(body: str, place: int) -> str | None:
     """The path that ends right before a place: ``X`` of ``ImportError: X: undefined symbol``."""
     end = place
@@ -263,7 +267,7 @@ def path_before(body: str, place: int) -> str | None:
     said_twice = segment.rfind(" - /")  # R's torch: "PATH - PATH: message"
     if said_twice >= 0 and segment[:said_twice].endswith((".so", ".dylib")):
         segment = segment[said_twice + 3 :]
-    segment = segment.strip("'\"` ")
+    segment = _AN_ERROR.sub("", segment.strip("'\"` "))
     if not segment.startswith(("/", "~", "...", "<")) or "'" in segment:
         stops = list(_FILE_STOP.finditer(segment))
         if stops:

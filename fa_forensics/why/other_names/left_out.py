@@ -201,6 +201,20 @@ def _doubled(demangled: str) -> tuple[str, tuple[str, ...]]:
     )
 
 
+#: ThunderKittens' config.py, and that of projects which took its build over (FastVideo's
+#: csrc/sliding_tile_attention).
+_KITTENS = lazily(r"(?:^|/)(?:thunderkittens|st_attn_cuda)\.")
+_CHOSEN = (
+    "The project's setup.py compiles the kernels that config.py lists, for the one GPU that is its "
+    "target, and the binding declares others all the same: the file with this one is not among "
+    "those."
+)
+_BY_CONFIG = (
+    "In config.py, kernels has to name that kernel and target a GPU that it has a source for: most "
+    "of them are for the H100 alone (h100), few for an RTX 4090 or an A100. The same sources with "
+    "the same choice give the same file; on another GPU the kernel has to be left out of the "
+    "binding too.",
+)
 _ROCM_TREE = lazily(r"/rocm/", re.IGNORECASE)
 
 
@@ -219,6 +233,8 @@ def text_words(
             ),
             ("nvcc --version; g++ --version | head -1",),
         )
+    if _KITTENS.search(file):
+        return _CHOSEN, _BY_CONFIG, ("grep -nE 'kernels|target|h100|4090' config.py",)
     if "libbitsandbytes_" in file:
         return "", (), ()  # its build lists its sources by hand: see bitsandbytes_files.py
     if is_rocm(versions) or _ROCM_TREE.search(file):

@@ -56,7 +56,7 @@ def judge_python(
         return _not_on_record(name, place, needed_by, notes), commands
     patch = _patch_of(spans, running)
     if running is not None and patch is not None:
-        return _of_a_patch(name, running, patch), commands[-1:]
+        return _of_a_patch(name, running, patch), (*commands[-1:], _newer_patch(patch))
     before = _BEFORE_RELEASE.fullmatch(running or "")
     if before is not None and any(span.since == before[1] for span in spans):
         return _before_release(before[0], before[1]), commands[-1:]
@@ -231,6 +231,12 @@ def _of_a_patch(name: str, running: str, since: str) -> Judgement:
         "release, and the Python that loads it is an older one of the same minor version."
     )
     return Judgement(KIND, CODE, NEWER, cause, _patch_note(name), "high" if told else "medium")
+
+
+def _newer_patch(since: str) -> str:
+    """An environment with a later patch release of the same Python."""
+    major, minor = version_key(since)[:2]
+    return f'conda create -n newer_patch "python>={since},<{major}.{minor + 1}"'
 
 
 def _running(place: Place) -> str | None:

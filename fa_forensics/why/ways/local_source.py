@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -64,12 +64,31 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
         told = folder.removeprefix("-e ")
     if not told:
         return answer
+    imported = {key.partition(":")[2] for key, where in paste.versions.items() if where == told
+                and key.startswith("imported:")}  # fmt: skip
+    if imported:
+        return replace(answer, help=_once(helps), notes=(*answer.notes, _imported(told, imported)))
     note = (
         f"The text installs it from the directory {told}: that copy is built again there, since "
         "what an index has under the same name may be another program than the project's own copy. "
         "A relative directory counts from where the text ran its command."
     )
-    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*answer.notes, note))
+    return replace(answer, help=_once(helps), notes=(*answer.notes, note))
+
+
+def _once(commands: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(commands))
+
+
+def _imported(folder: str, names: Iterable[str]) -> str:
+    """What to know of a package that Python took from its source directory."""
+    (name, *_) = sorted(names)
+    return (
+        f"Python imports {name} from the directory {folder}, by the traceback: the command builds "
+        f"the compiled part there. Where {name} is installed in site-packages too, start Python "
+        "in another directory, with none of that one's in PYTHONPATH: the first directory that "
+        "has it is the one that counts."
+    )
 
 
 def _by_its_cuda(answer: Answer, versions: Mapping[str, str]) -> Answer:

@@ -19,7 +19,7 @@ from fa_forensics.why.texts.builds.toolkit_commands import (
     package_built,
     with_toolkit,
 )
-from fa_forensics.why.texts.clues import cuda_version, named_gpu, pip_name
+from fa_forensics.why.texts.clues import cuda_version, named_gpu, pip_name, version_of
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, COMPILE = "gpu-arch", "FA883"
@@ -100,14 +100,22 @@ def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, 
         return ()
     if seen.mention.detail.get("jit") and not on_windows(seen):
         return (" ".join((f'TORCH_CUDA_ARCH_LIST="{value}"', seen.python, "YOUR_PROGRAM.py")),)
+    from fa_forensics.rules.remedy import at_tag, row_of
+
+    row = row_of(package) if package else None
     name = pip_name(seen, package) or "PACKAGE"
+    variable = "TORCH_CUDA_ARCH_LIST"
+    if row is not None and row.get("requirement"):
+        name = f"{row['requirement']}{at_tag(row, version_of(seen, package or '') or '')}"
+    if row is not None and row.get("arch_variable"):
+        variable, value = str(row["arch_variable"]), value.replace(".", "")
     again = (
         f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {name}"
     )
     again = f"{build_variables(seen, package)}{again}"
     if on_windows(seen):
-        return f'set "TORCH_CUDA_ARCH_LIST={value}"', again
-    return (f'TORCH_CUDA_ARCH_LIST="{value}" {again}',)
+        return " ".join(("set", f'"{variable}={value}"')), again
+    return (f'{variable}="{value}" {again}',)
 
 
 def leave_out(seen: Seen, number: str) -> str:
@@ -118,6 +126,14 @@ def leave_out(seen: Seen, number: str) -> str:
             f"TORCH_CUDA_ARCH_LIST in the text ({told}) does not have {asked}: the package's own "
             "build files ask for it. Another release of the package, or its own option that leaves "
             "those kernels out, is the way out where that GPU is not there."
+        )
+    from fa_forensics.rules.remedy import row_of
+
+    row = row_of(package_built(seen) or "")
+    if row is not None and row.get("arch_variable"):
+        return (
+            f"Without a GPU of that kind, leave {number} out: {row['arch_variable']}, which takes "
+            "such numbers without their dot."
         )
     return (
         f"Without a GPU of that kind, leave {number} out: TORCH_CUDA_ARCH_LIST, or "

@@ -17,6 +17,8 @@ def wheel_damaged(seen: Seen) -> Answer:
     detail = seen.mention.detail
     if detail.get("member"):
         return _damaged_member(seen, detail["member"])
+    if detail.get("lost"):
+        return _packed_badly(seen, detail["lost"])
     file = seen.mention.file or detail.get("file2") or detail.get("file3") or ""
     by_name = detail.get("named") or detail.get("named2")
     name = re.split(r"[/\\]", file)[-1] or "The wheel"
@@ -99,6 +101,36 @@ def _damaged_member(seen: Seen, member: str) -> Answer:
             "df -h . /tmp ~",
         ),
         notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _packed_badly(seen: Seen, member: str) -> Answer:
+    """``There is no item named 'x.dist-info/WHEEL' in the archive``: whole as a zip, no wheel."""
+    file = seen.mention.file or ""
+    name = re.split(r"[/\\]", file)[-1] or "The wheel"
+    owner = package_in(seen)
+    shown = shlex.quote(file) if file and "://" not in file else "FILE.whl"
+    version = re.search(r"-(\d[\w.]*)\.dist-info/", member)
+    index = pip_name(seen, owner)
+    spec = f"{index}=={version[1]}" if index and version else index
+    source = f"--no-binary {index} {spec}" if index else "PACKAGE"
+    return seen.answer(
+        "damaged-file", "FA102",
+        f"{name} opens as an archive and has no {member}, which each wheel must have: it was "
+        "packed so, by a build or by somebody who packed it anew. To fetch it again brings the "
+        "same file until its publisher uploads another, and no version of Python, pip, torch or "
+        "CUDA is involved.",
+        owner=owner, direction="none", confidence="high",
+        help=(
+            f"{seen.python} -m zipfile -l {shown} | grep dist-info",
+            f"{seen.pip} install --no-build-isolation --no-deps --no-cache-dir {source}",
+        ),
+        notes=(
+            "A good wheel is what its publisher uploads anew, or another release has: tell them "
+            "what the first command prints.",
+            "The second command builds from source in its place, with the compiler of the torch "
+            "that is installed (nvcc, or hipcc of ROCm).",
+        ),
     )  # fmt: skip
 
 

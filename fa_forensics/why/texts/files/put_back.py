@@ -143,6 +143,10 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
     conda = of_conda(path)
     if conda is not None:
         return _from_conda(*conda)
+    from fa_forensics.why.texts.files.file_text import brought_along
+
+    if owner == "torch" and brought_along(path):
+        return (), (_ROOM,)
     known = reinstall(seen, owner)
     by_conda = _CONDAS_TORCH.match(path) if owner == "torch" else None
     if by_conda is not None and (not known or seen.versions.get("flag:from-conda")):

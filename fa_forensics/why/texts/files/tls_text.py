@@ -203,12 +203,12 @@ _MOST_OFTEN = (
 def _old_static_tls(seen: Seen, path: str) -> Answer:
     """The same of a glibc that counts libraries, not bytes; no setting changes its number."""
     cause = (
-        "glibc before 2.22 takes a fixed number of libraries with such thread-local variables "
-        "into one process, and they are used up: too much was loaded before this one. It is "
+        "glibc before 2.22 takes a fixed number of libraries with static thread-local variables "
+        "(TLS) into one process, and they are used up: too much was loaded before this one. It is "
         "not a lack of memory."
     )
     module = failing_module(seen, path)
-    modules = "torch,MODULE" if module == "torch" else f"{module or 'MODULE'},torch"
+    modules = f"torch,{_beside_torch(seen)}" if module == "torch" else f"{module or 'MODULE'},torch"
     told = _earlier("that library", module)
     first = f"{seen.python} -c 'import {modules}'"
     return seen.answer(
@@ -220,6 +220,16 @@ def _old_static_tls(seen: Seen, path: str) -> Answer:
             *_unnamed(first),
         ),
     )  # fmt: skip
+
+
+def _beside_torch(seen: Seen) -> str:
+    """The module of the one package that the text names beside torch; MODULE for none."""
+    from fa_forensics.why.texts.builds.toolkit_commands import package_built
+
+    name = package_built(seen) or ""
+    if name in ("", "torch"):
+        return "MODULE"
+    return str(read_table("import_names.json")["names"].get(name, name.replace("-", "_")))
 
 
 def _tls_owner(seen: Seen, path: str) -> str | None:

@@ -13,6 +13,11 @@ from fa_forensics.why.texts.gpu.torch_for_gpu import covers
 
 #: Projects that compile FlashAttention 3 into their own files, by the path of its sources.
 _BUNDLED = lazily(r"[/\\](?P<name>xformers|vllm|sgl-kernel|sglang)[/\\][^\n]{0,200}hopper[/\\.]")
+#: Where xformers has it, below whatever directory somebody cloned xformers into.
+_OF_XFORMERS = lazily(r"[/\\]third_party[/\\]flash-attention[/\\]hopper[/\\]")
+_AS_XFORMERS = lazily(
+    r"[/\\]xf(?:rm|ormer)\w{0,12}[/\\]third_party[/\\]flash-attention[/\\]hopper[/\\]"
+)
 _DISTRIBUTIONS = {"sglang": "sgl-kernel"}
 #: The words of bitsandbytes' own check of each call: "Error X at line 233 in file Y/csrc/ops.cu".
 _BITSANDBYTES = lazily(r"at line \[?[\d ]{1,12}\]? in file [^\n]{0,200}csrc/ops\.(?:cu|hip)")
@@ -31,7 +36,10 @@ _WITHOUT_FA3 = {
 
 def bundler(seen: Seen) -> str | None:
     """The package whose own copy of FlashAttention 3 a message is about."""
-    found = _BUNDLED.search(words_of(seen))
+    words = words_of(seen)
+    if (_OF_XFORMERS if "named:xformers" in seen.versions else _AS_XFORMERS).search(words):
+        return "xformers"
+    found = _BUNDLED.search(words)
     return _DISTRIBUTIONS.get(found["name"], found["name"]) if found else None
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.build_archs import own_lists
-from fa_forensics.facts.gpus import Gpu, capability_text
+from fa_forensics.facts.gpus import Gpu, capability_text, parse_capability
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.tables import read_table
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.rules.coverage import NONE, code_for, fit
+from fa_forensics.rules.gpu_remedy import rebuild
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.build_targets import the_list
 from fa_forensics.why.texts.clues import called, pip_name
+from fa_forensics.why.texts.gpu.gpu_refusals import build_of
+from fa_forensics.why.texts.gpu.torch_for_gpu import covers
+from fa_forensics.why.torch_names.history import order_key
 
 #: What torch itself brings, and what has no code for GPUs in its own files.
 _NO_SUSPECTS = ("torch", "torchvision", "torchaudio", "triton", "numpy", "transformers",
@@ -87,6 +92,40 @@ def two_gpus(seen: Seen) -> str | None:
     return (
         f"{name} is the name of two GPUs, of compute capability {which}: TORCH_CUDA_ARCH_LIST is "
         f"{numbers}, as the first command says."
+    )
+
+
+def both_covered(seen: Seen) -> str:
+    """The list for both GPUs of one name, where torch has code for both: "5.2;6.1"; else "".
+
+    Where the text does not tell torch's CUDA, each of its wheels has to have it.
+    """
+    name = seen.versions.get("gpu", "").upper().removeprefix("NVIDIA ")
+    row = read_table("gpus.json")["ambiguous"].get(name)
+    torch = re.match(r"\d{1,2}\.\d{1,3}", seen.torch or "")
+    if row is None or torch is None:
+        return ""
+    minor, first = torch[0], torch_minors()[0]
+    # Older builds than those on record have these GPUs' code as the first ones do.
+    minor = first if order_key(minor) < order_key(first) else minor
+    lists = [torch_archs(minor, cuda) for cuda in cuda_of_minor(minor)]
+    gpus = [Gpu(full, parse_capability(number)) for number, full in row.items()]
+    every = bool(lists) and all(covers(one or (), gpu) for one in lists for gpu in gpus)
+    return ";".join(row) if every else ""
+
+
+def second_of_mamba(
+    seen: Seen, package: str | None, gpu: Gpu
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): causal-conv1d, which mamba-ssm calls, lacks the same GPU as a rule."""
+    if package != "mamba-ssm":
+        return (), ()
+    advice = rebuild(build_of(seen, "causal-conv1d"), (), (gpu,))
+    if not any("NVCC_APPEND_FLAGS" in command for command in advice.help):
+        return (), ()
+    return advice.help, (
+        f"mamba-ssm calls causal-conv1d where that is installed, whose -gencode list has nothing "
+        f"for {numbered(gpu)} either: it is built again in the same way.",
     )
 
 

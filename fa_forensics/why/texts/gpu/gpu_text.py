@@ -46,6 +46,7 @@ from fa_forensics.why.texts.gpu.gpu_suspects import (
     both_covered,
     built_for,
     list_has,
+    second_of_mamba,
     suspects,
     told_package,
     two_gpus,
@@ -98,6 +99,9 @@ _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
     "in an image build without a GPU, holds code for other GPUs."
 )
+
+
+_SERVES_EITHER = "A build with both of them in its list, as the command has it, serves either GPU."
 
 
 #: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
@@ -165,9 +169,11 @@ def _not_here(
     cause = cause or _who_lacks_it(seen, gpu, package, bundled)
     helps = [*newer_server(seen, package, gpu), *again_by_name(seen, gpu, package)]
     helps[1:1] = [] if "server_image" in seen.versions else advice.help
+    second, beside = second_of_mamba(seen, package, gpu)
+    helps += second
     helps += [f"{seen.python} {TORCH_ARCHS}"] if torch_says_nothing(seen) else []
     look = inspect_for(seen, gpus, package)
-    notes = _notes_on(seen, gpu, package, rows, advice.notes)
+    notes = [*_notes_on(seen, gpu, package, rows, advice.notes), *beside]
     if package == "bitsandbytes" and on_windows(seen):
         helps, notes = [*windows_wheel(seen)], [*windows_notes(seen, gpu)]
     if package is None and _FLASHINFER.search(seen.mention.line):
@@ -318,13 +324,13 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
         again, more = flash_again(seen, package, rows[-1])
         notes = [*more, *notes]
     if both and (targets := both_covered(seen)):
-        whose = f"{name} has" if package else "the extension whose function failed has"
+        whose = package or "an extension"
         cause = (
-            f"{whose[0].upper()}{whose[1:]} no code for {seen.versions['gpu']}: torch itself has "
-            "code for both GPUs of that name, so that it is not torch that lacks it."
+            f"A kernel was started that {whose} has no code of for {seen.versions['gpu']}. Torch "
+            "itself has code for both GPUs of that name, so that it is not torch that lacks it."
         )
         again = tuple(text.replace('"X.Y"', f'"{targets}"') for text in again)
-        notes = [f"{both} A build with both in its list serves either.", *notes[1:]]
+        notes = [both, _SERVES_EITHER, *notes[1:]]
     elif both:
         notes.insert(0, both)
     if newer := newer_server(seen, package, None):

@@ -199,10 +199,15 @@ AMD_OR_NOT = (
 
 def torch_for_rocm(seen: Seen) -> str:
     """Install torch from torch's own index for ROCm."""
-    rocm = re.match(r"\d{1,2}\.\d", seen.versions.get("rocm", ""))
+    told = seen.versions.get("rocm", "")
+    rocm = re.match(r"\d{1,2}\.\d", told)
+    index = rocm[0] if rocm else "X.Y"
+    whole = re.match(r"\d{1,2}\.\d\.\d", told)
+    if whole is not None and whole[0] in read_table("rocm_sonames.json")["indexes"]:
+        index = whole[0]  # whl/rocm5.4.2 is one, and there is no whl/rocm5.4
     return (
         f"{seen.pip} install --force-reinstall --no-cache-dir torch "
-        f"--index-url https://download.pytorch.org/whl/rocm{rocm[0] if rocm else 'X.Y'}"
+        f"--index-url https://download.pytorch.org/whl/rocm{index}"
     )
 
 
