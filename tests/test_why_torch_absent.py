@@ -93,3 +93,13 @@ def test_a_wheel_that_takes_any_newer_torch_is_got_with_its_own() -> None:
         "vllm 0.2.2",
     )
     assert any(c.endswith('"vllm==0.2.2" "torch==2.1.*"') for c in answer.help)
+
+
+def test_the_build_that_a_text_tells_is_not_called_pypis_on_arm() -> None:
+    from fa_forensics.why import explain
+
+    text = (
+        "ImportError: libnvrtc.so.12: cannot open shared object file: No such file or directory\n"
+        "torch 2.9+cu130, sgl-kernel, DGX Spark"
+    )
+    assert "+cpu" not in str(explain([text], None, {}))

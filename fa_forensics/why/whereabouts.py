@@ -272,7 +272,7 @@ def _without_its_gpu(requested: RequestedTorch, paste: Paste) -> bool:
     for several CUDA versions: a bare number says neither.
     """
     arm = paste.versions.get("machine") == "aarch64" and "gpu" in paste.versions
-    return arm and requested.cuda is None and "+" not in paste.versions.get("torch", "+")
+    return arm and requested.cuda is None and "+cpu" not in paste.versions.get("torch", "+cpu")
 
 
 def _called(version: str, abi: str, requested: RequestedTorch) -> str:
