@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.pasted import paste_answers
@@ -107,9 +108,10 @@ def the_one_that_lacks_it(
 
 
 #: Notes on a build of the file, and on another torch: the one that fits is there.
-_ON_OTHERS = (
-    "One of the two commands", "Another build of", "The command ", "Installing another",
-)  # fmt: skip
+_ON_OTHERS = lazily(
+    r"One\sof\sthe\stwo|Another\sbuild\sof|The\scommand\s|Installing\sanother"
+    r"|torch\s[^;]{1,60}\shave?s?\sthis\sname|[\w-]{1,40}'s\sown\sproject\shas\swheels"
+)
 
 
 def _without_pips(answer: Answer, named: str, other: str) -> Answer:
@@ -126,8 +128,7 @@ def _without_pips(answer: Answer, named: str, other: str) -> Answer:
     )
     which = "python -c 'import torch; print(torch.__version__, torch.__path__[0])'"
     look = tuple(text for text in answer.help if text.startswith("fa-forensics inspect"))
-    kept = (n for n in answer.notes if not n.startswith(_ON_OTHERS))
-    kept = (n for n in kept if "have this name; for" not in n and "has wheels by torch" not in n)
+    kept = (n for n in answer.notes if not _ON_OTHERS.match(n))
     return replace(
         answer, confidence=_LESS[answer.confidence], notes=(note, more, *kept),
         help=(which, "python -m pip uninstall -y torch", *look),

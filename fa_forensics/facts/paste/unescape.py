@@ -78,6 +78,10 @@ _LINK = lazily(r"\[([^\[\]\n]{1,500})\]\((?:https?|vscode|file)[^()\s]{1,1000}\)
 #: A line break that JSON or repr() wrote as two characters. C:\new has none.
 _WRITTEN_BREAK = lazily(r"(?<!\\)\\n(?![a-z_])")
 
+#: The sides of the boxes that rich and others draw; the left one is a prefix of each line.
+_SIDES = "\u2502\u2503\u2551"
+_RIGHT_SIDE = lazily(rf"(?<=\S)[ \t]{{0,300}}[{_SIDES}][ \t]{{0,20}}(?=\n|\Z)")
+
 
 def unescape(text: str) -> tuple[str, str | None]:
     """(the text as printed, what of it is not read and why).
@@ -96,6 +100,8 @@ def unescape(text: str) -> tuple[str, str | None]:
             for misread, meant in _MISREAD.items():
                 text = text.replace(misread, meant)
         text = plainly(text)
+        if any(side in text for side in _SIDES):
+            text = _RIGHT_SIDE.sub("", text)
     if "\x1b" in text or "\\u001b" in text or "\\x1b" in text or "\\033" in text or "^[[" in text:
         text = _COLOUR.sub("", text)
     text = _COLOUR_REST.sub("", text)

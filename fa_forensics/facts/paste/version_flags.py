@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fa_forensics.facts.cuda_labels import cuda_of_label
+from fa_forensics.facts.paste.version_asides import ASIDES
 
 
 def _run_together(found: str) -> str:
@@ -368,4 +369,5 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "torch",
         _run_together,
     ),
+    *ASIDES,
 )

@@ -32,7 +32,10 @@ def release_holding(
     for span in reversed(spans):
         first, last = span["torch"]
         if order_key(f"{first}.0") <= minor <= order_key(f"{last}.0"):
-            return f"{pip} install --force-reinstall --no-cache-dir {name}=={span['release']}", (
+            # Its parts are named as well: with what they ask for, torch would be exchanged too.
+            names = (name, *(row or {}).get("brings", ()))
+            pins = " ".join(f"{one}=={span['release']}" for one in names)
+            return f"{pip} install --force-reinstall --no-deps --no-cache-dir {pins}", (
                 f"installs {name} {span['release']}, whose wheel has a build for each torch from "
                 f"{first} to {last}"
             )

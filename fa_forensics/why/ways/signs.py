@@ -156,17 +156,32 @@ def remove_folder(folder: str) -> str:
     return f"rm -r {quoted(folder)}"
 
 
+#: How notes begin that tell of another torch as the second of two ways.
+_OF_TWO_WAYS = lazily(
+    r"One\sof\sthe\stwo\scommands|Another\sbuild\sof\sthe\sextension\sor\sanother"
+)
+#: ``torch_extensions/py310_cu121/``: not so before torch 1.9, nor under TORCH_EXTENSIONS_DIR.
+_KEYED = lazily(r"torch_extensions/py\d+_\w+/")
+
+
 def stale_jit(answer: Answer, folder: str) -> Answer:
-    """A build in torch's JIT cache: that directory is keyed by Python and CUDA, not by torch."""
+    """A build in torch's JIT cache, which is not kept by torch's release."""
+    keyed = _KEYED.search(f"{folder}/") is not None
     note = (
         f"The file is a JIT build in torch's cache ({folder}). That cache is kept by Python and "
         "CUDA version only, so a build for another torch stays in it: remove that one directory, "
         "and it is built again at the next start. Nothing needs to be reinstalled."
     )
+    if not keyed:
+        note = (
+            f"The file is a JIT build in torch's cache ({folder}). That cache is kept by the "
+            "extension's name alone, so a build for another torch stays in it: remove that one "
+            "directory, and it is built again at the next start. Nothing needs to be reinstalled."
+        )
     return replace(
         answer,
         help=(remove_folder(folder), *answer.help[-1:]),
-        notes=(note, *(n for n in answer.notes if "torch: one of the two" not in n)),
+        notes=(note, *(n for n in answer.notes if not _OF_TWO_WAYS.match(n))),
     )
 
 

@@ -9,6 +9,12 @@ from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import version_of
+from fa_forensics.why.texts.python.second_torch import (
+    SECOND_NOTE,
+    second_commands,
+    second_torch,
+    second_words,
+)
 
 #: Published once for each CUDA by PyTorch; the package index has one build of each release.
 _BY_CUDA = frozenset(("torch", "torchvision", "torchaudio", "torchcodec", "xformers"))
@@ -82,6 +88,8 @@ def cuda_of(version: str) -> str:
 
 def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
     """Install the release of a package that goes with the torch that is there."""
+    if gone := second_torch(seen, package):
+        return second_commands(seen, package, gone)
     torch = seen.torch.partition("+")[0] if seen.torch else None
     if torch is None:
         return _both(seen, package)
@@ -95,6 +103,8 @@ def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
 
 def pair_notes(seen: Seen, package: str | None) -> tuple[str, ...]:
     """What ``pair_command`` needs to be told."""
+    if second_torch(seen, package):
+        return (SECOND_NOTE,)
     command = pair_command(seen, package) if package else ()
     if any('"torch==$(' in text for text in command):
         return (_KEPT.format(package=package),)
@@ -149,6 +159,8 @@ def pair_words(seen: Seen, package: str | None) -> str:
     built = torch_of(package, version) if package and version else None
     if built is None:
         return ""
+    if package and (gone := second_torch(seen, package)):
+        return second_words(seen, package, gone)
     version = str(version).partition("+")[0]
     torch = seen.torch.partition("+")[0] if seen.torch else None
     if torch is None:

@@ -1,0 +1,72 @@
+"""What a text tells by the way: a file's own flavour, an operator that is gone, conda's builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: conda's packages of torch: ``cpu_py38h92724a6_0``, ``py3.8_cuda11.7_cudnn8.5.0_0``,
+#: ``py3.8_cpu_0``.
+_CONDA_BUILD = (
+    r"(?:cpu|cuda\d{2,3})(?:_\w{1,12})?_?py3\d{1,2}h?[0-9a-f]{0,8}_\d{1,3}"
+    r"|py3\.\d{1,2}_(?:cpu|cuda[\d.]{2,5}_cudnn[\d._]{1,9})_?\d"
+)
+
+
+def _truth(found: str) -> str:
+    return "True" if found == "1" else "False"
+
+
+#: (sign, pattern, key, conversion), as in ``version_flags``.
+ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
+    # deepmd/pt/cxx_op.py: "This deepmd-kit package was compiled with CXX11_ABI_FLAG=0, but PyTorch
+    # runtime was compiled with CXX11_ABI_FLAG=1"
+    (
+        "cxx11_abi_flag",
+        r"package was compiled with CXX11_ABI_FLAG=([01])",
+        "flag:file-abi",
+        None,
+    ),
+    (
+        "cxx11_abi_flag",
+        r"runtime was compiled with CXX11_ABI_FLAG=([01])",
+        "cxx11_abi",
+        _truth,
+    ),
+    (
+        "runtime you are using",
+        r"PyTorch runtime you are using is (\d\.\d{1,2}\.\d{1,2})(?!\d)",
+        "torch",
+        None,
+    ),
+    (
+        "_opnamespace",
+        r"'_OpNamespace' '(\w{1,60}' object has no attribute '\w{1,120})'",
+        "flag:no-operator",
+        None,
+    ),
+    *(
+        (
+            sign,
+            r"(?i)(?<![\w-])((?:fbgemm[-_]gpu(?:[-_]genai)?|torchao|torchrec)[-_]nightly(?:[-_]cpu)?)"
+            r"(?![\w-])",
+            "flag:nightly-name",
+            None,
+        )
+        for sign in ("-nightly", "_nightly")
+    ),
+    *(
+        (
+            sign,
+            rf"(?i)(?<![\w./-])(?:py)?torch\b[^\n]{{0,60}}?(?<![\w.])({_CONDA_BUILD})(?![\w.])",
+            "flag:conda-build",
+            None,
+        )
+        for sign in ("_py3", "py3.")
+    ),
+    (
+        "uninstalled torch",
+        r"(?i)Successfully uninstalled torch-(\d\.\d{1,2}\.\d)(?!\d)",
+        "flag:torch-gone",
+        None,
+    ),
+)

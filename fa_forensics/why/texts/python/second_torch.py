@@ -1,0 +1,50 @@
+"""A torch that pip removed while another one was imported: two are on the path."""
+
+from __future__ import annotations
+
+from fa_forensics.facts.python_api import partner_of, torch_of
+from fa_forensics.facts.torch_install import release_of
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import version_of
+
+
+def second_torch(seen: Seen, package: str | None) -> str:
+    """The torch of pip's that was not the one imported, where a package belongs to it; "" else.
+
+    An upgrade removes a torch as well, and puts another in its place: that is no second one.
+    """
+    gone = seen.versions.get("flag:torch-gone", "")
+    version = version_of(seen, package) if package else None
+    ran = release_of(seen.torch) if seen.torch else ""
+    if not gone or not version or ran in ("", gone) or torch_of(str(package), version) != gone:
+        return ""
+    if any(mention.what == "torch-replaced" for mention in seen.paste.mentions[:100]):
+        return ""
+    return gone
+
+
+def second_words(seen: Seen, package: str, gone: str) -> str:
+    """What the two torches of the text show."""
+    version = str(version_of(seen, package)).partition("+")[0]
+    return (
+        f" {package} {version} was built for torch {gone}, which pip had and removed, and torch "
+        f"{release_of(str(seen.torch))} is what was imported: that one is a second torch, in "
+        "another directory that comes first (~/.local, PYTHONPATH, conda beside pip)."
+    )
+
+
+def second_commands(seen: Seen, package: str, gone: str) -> tuple[str, ...]:
+    """Take the copies out, until none is found, and put the pair back."""
+    partner = partner_of(package, gone) or str(version_of(seen, package)).partition("+")[0]
+    where = 'import importlib.util as u; print(u.find_spec("torch"))'
+    return (
+        f"{seen.pip} uninstall -y torch {package}; {seen.python} -c '{where}'",
+        f'{seen.pip} install --no-cache-dir "torch=={gone}" "{package}=={partner}"',
+    )
+
+
+SECOND_NOTE = (
+    "The command that uninstalls is typed again until it prints None: each time the copy that "
+    "comes first goes. A copy that pip does not remove is conda's (conda remove pytorch), or lies "
+    "in a directory of PYTHONPATH, which is unset then. The pair is installed after that."
+)
