@@ -6,11 +6,6 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import version_of
 
-#: The distributions that Transformer Engine comes in since 1.12 (its README, Pip).
-_PARTS = (
-    "transformer_engine transformer_engine_cu12 transformer_engine_cu13 transformer_engine_torch"
-)
-
 
 def empty_meta(seen: Seen) -> Answer:
     """``Found empty `transformer-engine` meta package installed`` of transformer_engine/common."""
@@ -34,7 +29,8 @@ def empty_meta(seen: Seen) -> Answer:
         "damaged-file", "FA880", cause, owner=package, direction="none", confidence="high",
         help=(
             f"{seen.pip} list | grep -i transformer",
-            f"{seen.pip} uninstall -y {_PARTS}",
+            f"{seen.pip} uninstall -y transformer_engine transformer_engine_cu12 "
+            "transformer_engine_cu13 transformer_engine_torch",
             f'{seen.pip} install --no-build-isolation "{wanted}"',
         ),
         notes=(
