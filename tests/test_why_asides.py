@@ -151,3 +151,14 @@ def test_flashinfers_kernels_are_left_to_its_first_use() -> None:
     build = next(text for text in answer.help if "flashinfer-python==" in text)
     assert "--no-deps" in build and "--no-build-isolation" in build
     assert not any(text.startswith("rm -rf build") for text in answer.help)
+
+
+def test_a_build_of_ones_own_on_condas_torch_is_none_of_its_packages() -> None:
+    """pytorch/audio issue 3335: compiled on conda's torch, and loaded by pip's."""
+    answer = first(
+        "OSError: /home/pi/.pyenv/versions/3.8.16/envs/d/lib/python3.8/site-packages/torchaudio/lib"
+        "/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev",
+        "torch 1.13.1, torchaudio 0.13.1+b90d798 (compiled against conda pytorch 1.13.1 "
+        "cpu_py38haaa41f7_0)",
+    )
+    assert not any("conda install" in text for text in answer.help)

@@ -41,7 +41,7 @@ def at_first_use(answer: Answer, paste: Paste, place: Place) -> Answer:
         "The file is of a wheel of FlashInfer's own index (flashinfer.ai/whl, by CUDA and torch), "
         "whose kernels are compiled beforehand for the torch of the package index. flashinfer-"
         "python of the package index has none in it and compiles each kernel at its first use, for "
-        "the torch that is there: the second command takes that and leaves torch as it is. It "
+        "the torch that is there: the command takes that and leaves torch as it is. It "
         "needs nvcc and ninja; what an earlier torch left in its cache goes as well."
     )
     other = (

@@ -41,9 +41,11 @@ def of_one_channel(answer: Answer, paste: Paste, place: Place) -> Answer:
     if name not in _FAMILY:
         return answer
     torch = place.present.release if place.present is not None else ""
-    own = paste.versions.get(f"pkg:{name}", "").partition("+")[0]
+    own = paste.versions.get(f"pkg:{name}", "")
+    if "+" in own or "pyenv" in file:
+        return answer  # compiled by somebody, on conda's torch: none of conda's packages
     channel = "conda-forge"
-    if torch and order_key(torch) <= order_key(_LAST_OF_CHANNEL):
+    if torch and place.machine == "x86_64" and order_key(torch) <= order_key(_LAST_OF_CHANNEL):
         channel = "pytorch"
     pins = [f"{channel}::pytorch={torch}" if torch else f"{channel}::pytorch"]
     pins.append(f"{channel}::{name}={own}" if own else f"{channel}::{name}")

@@ -36,15 +36,16 @@ def second_words(seen: Seen, package: str, gone: str) -> str:
 def second_commands(seen: Seen, package: str, gone: str) -> tuple[str, ...]:
     """Take the copies out, until none is found, and put the pair back."""
     partner = partner_of(package, gone) or str(version_of(seen, package)).partition("+")[0]
-    where = 'import importlib.util as u; print(u.find_spec("torch"))'
     return (
-        f"{seen.pip} uninstall -y torch {package}; {seen.python} -c '{where}'",
+        f"{seen.pip} uninstall -y torch {package}; {seen.python} -c 'import torch; print(torch."
+        "__path__[0])'",
         f'{seen.pip} install --no-cache-dir "torch=={gone}" "{package}=={partner}"',
     )
 
 
 SECOND_NOTE = (
-    "The command that uninstalls is typed again until it prints None: each time the copy that "
-    "comes first goes. A copy that pip does not remove is conda's (conda remove pytorch), or lies "
-    "in a directory of PYTHONPATH, which is unset then. The pair is installed after that."
+    "The command that uninstalls is typed again until it says that there is no module torch: each "
+    "time the copy that comes first goes. A copy that pip does not remove is conda's (conda remove "
+    "pytorch), or lies in a directory of PYTHONPATH, which is unset then. The pair is installed "
+    "after that."
 )
