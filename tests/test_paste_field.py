@@ -101,7 +101,7 @@ SHAPES: list[tuple[str, str, str, str | None]] = [
     ("RuntimeError: Couldn't load custom C++ ops. This can happen if your versions differ",
      "operator-missing", "module", "torchvision"),
     ("RuntimeError: Could not find shared object file for Transformer Engine torch lib.",
-     "stop-iteration-so", "lib", "torch"),
+     "stop-iteration-so", "of_te", "torch"),
     (TRANSCRIPTS, "undefined-symbol", "file", FILE),
     (TRANSCRIPTS, "undefined-symbol", "import", "x_cuda"),
     ("  0%|          | 0/10 [00:00<?, ?it/s]Could not load library libcudnn_cnn_train.so.8. Error: "

@@ -24,7 +24,7 @@ def test_of_two_torches_the_one_that_lacks_the_name_is_loaded() -> None:
     answer = first(missing(f"{SITE}/pytorch3d/_C.cpython-37m-x86_64-linux-gnu.so", IS_CUDA), told)
     assert (answer.kind, answer.direction) == ("symbol-drift", "file-older")
     assert "older than torch 1.12.1" in answer.cause
-    assert "pip uninstall torch" in said(answer)
+    assert "pip uninstall -y torch" in said(answer)
     assert 'python -m pip install "torch==1.8.0"' in answer.help
 
 

@@ -115,8 +115,8 @@ def test_torch_is_put_back_in_the_release_and_for_the_cuda_that_the_text_names()
         "ImportError: /e/lib/python3.9/site-packages/torch/lib/libtorch_cpu.so: invalid ELF header"
         "\npytorch 1.12 with cuda 11.3"
     )
-    assert any("torch==1.12.1" in c and "--index-url INDEX" in c for c in answer.help)
-    assert "/cu113" in said(answer)
+    index = "--index-url https://download.pytorch.org/whl/cu113"
+    assert any("torch==1.12.1" in c and index in c for c in answer.help)
 
 
 def test_a_wheels_python_tag_alone_is_held_against_the_python_that_runs() -> None:

@@ -32,7 +32,7 @@ PACKED = "/x/lib/python3.10/site-packages"
         ("torch 2.6 cu126", "2.6+cu126"),
         ("A100, image py310-torch231-cu121", "2.3.1+cu121"),
         (" - PyTorch Version (e.g., 1.0): 2.3.0a0+git4aa1f99", "2.3.0a0+git4aa1f99"),
-        ("# replace PyTorch 1.7 by a nightly\n\nPyTorch 1.8 nightly", "1.8"),
+        ("# replace PyTorch 1.7 by a nightly\n\nPyTorch 1.8 nightly", "1.8.0.dev"),
         ('File "/p/torch/_ops.py", line 255, in load_library', "1.12.1"),
         ('File "/p/torch/_ops.py", line 573, in load_library\ntorch 2.0.1', "2.0.1"),
     ],

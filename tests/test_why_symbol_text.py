@@ -154,7 +154,8 @@ def test_a_wheel_for_another_build_of_the_same_release(bare: str) -> None:
     answer = first_here(text, bare)
     assert answer.direction == "other-flavour"
     assert any("CUDA 12.6" in note and "cxx11" in note for note in answer.notes)
-    assert not any('"torch' in command for command in answer.help)
+    of_torch = [command for command in answer.help if '"torch==' in command]
+    assert all(command.endswith("/whl/cu126") for command in of_torch)
 
 
 def test_the_torch_to_install_is_the_one_that_the_package_was_built_for(bare: str) -> None:

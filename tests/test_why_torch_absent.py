@@ -79,7 +79,10 @@ def test_xformers_of_torch_2_1_0_is_on_the_index_of_each_cuda() -> None:
     """0.0.22.post7+cu118 is for torch 2.1.0+cu118 (xformers pull request 876)."""
     banner = "xFormers can't load C++/CUDA extensions. xFormers was built for:\n    PyTorch "
     answer = first(f"{banner}2.1.0+cu121 with CUDA 1201 (you have 2.1.0+cu118)")
-    assert '"xformers==0.0.22.post7" --index-url INDEX' in answer.help[0]
+    assert (
+        '"xformers==0.0.22.post7" --index-url https://download.pytorch.org/whl/cu118'
+        in answer.help[0]
+    )
     assert "one CUDA alone" not in said(answer)
     older = first(f"{banner}2.0.1+cu118 with CUDA 1108 (you have 2.0.1+cu117)")
     assert "one CUDA alone" in said(older)

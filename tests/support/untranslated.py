@@ -191,7 +191,7 @@ EXCEPTIONS = {
     "flavour{3} alone, whatever its release.": PART,
     "{1}with code for the GPU in the text": PART,
     '{1} "torch=={2}"': NAMES,
-    '{1} "torch=={2}" --index-url INDEX': NAMES,
+    '{1} "torch=={2}"{3}': NAMES,
     "{1} --index-url INDEX": NAMES,
     "{1} --index-url {2}": NAMES,
     "{1} --index-url https://download.pytorch.org/whl/{2}": NAMES,

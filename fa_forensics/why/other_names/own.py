@@ -101,8 +101,8 @@ def _left_out(
 
 _FROM_SOURCE = (
     "Built from source: take the newest sources and build from an empty directory, as the command "
-    "that removes build/ does in the source directory (the installed file and .so files in the tree go too). "
-    "From a wheel: another release of the package."
+    "that removes build/ does in the source directory (the installed file and .so files in the "
+    "tree go too). From a wheel: another release of the package."
 )
 
 

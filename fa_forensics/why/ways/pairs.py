@@ -175,7 +175,7 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     helps = answer.help
     if "flag:windows" in paste.versions:
         note = (
-            "On Windows the package index has torch for the CPU alone: with --index-url INDEX, the "
+            "On Windows the package index has torch for the CPU alone: with --index-url and the "
             "address that pytorch.org/get-started gives, the command takes one for CUDA."
         )
     elif label and cuda and _is_another(label, cuda, release):

@@ -48,7 +48,7 @@ def wheel_not_supported(seen: Seen) -> Answer:
             platforms = (f"linux_{host.machine}",)  # the system fits: its Python is what counts
         why = misfit(host, _parts(tags, "python"), _parts(tags, "abi"), platforms)
         kind = _kind_of_misfit(why or "")
-        if why is None:
+        if why is None and not seen.mention.detail.get("here"):
             return _should_fit(seen, who, name, host)
     part = re.search(r"\bcp(\d)(\d{1,2})\b", name) if tags is None else None
     if part is not None:
@@ -248,7 +248,8 @@ def _host(seen: Seen) -> TagHost | None:
             environment.version_short, environment.abiflags, environment.implementation,
             environment.machine, environment.libc, None,
         )  # fmt: skip
-    found = re.match(r"(\d{1,2}\.\d{1,3})", seen.python_version or "")
+    running = re.search(r"CPython (\d{1,2}\.\d{1,3})", seen.mention.detail.get("here", ""))
+    found = running or re.match(r"(\d{1,2}\.\d{1,3})", seen.python_version or "")
     if found is None:
         return None
     libc = re.match(r"(\d{1,2})\.(\d{1,3})", seen.versions.get("glibc", ""))

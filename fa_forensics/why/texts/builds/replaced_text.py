@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import pip_name
-from fa_forensics.why.texts.python.pairs import from_index, index_tag
+from fa_forensics.why.texts.python.pairs import index_tag
 
 
 def torch_replaced(seen: Seen) -> Answer:
@@ -67,13 +68,13 @@ def _back(seen: Seen, gone: str, come: str) -> tuple[tuple[str, ...], list[str]]
             "one from source), and no index has it for long: start again from the image or the "
             "wheel that it came from, and install the package there with --no-deps."
         ]
-    notes = [f"INDEX is the address that pytorch.org/get-started gives; it ends in /{local}."]
+    notes = []
     if "+" not in come:
         notes.append(
             "A version without +cu is the one of the package index, which has one CUDA version a "
             "release for Linux and builds without CUDA alone for Windows."
         )
-    return (f"{_pip(seen)} install {pinned} --index-url INDEX",), notes
+    return (f"{_pip(seen)} install {pinned}{index_option(local)}",), notes
 
 
 def _uninstalled(seen: Seen) -> bool:
@@ -87,7 +88,7 @@ def _companion(seen: Seen, package: str, torch: str) -> tuple[str, ...]:
     if fitting is None:
         return ()
     tag = index_tag(seen, package, torch)
-    return (f'{_pip(seen)} install --no-deps "{package}=={fitting}"{from_index(tag)}',)
+    return (f'{_pip(seen)} install --no-deps "{package}=={fitting}"{index_option(tag)}',)
 
 
 ANSWERERS: dict[str, Answerer] = {"torch-replaced": torch_replaced}

@@ -8,6 +8,7 @@ import shlex
 
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.owner import is_cuda_library
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import base, pip_name, version_of
@@ -62,7 +63,7 @@ def _torch_again(seen: Seen) -> str:
     if not release or re.search(r"dev\d|a0|git", seen.torch or told):
         return f"{head} {same_version(seen, 'torch')}"
     pinned = f'"torch=={release}"'
-    return f"{head} {pinned} --index-url INDEX" if index_of(seen) else f"{head} {pinned}"
+    return f"{head} {pinned}{index_option(index_of(seen))}"
 
 
 def _on_the_index(seen: Seen) -> bool:
@@ -153,7 +154,7 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
         return _torch_of_conda(by_conda["prefix"])
     if known:
         from_conda = (_MAY_BE_CONDAS,) if by_conda is not None else ()
-        return known, (*_index_note(seen, known[0]), *from_conda, _ROOM)
+        return known, (*_index_note(known[0]), *from_conda, _ROOM)
     if owner == "torch":
         return (), (_ROOM,)
     site = _SITE.search(path)
@@ -166,13 +167,8 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
     return _from_a_record(seen, path, site["site"])
 
 
-def _index_note(seen: Seen, command: str) -> tuple[str, ...]:
-    """What INDEX stands for, and where a build with its CUDA in the version comes from."""
-    if "--index-url INDEX" in command:
-        return (
-            "INDEX is the address that pytorch.org/get-started/previous-versions gives for that "
-            f"release; it ends in /{index_of(seen)}.",
-        )
+def _index_note(command: str) -> tuple[str, ...]:
+    """Where a build with its CUDA in the version comes from."""
     if "m.version('torch')" in command:
         return (
             "The command takes the release that is installed. Where pip finds no such version "

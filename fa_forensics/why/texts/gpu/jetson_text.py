@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 
@@ -85,13 +86,13 @@ def without_cuda(seen: Seen) -> Answer:
             f"{seen.pip} uninstall -y torch torchvision",
             f"{seen.pip} install ./torch-VERSION-linux_aarch64.whl"
             if own
-            else f"{seen.pip} install torch --index-url INDEX",
+            else f"{seen.pip} install torch{index_option('cu130')}",
         ),
         notes=(
             "The file of the last command is NVIDIA's, from its page PyTorch for Jetson: the one "
             "for this JetPack and Python. The first two commands show what is there."
             if own
-            else "INDEX is the address that pytorch.org/get-started gives; it ends in /cu130.",
+            else "The address is that of torch's own builds for CUDA 13.0.",
             "torchvision and other packages with compiled code are built from source on it "
             "(--no-build-isolation --no-deps), in the release for that torch; pip install of a "
             "package that asks for torch puts the wrong one back.",

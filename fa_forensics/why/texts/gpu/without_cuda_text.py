@@ -10,6 +10,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.gpu.jetson_text import is_jetson, without_cuda
 from fa_forensics.why.texts.gpu.rocm_text import not_for_rocm, on_amd
+from fa_forensics.why.texts.python.pairs import FROM_THERE_TOO, chosen_cuda, of_cuda, one_of_them
 
 KIND = "wrong-torch"
 _MAC = lazily(
@@ -61,12 +62,13 @@ def _with_cuda(seen: Seen, release: str) -> tuple[str, tuple[str, ...]]:
     pinned = f'"torch=={release}"' if release else "torch"
     minor = ".".join(release.split(".")[:2])
     cudas = published_cuda().get(minor, ())
-    ends = " or ".join(f"/cu{c.replace('.', '')}" for c in cudas) or "/cu and the CUDA version"
-    command = f"{seen.pip} install --force-reinstall --no-cache-dir {pinned} --index-url INDEX"
+    cuda = chosen_cuda(seen, cudas)
+    command = f"{seen.pip} install --force-reinstall --no-cache-dir {pinned}{of_cuda(cuda)}"
     return command, (
-        f"INDEX is the address that pytorch.org/get-started gives; it ends in {ends}. The package "
-        "index has builds of torch with CUDA for Linux, and for Windows builds without it alone.",
-        "torchvision and torchaudio have to come from there too.",
+        "The package index has builds of torch with CUDA for Linux, and for Windows builds without "
+        "it alone.",
+        *one_of_them(cuda, cudas),
+        FROM_THERE_TOO,
     )
 
 

@@ -28,9 +28,7 @@ _AMD_LAST = (
 
 
 #: What is said of a package with an index for each CUDA (``needing.rebuild_notes``).
-_BY_INDEX = lazily(
-    r"PyTorch publishes (?P<name>[\w-]{2,40}) once for each .{1,400}; (?P<ends>[^;]{1,80})\."
-)
+_BY_INDEX = lazily(r"PyTorch publishes (?P<name>[\w-]{2,40}) once for each .{1,400}")
 
 
 def _of_rocm(notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -45,8 +43,7 @@ def _without_index(note: str) -> str:
     return (
         f"PyTorch publishes {found['name']} once for each CUDA, for ROCm and for the CPU. Of a "
         "list that has all builds (-f https://download.pytorch.org/whl/torch_stable.html) pip "
-        "takes the one whose label sorts last, which is ROCm's, where no label is given. INDEX is "
-        f"the address that pytorch.org/get-started gives for torch's own CUDA; {found['ends']}."
+        "takes the one whose label sorts last, which is ROCm's, where no label is given."
     )
 
 

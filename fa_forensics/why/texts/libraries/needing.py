@@ -10,6 +10,7 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import brings_torch
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.why.nvidia.cuda_origin import opened
 from fa_forensics.why.seen import Seen, package_of
@@ -17,6 +18,7 @@ from fa_forensics.why.texts.clues import package_of_line
 from fa_forensics.why.texts.libraries.attached import attached_wheel, installed_release
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
 from fa_forensics.why.texts.libraries.torch_release import OF_ALL, is_for_all, release_for_torch
+from fa_forensics.why.texts.python.pairs import LABEL_OF_TORCH
 from fa_forensics.why.ways.builds import name_then
 
 #: Names of compiled modules, as packages give them.
@@ -255,7 +257,7 @@ def _of_index(seen: Seen, name: str) -> str:
         own = "import torch; print(torch.__version__.split(chr(43))[0])"
         release = f"$({seen.python} -c '{own}')"
     wanted = f"{name}=={release}" if release else name
-    index = "" if is_for_all(name, release) else " --index-url INDEX"
+    index = "" if is_for_all(name, release) else index_option(torch_label(seen) or "cuXYZ")
     return f'{seen.pip} install --force-reinstall --no-deps --no-cache-dir "{wanted}"{index}'
 
 
@@ -299,12 +301,11 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
     if is_for_all(name, release_for_torch(seen, name)):
         return (OF_ALL,)
     label = torch_label(seen)
-    ends = f"it ends in /{label}" if label else "it ends in /cu126, /cu130, /cpu and so on"
-    return (
+    of_each = (
         f"PyTorch publishes {name} once for each CUDA, for ROCm and for the CPU, and the package "
-        "index has one of them alone: plain pip install gets that one again. INDEX is the address "
-        f"that pytorch.org/get-started gives for torch's own CUDA; {ends}.",
+        "index has one of them alone: plain pip install gets that one again."
     )
+    return (of_each,) if label else (of_each, LABEL_OF_TORCH)
 
 
 def _by_its_page(seen: Seen, row: Mapping[str, object]) -> tuple[str, ...]:

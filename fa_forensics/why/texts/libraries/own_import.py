@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.python_api import has_partners, partner_of
+from fa_forensics.facts.torch_cuda import published_cuda
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
@@ -16,6 +18,7 @@ from fa_forensics.why.texts.libraries.needing import (
     rebuild_commands,
     rebuild_notes,
 )
+from fa_forensics.why.texts.python.pairs import chosen_cuda, of_cuda, one_of_them
 
 #: Packages whose Python files import torch before any compiled file of theirs is opened.
 _OWN = ("pytorch3d", "flash_attn", "mamba_ssm", "causal_conv1d", "deepspeed", "natten", "kaolin",
@@ -74,7 +77,9 @@ def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> 
         "is not to be copied from one."
     ]
     if has_partners(package):
-        index = " --index-url INDEX" if on_windows(seen) else ""
+        cudas = published_cuda().get(minor_of(release), ()) if release else ()
+        cuda = chosen_cuda(seen, cudas)
+        index = of_cuda(cuda) if on_windows(seen) else ""
         helps = [command, f"{get}{index}", from_cpu]
         notes.append(
             f"Either of the two: with the second command torch and {package} are builds with CUDA "
@@ -82,7 +87,7 @@ def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> 
             "the third both are builds for the CPU."
         )
         if index:
-            notes.append("INDEX is the address that pytorch.org/get-started gives for one CUDA.")
+            notes += one_of_them(cuda, cudas)
     else:
         without, ways = cpu_ways(seen)
         helps = [command, *without, with_cuda_again(seen), inspect_package(seen, package)]
@@ -122,9 +127,9 @@ def with_cuda_again(seen: Seen) -> str:
 
 
 def index_notes(seen: Seen) -> tuple[str, ...]:
-    """What INDEX in a command stands for, and which release of the package is meant."""
+    """What the index in a command is, and which release of the package is meant."""
     name = package_needing(seen)
-    if not any("--index-url INDEX" in text for text in rebuild_commands(seen)):
+    if not any("--index-url" in text for text in rebuild_commands(seen)):
         return ()
     notes = rebuild_notes(seen)
     if seen.torch is None and not seen.versions.get(f"pkg:{name}"):

@@ -56,7 +56,7 @@ def other_build(seen: Seen, soname: str, builds: str) -> Answer:
         )
         cause += _of_package_index(seen, soname)
         helps[1:1] = rebuild_commands(seen)
-        if any("INDEX" in text for text in helps):
+        if any("--index-url" in text for text in helps):
             notes = rebuild_notes(seen)
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=UNKNOWN,

@@ -6,6 +6,7 @@ import re
 import shlex
 
 from fa_forensics.facts.python_api import partner_of, torch_of
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
 from fa_forensics.why.seen import Answerer, Seen
@@ -18,7 +19,6 @@ from fa_forensics.why.texts.clues import (
 )
 from fa_forensics.why.texts.gpu.jetson_text import is_jetson, without_cuda
 from fa_forensics.why.texts.python.pairs import (
-    from_index,
     index_note,
     index_tag,
     torch_with_cuda,
@@ -153,7 +153,7 @@ def pair_mismatch(seen: Seen) -> Answer:
     tag = index_tag(seen, package, torch)
     if fitting:
         pinned = f'"{package}=={fitting}"'
-        helps.append(f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}")
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps {pinned}{index_option(tag)}")
         notes += index_note(tag)
         notes.append(f"The release for torch {release} is {package} {fitting}.")
     elif detail.get("want"):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.python_api import has_partners, partner_of, torch_of
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import inspect_package, package_in, version_of
-from fa_forensics.why.texts.python.pairs import beside_installed, cuda_of, kept_note
+from fa_forensics.why.texts.python.pairs import LABEL_OF_TORCH, beside_installed, cuda_of, kept_note
 from fa_forensics.why.texts.python.project_build import of_a_project
 
 KIND, CODE = "wrong-torch", "FA602"
 #: torch's own index; the tag of a build comes behind it.
-_INDEX = "https://download.pytorch.org/whl/"
 #: Packages that are published once for each CUDA on torch's own index.
 FAMILY = ("torchvision", "torchaudio", "torchcodec")
 
@@ -63,8 +63,8 @@ def _from_torchs_index(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes): the package's build for torch's CUDA, else both from one index."""
     release = _release(seen, package)
-    index = f"{_INDEX}{tag}" if tag else "INDEX"
-    wants = "" if tag else _WANTS
+    index = index_option(tag or "cuXYZ")
+    wants = "" if tag else LABEL_OF_TORCH
     if release:
         note = (
             f"torch stays as it is: {package} {release} is taken in its build for torch's CUDA. "
@@ -73,7 +73,7 @@ def _from_torchs_index(
         )
         command = (
             f"{seen.pip} install --force-reinstall --no-cache-dir --no-deps "
-            f'"{package}=={release}" --index-url {index}'
+            f'"{package}=={release}"{index}'
         )
         return (command,), (note, *((wants,) if wants else ()))
     note = (
@@ -82,17 +82,8 @@ def _from_torchs_index(
         "package index has one build of each release, for Linux with one CUDA and for Windows "
         "without any."
     )
-    command = (
-        f"{seen.pip} install --force-reinstall --no-cache-dir torch {package} --index-url {index}"
-    )
+    command = f"{seen.pip} install --force-reinstall --no-cache-dir torch {package}{index}"
     return (command,), (note, *((wants,) if wants else ()))
-
-
-_WANTS = (
-    "INDEX is the address of torch's own index, which pytorch.org/get-started gives: "
-    "https://download.pytorch.org/whl/cuXYZ, with the CUDA that the first command prints "
-    "(11.8 is cu118)."
-)
 
 
 def not_for_backend(seen: Seen, operator: str, package: str | None, backend: str) -> Answer:

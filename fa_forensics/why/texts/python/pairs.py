@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from fa_forensics.facts.cuda_labels import cuda_of_label
+from collections.abc import Sequence
+
+from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.facts.python_api import brings_torch, ended_at, is_older, partner_of, torch_of
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
@@ -49,36 +52,63 @@ def index_tag(seen: Seen, package: str, torch: str) -> str:
     return "" if build is not None and build.cuda == cuda_of(torch) else tag
 
 
-def from_index(tag: str) -> str:
-    """The end of a pip command: the index, where it takes another one than pip's own."""
-    return " --index-url INDEX" if tag else ""
-
-
 def index_note(tag: str) -> tuple[str, ...]:
-    """What INDEX stands for."""
+    """Why a command takes another index than pip's own."""
     if not tag:
         return ()
     return (
-        f"INDEX is the address of torch's own index that ends in /{tag}: pytorch.org/get-started "
-        "gives it, for older releases its page previous-versions. The package index has one CUDA "
-        "version of each release for Linux, and for Windows torch without CUDA alone.",
+        f"The address ending in /{tag} is torch's own index for that build: the package index has "
+        "one CUDA version of each release for Linux, and for Windows torch without CUDA alone.",
     )
+
+
+#: What cuXYZ in an address stands for, where the text does not tell torch's CUDA.
+LABEL_OF_TORCH = (
+    "cuXYZ in the address is torch's CUDA, which torch.version.cuda prints: cu118 for 11.8, cpu "
+    "for None."
+)
 
 
 def torch_with_cuda(seen: Seen, release: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes): the same release of torch in a build with CUDA."""
     cudas = published_cuda().get(".".join(release.split(".")[:2]), ())
-    ends = " or ".join(f"/cu{cuda.replace('.', '')}" for cuda in cudas)
     command = f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
-    where = (
-        f"INDEX is the address that pytorch.org/get-started gives; it ends in {ends}."
-        if ends
-        else "INDEX is the address that pytorch.org/get-started gives; it ends in /cu and the CUDA "
-        "version."
+    cuda = chosen_cuda(seen, cudas)
+    return (f"{command}{of_cuda(cuda)}",), (*one_of_them(cuda, cudas), FROM_THERE_TOO)
+
+
+FROM_THERE_TOO = "torchvision and torchaudio have to come from there too."
+
+
+def chosen_cuda(seen: Seen, cudas: Sequence[str]) -> str:
+    """One of the CUDAs that a torch has builds for: the text's own, else the newest; "" of none."""
+    told = (".".join(seen.versions.get(key, "").split(".")[:2]) for key in _CUDAS)
+    return next((one for one in told if one in cudas), cudas[-1] if cudas else "")
+
+
+_CUDAS = ("torch_cuda", "index_cuda", "cuda")
+
+
+def of_cuda(cuda: str) -> str:
+    """The end of a pip command for a torch of a CUDA, which "" leaves open."""
+    return index_option(cuda_label(cuda) or "cuXYZ")
+
+
+def one_of_them(cuda: str, cudas: Sequence[str]) -> tuple[str, ...]:
+    """Which other index a command with ``of_cuda`` may name."""
+    if not cuda:
+        return (
+            "cuXYZ in the address is one of the CUDA releases that pytorch.org/get-started lists "
+            "for that torch: cu118 for 11.8.",
+        )
+    others = " or ".join(f"/{cuda_label(one)}" for one in cudas if one != cuda)
+    if not others:
+        return ()
+    return (
+        f"That release has builds for other CUDA versions too: the address ends in {others} then. "
+        "The driver has to serve the CUDA of the build (nvidia-smi prints the newest that it "
+        "serves).",
     )
-    return (f"{command} --index-url INDEX",), (
-        where, "torchvision and torchaudio have to come from there too.",
-    )  # fmt: skip
 
 
 def cuda_of(version: str) -> str:
@@ -98,7 +128,7 @@ def pair_command(seen: Seen, package: str) -> tuple[str, ...]:
     if fitting is None or (version_of(seen, package) == fitting and not tag):
         return ()
     pinned = f'"{package}=={fitting}"'
-    return (f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}",)
+    return (f"{seen.pip} install --force-reinstall --no-deps {pinned}{index_option(tag)}",)
 
 
 def pair_notes(seen: Seen, package: str | None) -> tuple[str, ...]:
@@ -108,7 +138,7 @@ def pair_notes(seen: Seen, package: str | None) -> tuple[str, ...]:
     command = pair_command(seen, package) if package else ()
     if any('"torch==$(' in text for text in command):
         return (_KEPT.format(package=package),)
-    needs = any("INDEX" in text for text in command)
+    needs = any("--index-url" in text for text in command)
     return index_note(index_tag(seen, package or "", seen.torch or "")) if needs else ()
 
 
@@ -135,21 +165,20 @@ def beside_installed(seen: Seen, package: str) -> tuple[str, ...]:
     kept = f"{seen.python} -c 'import importlib.metadata as m; print(m.version(\"torch\"))'"
     return (
         f"{seen.pip} uninstall -y {package}",
-        f'{seen.pip} install --no-cache-dir {package} "torch==$({kept})" --index-url INDEX',
+        f'{seen.pip} install --no-cache-dir {package} "torch==$({kept})"{index_option("cuXYZ")}',
     )
 
 
 def kept_note(package: str) -> str:
-    """What ``beside_installed`` does, and what INDEX stands for in it."""
+    """What ``beside_installed`` does, and what cuXYZ stands for in it."""
     return _KEPT.format(package=package)
 
 
 _KEPT = (
     "That keeps the torch that is there and takes the release of {package} for it: both can be the "
-    "newest and still be of two indexes, which --upgrade does not change. INDEX is the address of "
-    "torch's own index for its CUDA, as the end of torch.__version__ has it: "
-    "https://download.pytorch.org/whl/cuXYZ for +cuXYZ, or whl/cpu. Restart a notebook's runtime "
-    "afterwards."
+    "newest and still be of two indexes, which --upgrade does not change. cuXYZ in the address is "
+    "torch's CUDA, as the end of torch.__version__ has it (+cu121), or cpu. Restart a notebook's "
+    "runtime afterwards."
 )
 
 

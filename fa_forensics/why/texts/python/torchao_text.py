@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fa_forensics.facts.python_api import is_older, own_check, passes_check
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
@@ -45,8 +46,7 @@ def torchao_refused(seen: Seen, torch: str, found: str) -> Answer:
     tag = build if _OTHER.fullmatch(build) else ""
     helps, notes = [], []
     if wanted:
-        index = " --index-url INDEX" if tag else ""
-        helps.append(f'{seen.pip} install --no-deps "torchao{wanted}"{index}')
+        helps.append(f'{seen.pip} install --no-deps "torchao{wanted}"{index_option(tag)}')
         notes.append(
             f"torchao {wanted.lstrip('=')} loads its kernels with torch {release}, and torch stays "
             "as it is; needed only where the kernels are."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fa_forensics.facts.python_api import is_older, partner_of
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.python.pairs import (
     LAST_OF_ONE,
     cuda_of,
-    from_index,
     index_note,
     index_tag,
 )
@@ -87,6 +87,6 @@ def without_kernels(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -
         "wrong-torch", "FA886",
         f"xformers was built for torch {built}, which is here.{WITHOUT_KERNELS}",
         owner="xformers", direction="none", confidence="high",
-        help=(f"{get}{from_index(tag)}", *helps),
+        help=(f"{get}{index_option(tag)}", *helps),
         notes=(*index_note(tag), _FROM_SOURCE),
     )  # fmt: skip

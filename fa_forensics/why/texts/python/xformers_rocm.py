@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fa_forensics.facts.python_api import is_older, partner_of
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
@@ -10,7 +11,6 @@ from fa_forensics.why.texts.clues import inspect_package
 from fa_forensics.why.texts.python.pairs import (
     LAST_OF_ONE,
     OF_MANY,
-    from_index,
     index_note,
     index_tag,
 )
@@ -51,7 +51,7 @@ def _on_rocm(seen: Seen, built: str, have: str, tag: str) -> Answer:
     if _OF_PYTORCH.fullmatch(tag):
         pinned, known = _pinned(have)
         if pinned:
-            helps.insert(1, f"{seen.pip} install --no-deps {pinned}{from_index(tag)}")
+            helps.insert(1, f"{seen.pip} install --no-deps {pinned}{index_option(tag)}")
             known = (_FROM_ITS_INDEX, *known, *index_note(tag))
         notes = (note, *known)
     else:
@@ -95,7 +95,7 @@ def _pinned(have: str) -> tuple[str, tuple[str, ...]]:
 def _on_cuda(seen: Seen, built: str, have: str) -> Answer:
     tag = index_tag(seen, "xformers", have)
     pinned, known = _pinned(have)
-    again = f"{seen.pip} install --no-deps --no-cache-dir {pinned}{from_index(tag)}"
+    again = f"{seen.pip} install --no-deps --no-cache-dir {pinned}{index_option(tag)}"
     return seen.answer(
         "wrong-torch", "FA602",
         f"xformers was built for ROCm (torch {built}), and torch {have} is a build for CUDA: the "

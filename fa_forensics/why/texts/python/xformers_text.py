@@ -7,6 +7,7 @@ from dataclasses import replace
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.python_api import is_older, pair_for, partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
@@ -17,7 +18,6 @@ from fa_forensics.why.texts.python.pairs import (
     OF_MANY,
     XFORMERS_SINCE,
     cuda_of,
-    from_index,
     index_note,
     index_tag,
 )
@@ -74,7 +74,7 @@ def xformers(seen: Seen) -> Answer:
         cause = _of_cpu_torch(built, have)
         code = "FA601"
         get = f"{seen.pip} install --force-reinstall --no-cache-dir"
-        helps.insert(0, f'{get} "torch=={built}" --index-url INDEX')
+        helps.insert(0, f'{get} "torch=={built}"{index_option(_tag(built))}')
         notes += [*index_note(_tag(built)),
                   "torchvision and torchaudio have to come from there too."]  # fmt: skip
     elif built and have and _release(built) != _release(have):
@@ -150,10 +150,10 @@ def _one_of_the_two(
         pair = pair_for("xformers", release, python)
         if pair is not None and pair[1] != release:
             return with_next_torch(seen, pair, python or "", release)
-        commands.append(f'{get} "xformers=={fitting}"{from_index(tag)}')
+        commands.append(f'{get} "xformers=={fitting}"{index_option(tag)}')
     elif _direction(have, LAST_OF_ONE) != "file-older":
         tag = _tag(have) if cuda_of(have) else ""
-        commands.append(f'{get} "xformers>={OF_MANY}"{from_index(tag)}')
+        commands.append(f'{get} "xformers>={OF_MANY}"{index_option(tag)}')
         notes.append(
             f"xformers is no longer for one release of torch since {OF_MANY}, which takes torch "
             "2.10 and newer."
@@ -164,11 +164,11 @@ def _one_of_the_two(
     if pinned == _release(built) and on_windows(seen) and cuda_of(have) and cudas:
         pinned += f"+{cuda_label(cudas[-1])}"  # the package index has none with CUDA there
     ends = _tag(pinned)
-    second = [f'{seen.pip} install "torch=={pinned}"{from_index(ends)}']
+    second = [f'{seen.pip} install "torch=={pinned}"{index_option(ends)}']
     if seen.mention.detail.get("built_cuda") == NONE:
-        second = torch_with_kernels(seen, pinned, built, from_index(ends))
+        second = torch_with_kernels(seen, pinned, built, index_option(ends))
     commands += second
-    ends = ends if "INDEX" in "".join(second) else ""
+    ends = ends if "--index-url" in "".join(second) else ""
     if fitting and second:
         notes.insert(0, _ONE_OF_TWO)
         notes.append(
@@ -185,10 +185,8 @@ def _one_of_the_two(
 
 def _two_indexes(first: str, second: str) -> str:
     return (
-        f"INDEX is the address of torch's own index, in the first command the one that ends in "
-        f"/{first}, in the second the one that ends in /{second}: pytorch.org/get-started gives "
-        "it, for older releases its page previous-versions. The package index has one CUDA "
-        "version of each release."
+        f"The addresses ending in /{first} and /{second} are torch's own indexes for those builds: "
+        "the package index has one CUDA version of each release."
     )
 
 
@@ -227,7 +225,7 @@ def _two_environments(
     if fitting:
         helps.append(
             f'PROGRAMS_PYTHON -m pip install --force-reinstall --no-deps "xformers=={fitting}"'
-            f"{from_index(tag)}"
+            f"{index_option(tag)}"
         )
         notes = (*index_note(tag), *notes)
     return seen.answer(
@@ -261,14 +259,14 @@ def _other_cuda(
         )
     fitting = partner_of("xformers", release)
     pin = f"xformers=={fitting}" if fitting else "xformers"
-    get = f'{seen.pip} install --force-reinstall --no-deps "{pin}" --index-url INDEX'
+    get = f'{seen.pip} install --force-reinstall --no-deps "{pin}"{index_option(_tag(have))}'
     more = (
         *index_note(_tag(have)),
         "The package index has one build of each xformers alone, so an install from there gets "
         "the same file again.",
     )
     if is_older(release, XFORMERS_SINCE):
-        get = f'{seen.pip} install "torch=={built}" --index-url INDEX'
+        get = f'{seen.pip} install "torch=={built}"{index_option(_tag(built))}'
         more = (
             *index_note(_tag(built)),
             f"xformers for torch {release} was published for one CUDA alone, so that torch is what "
@@ -331,7 +329,7 @@ def _without_code(seen: Seen) -> Answer:
     tag = index_tag(seen, "xformers", seen.torch or "") if fitting else ""
     if fitting:
         pinned = f'"xformers=={fitting}"'
-        helps.append(f"{seen.pip} install --force-reinstall --no-deps {pinned}{from_index(tag)}")
+        helps.append(f"{seen.pip} install --force-reinstall --no-deps {pinned}{index_option(tag)}")
     helps += [f"{seen.pip} show torch xformers", *_inspected(seen)]
     return seen.answer(
         "wrong-torch", BANNER,
