@@ -25,7 +25,9 @@ def test_of_two_torches_the_one_that_lacks_the_name_is_loaded() -> None:
     assert (answer.kind, answer.direction) == ("symbol-drift", "file-older")
     assert "older than torch 1.12.1" in answer.cause
     assert "pip uninstall -y torch" in said(answer)
-    assert 'python -m pip install "torch==1.8.0"' in answer.help
+    assert not any(
+        "install" in text.replace("uninstall", "") for text in answer.help
+    )  # conda has 1.8.0
 
 
 def test_what_was_a_cure_is_no_second_torch() -> None:

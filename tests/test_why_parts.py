@@ -15,6 +15,7 @@ CHECK = (
     "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 )
 LOGGER = "_ZN3c1013MessageLoggerC1EPKciib"
+THE_NEWEST = "_ZN3c1013MessageLoggerC1ENS_14SourceLocationEib"
 TENSOR_BASE = "_ZNK2at10TensorBase8data_ptrIdEEPT_v"
 SYM_INT = "_ZNK3c106SymInt22maybe_as_int_slow_pathEv"
 
