@@ -15,7 +15,7 @@ KIND_WORDS = {
     "gpu-arch": "no code for this GPU in the file",
     "gpu-driver": "the NVIDIA driver",
     "glibc": "a newer glibc than this system has",
-    "libstdcxx": "a newer libstdc++ than this system has",
+    "libstdcxx": "a newer libstdc++ than the one that is loaded",
     "damaged-file": "a damaged file",
     "wrong-machine": "a file for another machine",
     "python-abi": "the Python interpreter",

@@ -294,7 +294,8 @@ def _not_of_its_torch(
     note = (
         f"The published {name} {version} is built for torch {torch}, which has no such name: this "
         "file is not that wheel's. It was compiled against another torch (without "
-        "--no-build-isolation pip takes the newest one for that), or was left by another release."
+        "--no-build-isolation pip takes one of its own for that: the one that pyproject.toml pins, "
+        "else the newest), or was left by another release."
     )
     return replace(answer, notes=(note, *answer.notes))
 

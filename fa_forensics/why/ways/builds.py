@@ -357,8 +357,9 @@ def isolated_build(place: Place, needed_by: Sequence[str]) -> tuple[str, ...]:
 
 
 NEWEST_TORCH = (
-    "Where pip compiled it from source, it took the newest torch for that and not the one "
-    "that is installed: --no-build-isolation takes the installed one."
+    "Where pip compiled it from source, it took a torch of its own for that (the one that the "
+    "source's pyproject.toml pins, else the newest) and not the one that is installed: "
+    "--no-build-isolation takes the installed one."
 )
 
 

@@ -99,7 +99,7 @@ def _kept_source(answer: Answer, name: str) -> Answer:
     note = (
         f"The text says that it was built from source: in the source directory of {name} the "
         "command compiles it for the torch that is installed (without --no-build-isolation pip "
-        "compiles with the newest torch)."
+        "compiles with a torch of its own: the one that pyproject.toml pins, else the newest)."
     )
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
 
@@ -342,7 +342,8 @@ def _build_again(answer: Answer, paste: Paste) -> Answer:
     note = (
         "The text installs it from its source directory: there, with build/ and the old .so files "
         "removed, the command compiles it for the torch that is installed (without "
-        "--no-build-isolation pip compiles with the newest torch)."
+        "--no-build-isolation pip compiles with a torch of its own: the one that pyproject.toml "
+        "pins, else the newest)."
     )
     dropped = lazily(r"^rm -rf build|--no-binary\s")
     commands = [text for text in commands if not dropped.search(text)]

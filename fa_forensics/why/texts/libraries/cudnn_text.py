@@ -214,13 +214,13 @@ def _parts_of_two(seen: Seen) -> Answer:
             commands[2],
         )
         notes = (
-            "That is the system's own directory, which the loader searches last and without "
-            "LD_LIBRARY_PATH: cuDNN asked for a part that its own release does not have, or has "
-            "not installed whole, and was given the system's. Remove the package that the first "
-            "command names, or bring it to the very release of torch's cuDNN.",
+            "That is the system's own directory: either LD_LIBRARY_PATH names it, so that it goes "
+            "before torch's own and has to leave that variable, or the loader came to it last, "
+            "since the cuDNN in the process did not find that part beside itself. In both cases "
+            "the package that the first command names, removed or brought to the very release of "
+            "torch's cuDNN, is no longer in the way.",
             "On Debian and Ubuntu that package is libcudnn8 or libcudnn9-cuda-12 (apt-get remove), "
-            "in NVIDIA's images the variant with -cudnn in its name brings it. Where "
-            "LD_LIBRARY_PATH names that directory, it has to leave it.",
+            "in NVIDIA's images the variant with -cudnn in its name brings it.",
         )
     if not odd and not seen.mention.detail.get("conda"):
         commands = (*commands, SYSTEM_COPY, _again(seen))
