@@ -41,6 +41,7 @@ from fa_forensics.why.ways.same_release import package_in_text, same_release
 from fa_forensics.why.ways.stale import left_by_a_build
 from fa_forensics.why.ways.step_back import put_right
 from fa_forensics.why.ways.text_source import built_by_uv, from_its_repository
+from fa_forensics.why.ways.torch_stays import torch_stays
 from fa_forensics.why.ways.variants import with_that_build
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def with_context(
     first = of_another_commit(from_its_directory(first, paste), paste)
     first = at_that_time(without_its_torch(first, paste, place), place)
     first = left_by_a_build(with_code_for_it(first, place), paste, place)
-    first = with_asides(first, paste, place, named)
+    first = torch_stays(with_asides(first, paste, place, named), paste)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")

@@ -46,7 +46,8 @@ def is_image_number(version: str) -> bool:
 
 def is_rocm(versions: Mapping[str, str]) -> bool:
     """Whether a text's versions tell of a torch for ROCm, or of an AMD GPU."""
-    return "rocm" in versions or "gfx" in versions or "+rocm" in versions.get("torch", "")
+    named = any(key in versions for key in ("rocm", "gfx", "flag:torch-rocm"))
+    return named or "+rocm" in versions.get("torch", "")
 
 
 def _is_wheel(version: str | None) -> bool:

@@ -112,6 +112,8 @@ def _other_build(paste: Paste, place: Place) -> bool:
         mention.detail.get("os") == "macOS" for mention in paste.mentions[:20]
     ):
         return True
+    if {"flag:torch-rocm", "flag:torch-source"} & paste.versions.keys():
+        return True
     told = paste.versions.get("torch_cuda") or paste.versions.get("index_cuda")
     own = place.requested.cuda if place.requested is not None else None
     if told is not None and own is not None:

@@ -11,6 +11,7 @@ from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.moved import not_done
 from fa_forensics.facts.paste.named_packages import PACKAGES
+from fa_forensics.facts.paste.provenance import read_provenance
 from fa_forensics.facts.paste.version_forms import BANNER, LISTED, PROSE, VERSION
 from fa_forensics.patterns import lazily
 
@@ -39,7 +40,10 @@ _OWN_CODE = lazily(
     r"(?:op|operator|kernel|function|layer|cuda code|extension)s?\b"
     r"|\b(?:add(?:ed|ing)?|wr(?:o|i)te|writing|implement(?:ed|ing)?|register(?:ed|ing)?) "
     r"(?:a |an |my |our |some |the )?(?:own |new |custom ){1,2}(?:cuda |c\+\+ )?"
-    r"(?:op|operator|kernel|function|layer)s?\b|自定义(?:算子|op)",
+    r"(?:op|operator|kernel|function|layer)s?\b|自定义(?:算子|op)"
+    r"|(?:我|自己|自行)[^\n\uff0c。,;]{0,20}?(?:添加|增加|新增|编写|写|实现|修改|加|改)(?:了|过|的)?"
+    r"[^\n\uff0c。,;]{0,50}?(?:算子|函数|卷积|结构|核函数|源码|代码|\bop\b|kernel)"
+    r"|(?:직접|새로운?|커스텀) ?(?:추가|작성|구현|만든|연산|커널|함수|op\b)",
     re.IGNORECASE,
 )
 #: "git checkout v0.16.0", "git clone -b v0.16.0 https://...": the release of a source tree.
@@ -141,6 +145,7 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
     that git checked out (v0.16.0).
     """
     _built_from_source(source, places, offer)
+    read_provenance(source, places, offer)
     for word in ("latest", "newest"):
         for place in places(word)[:_MOST]:
             line = source.line_at(place)
@@ -160,7 +165,7 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
             label = found["label"] or found["other"] or found["third"] or "yes"
             offer("nightly", BANNER, line.number, label.lower())
             break
-    for word in ("own", "new", "custom", "自定义"):
+    for word in ("own", "new", "custom", "自定义", "我", "自己", "自行", "직접", "새로", "커스텀"):
         for place in places(word)[:_MOST]:
             line = source.line_at(place)
             if _OWN_CODE.search(line.body) is not None:

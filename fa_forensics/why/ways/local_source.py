@@ -45,7 +45,7 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
 
     What an index has under that name may be another program: forks keep the name.
     """
-    answer = _by_its_cuda(answer, paste.versions)
+    answer = _of_a_changed_one(_by_its_cuda(answer, paste.versions), paste.versions)
     if not any(key.startswith("local:") for key in paste.versions):
         return answer
     helps, told = [], ""
@@ -74,6 +74,35 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
         "A relative directory counts from where the text ran its command."
     )
     return replace(answer, help=_once(helps), notes=(*answer.notes, note))
+
+
+def _of_a_changed_one(answer: Answer, versions: Mapping[str, str]) -> Answer:
+    """The answer with a build in the source directory for what the text says was changed.
+
+    The index's release of that name has none of the changes.
+    """
+    helps, told = [], ""
+    for command in answer.help:
+        found = _FETCHES.match(command)
+        name = normalized(_name_of(found["what"])) if found is not None else ""
+        if found is None or f"flag:changed:{name}" not in versions or local_source(versions, name):
+            helps.append(command)
+            continue
+        variables = _VARIABLES.match(command)
+        kept = variables[0] if variables is not None else ""
+        helps.append(
+            f"rm -rf build *.egg-info && {kept}{found['python']} -m pip install "
+            "--no-build-isolation --no-deps --no-cache-dir --force-reinstall ."
+        )
+        told = name
+    if not told:
+        return answer
+    note = (
+        f"The text says that {told} is not the project's own release: the command that begins with "
+        "rm -rf build is for the directory of those sources, and compiles them again. A release "
+        "of the package index has none of what was changed there."
+    )
+    return replace(answer, help=_once(helps), notes=(note, *answer.notes))
 
 
 def _once(commands: Iterable[str]) -> tuple[str, ...]:
