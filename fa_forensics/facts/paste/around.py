@@ -58,9 +58,6 @@ def importing(line: Line) -> str:
 
 #: ``File "/home/u/MapTR/mmdet3d/ops/pool.py"``: the whole directory of a step's own file.
 _WHOLE_FRAME = lazily(r"File \"(?P<directory>/[^\"\s]{1,300})/[\w.]{1,80}\.py\"")
-#: A path at the end of a line, and how many characters a row has that a window broke.
-_BEGUN = lazily(r"(?:^|(?<=[\s'\"(]))/[^\s:'\"()]{19,400}[\w.+-]$")
-_A_ROW = 60
 
 
 def whole_path(line: Line, file: str | None) -> str | None:
@@ -68,11 +65,6 @@ def whole_path(line: Line, file: str | None) -> str | None:
 
     As it is where no step above lies in a directory of the same end.
     """
-    if file is not None and not file.startswith("/") and line.body.startswith(file):
-        above = next(iter(line.above(1)), None)
-        begun = _BEGUN.search(above.body) if above is not None else None
-        if begun is not None and ".so" not in begun[0] and len(begun.string) >= _A_ROW:
-            return begun[0] + file  # a window broke the path in two
     if file is None or not file.startswith((".../", "\u2026/")):
         return file
     directory, _, name = file.partition("/")[2].rpartition("/")
@@ -209,18 +201,3 @@ def source_tree(line: Line, top: str) -> str:
             if tree != "...":  # which stands for anything, site-packages too
                 return tree
     return ""
-
-
-#: The rest of a path that a narrow window broke: ``so: wrong ELF class``.
-_REST = lazily(r"([\w.+-]{0,200}?so(?:\.\d{1,9}){0,4})\s?:", re.ASCII)
-_START = lazily(r"/[\w./+~-]{1,500}$", re.ASCII)
-
-
-def broken_path(line: Line) -> str | None:
-    """A path whose beginning is at the end of the line above."""
-    rest = _REST.match(line.body)
-    for above in line.above(1):
-        start = _START.search(above.body[-600:].rstrip())
-        if rest and start and re.search(r"\.so(?:\.\d+)*$", start[0] + rest[1]):
-            return start[0] + rest[1]
-    return None

@@ -6,11 +6,13 @@ is taken, and the text is never split as a whole.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from fa_forensics.facts.paste.model import MAX_LINE, Mention
 from fa_forensics.facts.paste.prefixes import split_prefix
 from fa_forensics.facts.paste.unescape import SOFT
+from fa_forensics.records import dataclass
 
 #: Where a small-letter word stands in the text, in its order.
 Places = Callable[[str], Sequence[int]]
@@ -22,13 +24,28 @@ BEFORE, BEHIND = 2_000, 8_000
 _REACH = 60
 
 
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A place in the joined text where a line break was.
+
+    ``before`` is the width of the line that ended there, ``prefix`` how many characters of the
+    next one were left out.
+    """
+
+    place: int
+    before: int
+    prefix: int
+
+
 class Source:
-    """A text that was unescaped."""
+    """A text that was unescaped, and where lines of it were joined."""
 
-    __slots__ = ("_counted", "_held", "_lines", "lower", "text")
+    __slots__ = ("_counted", "_held", "_joints", "_lines", "_places", "lower", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, joints: Sequence[Joint] = ()) -> None:
         self.text = text
+        self._joints = joints
+        self._places = [joint.place for joint in joints]
         lower = text.lower()
         # Some letters of foreign scripts change their length: then only ASCII is lowered.
         if len(lower) != len(text):
@@ -60,7 +77,7 @@ class Source:
             if place < 0:
                 return
             start = self._start(place)
-            number = line.number - self.text.count("\n", start, line.start)
+            number = line.number - self._breaks(start, line.start)
             yield Line(self, start, self.text[start:place], number)
             place = start - 1
 
@@ -72,8 +89,18 @@ class Source:
                 return
             start = place + 1
             place = self._end(start)
-            number = line.number + self.text.count("\n", line.start, start)
+            number = line.number + self._breaks(line.start, start)
             yield Line(self, start, self.text[start:place], number)
+
+    def joint_in(self, start: int, end: int) -> Joint | None:
+        """The last place between two where lines were joined."""
+        at = bisect_left(self._places, end)
+        return self._joints[at - 1] if at and self._places[at - 1] > start else None
+
+    def _breaks(self, start: int, end: int) -> int:
+        """The line breaks that the paste has between two places."""
+        joined = bisect_right(self._places, end) - bisect_right(self._places, start)
+        return self.text.count("\n", start, end) + joined
 
     def _start(self, place: int) -> int:
         floor = max(0, place - BEFORE)
@@ -92,7 +119,7 @@ class Source:
         place, number = self._counted
         if start < place:
             place, number = 0, 1
-        number += self.text.count("\n", place, start)
+        number += self._breaks(place, start)
         self._counted = (start, number)
         return number
 
@@ -109,6 +136,19 @@ class Line:
         self.number = number
         self.stream, self.body = split_prefix(raw)
         self.lower = self.body.lower()
+
+    @property
+    def width(self) -> int:
+        """How wide the line is in the paste; its last part where it was joined of several."""
+        end = self.start + len(self.raw)
+        joint = self.source.joint_in(self.start, end)
+        return len(self.raw) if joint is None else end - joint.place + joint.prefix
+
+    @property
+    def width_before(self) -> int | None:
+        """How wide the part of a joined line before the last is; None where none was joined."""
+        joint = self.source.joint_in(self.start, self.start + len(self.raw))
+        return None if joint is None else joint.before
 
     def above(self, count: int) -> Iterator[Line]:
         """Up to ``count`` lines of the same stream above this one, the nearest first."""

@@ -6,7 +6,6 @@ import re
 
 from fa_forensics.facts.paste import loader_symbols
 from fa_forensics.facts.paste.around import (
-    broken_path,
     failing_import,
     fails_itself,
     importing,
@@ -144,9 +143,7 @@ def _musl_missing(line: Line, match: re.Match[str]) -> Mention:
     return missing(line, match.start(), match["library"], detail)
 
 
-#: What a narrow window moved to the line below.
-_REQUIRED = lazily(r"\s{0,8}\(?required by\s+([^\s()]{1,500})", re.IGNORECASE)
-#: The same behind the version; a space that got into the path stays in it up to the bracket.
+#: What stands behind the version; a space that got into the path stays in it up to the bracket.
 _REQUIRED_HERE = lazily(
     r"[\s,]{0,4}\(?required by\s+([^\s()]{1,500}(?: /[^\s()]{1,300}(?=\)))?)", re.IGNORECASE
 )
@@ -155,9 +152,6 @@ _REQUIRED_HERE = lazily(
 def _version_not_found(line: Line, match: re.Match[str]) -> Mention:
     body = line.body
     by = _REQUIRED_HERE.match(body, match.end())
-    if by is None and not body[match.end() :].strip(" \t'`)"):
-        following = (_REQUIRED.match(below.body) for below in line.below(1))
-        by = next((found for found in following if found is not None), None)
     requirer = by[1].replace(" ", "").rstrip(".,;'\"") if by else None
     if by and requirer and not body[by.end() : by.end() + 1] and ".so" not in requirer:
         requirer = None  # the text ends in the middle of the path
@@ -238,7 +232,7 @@ def _of_file(what: str) -> Build:
         after = _PATH_AFTER.match(line.body, match.end()) if what in _POINTERS else None
         file = after[1] if after is not None and file is None else file
         if file is None or "/" not in file:
-            file = broken_path(line) or file or path_of_line_above(line)
+            file = file or path_of_line_above(line)
         if what in ("wrong-machine", "wrong-elf-class"):
             detail.update(machines_around(line, file))
         return line.mention(what, match.start(), file=file, detail=detail)

@@ -144,24 +144,6 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     return Claim(match.start(), end, mention)
 
 
-def _broken_words(line: Line, match: re.Match[str]) -> Claim | None:
-    """A narrow window broke the line between the two words."""
-    for below in line.below(1):
-        found = re.match(r"\s*symbol:", below.body)
-        symbol = symbol_at(below, found.end()) if found else None
-        if symbol is not None:
-            mention = line.mention(
-                "undefined-symbol",
-                match.start(),
-                symbol=symbol.name,
-                version=symbol.version,
-                file=path_before(line.body, match.start()),
-                detail={"import": importing(line), "cut": "yes" if symbol.cut else ""},
-            )
-            return Claim(match.start(), match.end(), mention)
-    return None
-
-
 _IN_BRACKETS = lazily(
     r"[\s`'\"]{0,9}[(\[](?:i\.e\.?,?\s?|mangled:?\s?)?[`'\"]?(_{1,2}Z[A-Za-z0-9_.$]{3,2000})"
 )
@@ -256,7 +238,6 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"\bun[a-z]{0,6}fin(?:e|ed|d|ded) symbols?\s?:",
             _undefined,
         ),
-        by_pattern(("undefined\n", "undefined \n"), r"\bundefined\s?$", _broken_words),
         by_pattern(
             ("missing symbol", "unresolved symbol"),
             r"(?:missing|unresolved) symbols?(?:\s?:)?\s{1,4}(?=[`'\""

@@ -32,6 +32,7 @@ from fa_forensics.facts.paste.recogniser import Claim, Reader, Recogniser
 from fa_forensics.facts.paste.sites import read_places
 from fa_forensics.facts.paste.unescape import unescape
 from fa_forensics.facts.paste.versions import read_versions
+from fa_forensics.facts.paste.wrapped import unwrapped
 
 #: How many lines are read for failures at all.
 MOST_LINES = 4_000
@@ -46,7 +47,7 @@ def read_paste(text: str) -> Paste:
     printed, truncated = unescape(text)
     if is_denial(printed):
         return Paste()
-    source = Source(printed)
+    source = Source(*unwrapped(printed))
     places = Places(source.lower)
     isolated = pip_log.isolation(source, places)
     found = [*_mentions(source, places), *isolated, *replaced.replaced(source, places)]

@@ -148,9 +148,9 @@ def _rejoined(line: Line, text: str) -> str:
     whole. Where both a part and the sum are, the sum is meant if lines were broken at a width:
     that of terminals, or that of the line above too.
     """
-    width = len(line.raw)
+    width = line.width
     usual = width in _WRAP_WIDTHS
-    broken = any(len(above.raw) == width for above in line.above(1))
+    broken = line.width_before == width or any(above.width == width for above in line.above(1))
     joined, best = text, text if is_whole(text) else ""
     if best and not (broken or usual):
         return text
