@@ -19,6 +19,7 @@ from fa_forensics.why.seen import directory_of, file_of, package_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.together import together
 from fa_forensics.why.ways.asides import with_asides
+from fa_forensics.why.ways.beside_it import beside_it
 from fa_forensics.why.ways.containers import in_container
 from fa_forensics.why.ways.far_end import not_at_the_far_end
 from fa_forensics.why.ways.for_gpu import with_code_for_it
@@ -73,6 +74,7 @@ def with_context(
     first = at_that_time(without_its_torch(first, paste, place), place)
     first = left_by_a_build(with_code_for_it(first, place), paste, place)
     first = torch_stays(with_asides(first, paste, place, named), paste)
+    first = beside_it(first, paste, place, named)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")
@@ -120,6 +122,13 @@ def _asked_for(answer: Answer, paste: Paste) -> list[str]:
             "without the option, from an empty build directory, for a pre-cxx11 torch."
         ]
     loaded = {"True": "1", "False": "0"}.get(paste.versions.get("cxx11_abi", ""))
+    if flag and "flag:abi-0" in paste.versions and "flag:abi-1" in paste.versions:
+        own, other = ("1", "0") if new else ("0", "1")
+        return [
+            f"The text has -D_GLIBCXX_USE_CXX11_ABI={own} and ={other} both: of two on one command "
+            f"line the last one counts. The file is of ={own}'s flavour, so that one has to go "
+            "from where it is set (CMakeLists.txt, a Find module, setup.py, CXXFLAGS)."
+        ]
     if flag == ("1" if new else "0") and flag != loaded:
         return [
             f"The build in the text sets -D_GLIBCXX_USE_CXX11_ABI={flag}, and that is the file's "

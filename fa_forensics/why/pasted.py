@@ -60,7 +60,12 @@ def paste_answers(
             break
     if not found:
         found = _from_listings(listed, paste, place, tables, elsewhere)
-    return with_context(tuple(found), paste, place, tables) or (nothing_recognised(),)
+    answers = with_context(tuple(found), paste, place, tables) or (nothing_recognised(),)
+    if "flag:powershell" not in paste.versions:
+        return answers
+    from fa_forensics.why.ways.powershell import in_powershell
+
+    return tuple(map(in_powershell, answers))
 
 
 def _as_meant(answer: Answer, mention: Mention) -> Answer:

@@ -48,3 +48,18 @@ def read_given_wheels(
         if len(versions) == 1:
             ((version, number),) = versions.items()
             offer(f"pkg:{package}", BANNER, number, version)
+
+
+#: "flash-attn 2.7.4.post1 wheel" as one item of a list.
+_ITEM = lazily(r"(?:^|[,;|+(])[\s*-]{0,3}\Z")
+_END = lazily(r"\swheel\s{0,3}(?:$|[,;|)])")
+
+
+def is_own_wheel(match: re.Match[str]) -> bool:
+    """Whether "wheel" behind a version tells what is installed, and not what is asked for.
+
+    In a list of versions, or of a wheel whose version names what it was built for (+cu118torch2.3).
+    """
+    told = re.search(r"\+\S*torch\d", match["version"]) is not None
+    listed = _ITEM.search(match.string, max(0, match.start() - 5), match.start()) is not None
+    return (told or listed) and _END.match(match.string, match.end()) is not None

@@ -64,6 +64,13 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         for sign in ("_py3", "py3.")
     ),
     (
+        "conda",
+        r"(?i)\b(?:compiled|built|linked) (?:against|with|on|for) (?:a |the )?"
+        r"(conda(?:-forge)?(?:'s)?) (?:py)?torch\b",
+        "flag:on-conda",
+        None,
+    ),
+    (
         "uninstalled torch",
         r"(?i)Successfully uninstalled torch-(\d\.\d{1,2}\.\d)(?!\d)",
         "flag:torch-gone",

@@ -96,6 +96,14 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:windows-told",
         None,
     ),
+    (":\\", r"^(?:\([\w. -]{1,40}\) ?)?(PS) [A-Z]:\\[^\n>]{0,200}>", "flag:powershell", None),
+    (
+        "(source",
+        r"(?<![\w./-])((?!(?:py)?torch\b)[A-Za-z]\w{3,40}) (?:v?\d[\w.+]{0,30} )?"
+        r"\((?:built |compiled )?(?:from )?source\)",
+        "flag:own-source",
+        None,
+    ),
     ("uv", r"(?<![\w.-])(uv) (?:sync|build|lock|add)(?![\w-])", "flag:uv", None),
     (
         "built",

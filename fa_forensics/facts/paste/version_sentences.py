@@ -74,7 +74,7 @@ SENTENCES: tuple[Row, ...] = (
     (
         "cuda",
         rf"(?<![\w./+-])CUDA(?: toolkit)?{MARK}(?:\s?[=:]{MARK}\s?|\s{{0,20}}\|\s{{0,20}}|[-_]"
-        rf"|\s+[*`]{{0,3}}(?:version:?\s+)?(?:is\s+)?v?|{VERSION_WORD}|(?=\d{{1,2}}\.\d))"
+        rf"|\s+[*`]{{0,3}}(?:version{MARK}:?{MARK}\s+)?(?:is\s+)?v?|{VERSION_WORD}|(?=\d{{1,2}}\.\d))"
         rf"({SHORT})(?:(?![\w-])|(?=[-_]?cudnn))",
         "cuda",
         PROSE,
@@ -89,7 +89,20 @@ SENTENCES: tuple[Row, ...] = (
             r"(1\d)(?:\.x)?(?!\.?\d)",
         )
     ),
-    ("+cuda", r"\+cuda\s?(\d{1,2}\.\d)", "torch_cuda", PROSE),
+    (  # not "ubuntu20.04+nvidia530.30+cuda12.1+cudnn", which lists what a system has
+        "+cuda",
+        r"(?<=\d)(?<!\bubuntu1\d\.04)(?<!\bubuntu2\d\.04)(?<!\bnvidia\d\d\d)"
+        r"(?<!\bnvidia\d\d\d\.\d\d)\+cuda\s?(\d{1,2}\.\d)",
+        "torch_cuda",
+        PROSE,
+    ),
+    (
+        "+cuda",
+        r"(?i)\b(?:ubuntu ?\d\d\.\d\d|nvidia[\d.]{3,10}|driver[ \d.]{3,12}|win(?:dows)? ?1[01])"
+        r" ?\+ ?cuda ?(\d{1,2}\.\d)",
+        "cuda",
+        PROSE,
+    ),
     (
         "with cuda",
         r"\b(?:py)?torch[ =v]{1,3}\d\.[\d.]{1,6} with cuda ?(\d{1,2}\.\d)",

@@ -10,7 +10,7 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.paste.checkouts import read_checkouts
 from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right, works_there
 from fa_forensics.facts.paste.denied import is_absent
-from fa_forensics.facts.paste.given_wheels import read_given_wheels
+from fa_forensics.facts.paste.given_wheels import is_own_wheel, read_given_wheels
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
 from fa_forensics.facts.paste.machines import is_of_arm
@@ -303,9 +303,7 @@ _NVIDIA = lazily(
 
 
 def _nvidia_wheels(
-    source: Source,
-    places: Places,
-    offer: Callable[[str, int, int, str], None],
+    source: Source, places: Places, offer: Callable[[str, int, int, str], None]
 ) -> None:
     """NVIDIA's wheels for one CUDA major version, which all have such names."""
     for sign in ("nvidia-", "nvidia_"):
@@ -320,11 +318,7 @@ def _nvidia_wheels(
                 offer(key, sort, line.number, match["version"].rstrip("."))
 
 
-def _packages(
-    source: Source,
-    places: Places,
-    offer: Callable[[str, int, int, str], None],
-) -> None:
+def _packages(source: Source, places: Places, offer: Callable[[str, int, int, str], None]) -> None:
     for package in PACKAGES:
         for spelling in {package, package.replace("-", "_"), *ALSO.get(package, ())}:
             found = places(spelling)[:PER_SIGN]
@@ -335,7 +329,8 @@ def _packages(
                 for match in versions_behind(line, place, spelling):
                     key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
                     sort = _listing(line, match)
-                    if sort == PROSE and _REQUIRED.match(match.string, match.end()):
+                    needed = _REQUIRED.match(match.string, match.end())
+                    if needed and sort == PROSE and not is_own_wheel(match):
                         continue
                     if _ASKED.search(match.string, max(0, match.start() - 40), match.start()):
                         continue

@@ -260,6 +260,15 @@ _IMAGES: tuple[Row, ...] = (
         "flag:abi",
         BANNER,
     ),
+    *(
+        (
+            f"-d_glibcxx_use_cxx11_abi={one}",
+            rf"^(?![^\n]{{0,1000}}CXX_FLAGS=)[^\n]{{0,2000}}?-D_GLIBCXX_USE_CXX11_ABI=({one})(?!\d)",
+            f"flag:abi-{one}",
+            BANNER,
+        )
+        for one in "01"
+    ),
     (
         "nvcr.io/nvidia/pytorch",
         r"nvcr\.io/nvidia/pytorch(?::|[^\n\d]{1,40})(\d\d\.\d\d)(?![\d.])",

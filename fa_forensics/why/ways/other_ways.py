@@ -75,11 +75,32 @@ def other_ways(
         return _of_one_pair(answer, paste, place, name, served)
     built = name and f"flag:built-from-source:{name}" in paste.versions
     fetched = any("--no-binary" in text for text in answer.help)
-    if _is_editable(paste, name) and (built or not fetched):
+    if _is_editable(paste, name) and (built or not fetched or _lies_in_tree(paste, name)):
         return _build_again(answer, paste)
     if name and built and _with_its_torch(answer):
         return _kept_source(answer, name)
+    if not name and not fetched:
+        return _of_own_source(answer, paste)
     return answer
+
+
+def _of_own_source(answer: Answer, paste: Paste) -> Answer:
+    """A package that nothing is known of but its name, and that the text has from source."""
+    name = paste.versions.get("flag:own-source", "")
+    if not name or any("--no-build-isolation" in text for text in answer.help):
+        return answer
+    at = 1 if answer.help and "print(torch" in answer.help[0] else 0
+    helps = (*answer.help[:at], clean_build("python", file_of(paste)), *answer.help[at:])
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(_kept(name), *answer.notes))
+
+
+def _lies_in_tree(paste: Paste, name: str | None) -> bool:
+    """Whether the file's path begins with its package's directory: that of a source tree."""
+    first = re.match(r"(?:\./)?([\w-]{2,40})/", file_of(paste))
+    if name is None or first is None:
+        return False
+    by_name = re.sub("[-_]+", "-", paste.versions.get("flag:pip-installed", "").lower())
+    return by_name != name and package_of(f"/site-packages/{first[1]}/_C.so") == name
 
 
 #: Notes on the command that takes the newest releases of torch and a package.
@@ -96,12 +117,15 @@ def _kept_source(answer: Answer, name: str) -> Answer:
     again = clean_build("python", "")
     helps = (again if " --upgrade " in text else text for text in answer.help)
     kept = (n for n in answer.notes if not _ON_UPGRADE.match(n))
-    note = (
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(_kept(name), *kept))
+
+
+def _kept(name: str) -> str:
+    return (
         f"The text says that it was built from source: in the source directory of {name} the "
         "command compiles it for the torch that is installed (without --no-build-isolation pip "
         "compiles with a torch of its own: the one that pyproject.toml pins, else the newest)."
     )
-    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(note, *kept))
 
 
 #: A C++ library in the lib directory of a conda environment, which conda puts there, not pip.
@@ -228,6 +252,7 @@ def _for_own_torch(
             "and the file was built for the pre-cxx11 one of the package index: the releases may "
             "match, the flavours do not."
         )
+        answer = replace(answer, provider=None, looked_here=False)  # those are of PyPI's build
     notes = [text for text in notes if not _PROJECT_WHEELS.search(text)]
     again = any(text.startswith("rm -rf build") and text.endswith(" .") for text in commands)
     if answer.direction == FLAVOUR and old and again and FLAVOUR_HERE not in notes:

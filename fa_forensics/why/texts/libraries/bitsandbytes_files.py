@@ -312,7 +312,9 @@ def _for_another_processor(seen: Seen, path: str, name: str) -> Answer:
         "that CUDA. Neither CUDA nor the GPU is at fault."
     )
     cuda = seen.versions.get("cuda") or seen.torch_cuda or ""
-    old = cuda.startswith("11.")
+    # The library's own name has the CUDA too. 0.43.3 is for Python 3.8 and newer, later ones not.
+    own = cuda.startswith("11.") or "cuda11" in name
+    old = own or re.fullmatch(r"3\.[0-8]", seen.python_version or "") is not None
     target = f" -DCOMPUTE_CAPABILITY={by.replace('.', '')}" if re.fullmatch(r"\d\.\d", by) else ""
     source = "https://github.com/bitsandbytes-foundation/bitsandbytes"
     source = f"-b 0.43.3 {source}" if old else source
