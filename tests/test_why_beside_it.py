@@ -54,6 +54,10 @@ def test_a_wheel_that_is_spoken_of_is_not_there(line: str) -> None:
     assert "pkg:flash-attn" not in read_paste(line).versions
 
 
+def test_a_wheel_for_a_torch_is_not_that_torch() -> None:
+    assert "torch" not in read_paste("flash-attn 2.8.2 (cu128, torch 2.8 wheel), Ubuntu").versions
+
+
 def test_cuda_is_read_with_marks_around_its_name() -> None:
     assert read_paste("- **CUDA version**: 12.2").versions["cuda"] == "12.2"
 

@@ -330,7 +330,8 @@ def _packages(source: Source, places: Places, offer: Callable[[str, int, int, st
                     key = "torch" if package in ("torch", "pytorch") else f"pkg:{package}"
                     sort = _listing(line, match)
                     needed = _REQUIRED.match(match.string, match.end())
-                    if needed and sort == PROSE and not is_own_wheel(match):
+                    own = key != "torch" and is_own_wheel(match)  # "torch 2.8 wheel": one for it
+                    if needed and sort == PROSE and not own:
                         continue
                     if _ASKED.search(match.string, max(0, match.start() - 40), match.start()):
                         continue

@@ -61,7 +61,7 @@ def _other_release(answer: Answer, paste: Paste, place: Place, name: str | None)
         return []
     return [
         f"The text has {name} {own}, which is of the time of an older torch: the command takes "
-        f"{taken}, the last release whose sources are for torch as old as {place.present.text}. "
+        f"{taken}, whose sources are for {place.present.text} too. "
         f"Where the program needs {own} itself, it needs a torch of that time with it."
     ]
 
@@ -80,6 +80,6 @@ def _other_wheels(paste: Paste, place: Place, name: str | None) -> list[str]:
     if not wrong:
         return []
     return [
-        f"For another torch than {place.present.text} by its name is {' and '.join(wrong[:_MOST])} "
-        "in the text too: it has to be exchanged as well, or fails next."
+        f"Not built for {place.present.text}, by its name, is {' and '.join(wrong[:_MOST])} in the "
+        "text too: it has to be exchanged as well, or fails next."
     ]

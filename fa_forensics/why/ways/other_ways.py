@@ -252,7 +252,8 @@ def _for_own_torch(
             "and the file was built for the pre-cxx11 one of the package index: the releases may "
             "match, the flavours do not."
         )
-        answer = replace(answer, provider=None, looked_here=False)  # those are of PyPI's build
+        if answer.provider:  # PyPI's build of it, which is not the one that is loaded
+            answer = replace(answer, provider=None, looked_here=False)
     notes = [text for text in notes if not _PROJECT_WHEELS.search(text)]
     again = any(text.startswith("rm -rf build") and text.endswith(" .") for text in commands)
     if answer.direction == FLAVOUR and old and again and FLAVOUR_HERE not in notes:
