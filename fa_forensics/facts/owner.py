@@ -65,6 +65,25 @@ def libraries_of(owner: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+#: Since torch 1.5 (its wheels, and the release's split of libtorch) there is a libtorch_cpu.so and
+#: a libtorch_cuda.so; before there was libtorch.so alone, and before 1.2 the names of ATen and
+#: Caffe2 stood in libcaffe2.so.
+_SPLIT, _ONE = (1, 5), (1, 2)
+_HALVES = {"torch/torch_cpu": ("libtorch.so", "libcaffe2.so"),
+           "torch/torch_cuda": ("libtorch.so", "libcaffe2_gpu.so")}  # fmt: skip
+
+
+def library_then(owner: str, release: str, demangled: str = "") -> str:
+    """The library that has an owner's names in a release of torch ("1.0.1"; "" for today's)."""
+    parts = [int(part) for part in release.split("+")[0].split(".")[:2] if part.isdigit()]
+    number = tuple(parts) if len(parts) == 2 else _SPLIT
+    if owner not in _HALVES or number >= _SPLIT:
+        return libraries_of(owner)[0]
+    one, before = _HALVES[owner]
+    of_torch = demangled.rpartition(" for ")[2].startswith("torch::")
+    return one if number >= _ONE or of_torch else before
+
+
 @lru_cache(maxsize=4_096)
 def owner_of_library(soname: str) -> str | None:
     """The owner whose library a soname names: ``libcudart.so.12`` → ``cudart``."""

@@ -193,7 +193,9 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
         return from_its_source(answer, place)
     if tags.torch is None and (other := of_another_copy(paste, name or "", version, torch)):
         return replace(answer, notes=(other, *answer.notes))
-    notes = [f"{name} {version} was built for torch {torch}, as its version says."]
+    notes = [f"{name} {version} was built for torch {torch}, by the record of its releases."]
+    if tags.torch is not None:
+        notes = [f"{name} {version} was built for torch {torch}, as its version says."]
     if tags.torch is None and re.search(r"\.?(?:dev|rc)\d*", version):
         notes = [of_a_nightly(name or "", version, torch)]
     flavour = variant_flavour(torch, tags.cuda or "", place.machine)

@@ -57,6 +57,17 @@ _GONE = lazily(
     r"|current|recent|master|main|source))",
     re.IGNORECASE,
 )
+#: "If you have torch=1.1.0 ... after you install an upgraded torch": that is the one before.
+_HAD = lazily(
+    rf"\bif you (?:have|had) {_NAME}[= ]{{1,3}}v?{_FROM}[^\n]{{0,80}}?\bafter (?:you )?"
+    r"(?:install|upgrad|updat)\w{0,4} (?:to )?(?:an? |the )?(?:upgraded|newer|new|later) "
+    rf"{_NAME}",
+    re.IGNORECASE,
+)
+#: "... it will not overwrite _torch_sox.so": a build that keeps the one before.
+_KEPT = lazily(
+    r"\b(?:not|never) (?:overwrite|replace|rebuild)\b|n't (?:overwrite|replace|rebuild)\b"
+)
 #: What is not done, or what somebody thinks of doing.
 _NOT_DONE = lazily(
     r"\b(?:would|will|wants? to|tries to|try(?:ing)? to|could|should|must|cannot|can't|needs? to"
@@ -88,6 +99,13 @@ def without_gone(
         left = _GONE.search(told.body[:2000])
         if left is not None and not not_done(told.body, left.start()):
             offer("before:torch", PROSE, told.number, left["gone"])
+        had = _HAD.search(told.body[:2000])
+        if had is not None:
+            offer("before:torch", PROSE, told.number, had["gone"])
+            if _KEPT.search(told.body, had.end(), had.end() + 300):
+                offer("flag:same-checkout", PROSE, told.number, "yes")
+            if best.get("torch", (0, 0, ""))[2] == had["gone"]:
+                torches.pop(best.pop("torch")[2], None)
     if "torch" in best and best["torch"][0] < LISTED:
         return
     found = replaced_by_log(source, places) or _in_words(source, places)

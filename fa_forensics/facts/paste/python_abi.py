@@ -152,12 +152,13 @@ def _of_pybind() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
             ("could not convert default argument", "unregistered type", "to a python type!",
-             "referenced unknown base type"),
+             "unknown base type"),
             r"could not convert default argument"
             r"(?:\s'[\w ]{1,60}:\s?(?P<argument>[\w:<>, ]{1,100})')?[^\n]{0,200}"
             r"|Unregistered type\s?:\s?(?P<type>[^\n]{1,200})"
             r"|type ['\"](?P<derived>[^'\"\n]{1,200})['\"] referenced unknown base type "
             r"['\"](?P<base>[^'\"\n]{1,200})['\"]"
+            r"|(?<!referenced )unknown base type \"(?P<own_base>[^'\"\n]{1,200})\""
             r"|Unable to convert function return value to a Python type!",
             _told("type-not-registered"),
         ),
@@ -171,8 +172,8 @@ def _of_pybind() -> tuple[Recogniser, ...]:
         by_pattern(
             ("already registered", "already been registered", "already defined",
              "only a single torch_library"),
-            r"generic_type: (?:type|cannot initialize type) \"(?P<type>[^\"\n]{1,100})\""
-            r"[^\n]{0,40}(?P<how>already (?:registered|defined))"
+            r"(?:generic_type: |(?<![\w.]))(?:type|cannot initialize type) "
+            r"\"(?P<type>[^\"\n]{1,100})\"[^\n]{0,40}?(?P<how>already (?:registered|defined))"
             r"|Only a single TORCH_LIBRARY can be used to register the namespace "
             r"(?P<namespace>\w{1,60})"
             r"|Tried to register an operator \((?P<operator>[^()\n]{1,200})"
@@ -182,11 +183,19 @@ def _of_pybind() -> tuple[Recogniser, ...]:
     )  # fmt: skip
 
 
+def _internals(line: Line) -> str:
+    """Whether the text names a version of pybind11's internals: they are part of its key."""
+    return "yes" if line.source.holds(("pybind11_internals_v", "pybind11 internals")) else ""
+
+
 def _told(what: str) -> Build:
     def build(line: Line, match: re.Match[str]) -> Mention:
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}
         path, _, _ = frame(line)
+        if "own_base" in groups:
+            groups["base"] = groups.pop("own_base")
         detail = {**groups, "frame": path, "import": importing(line), "said": match[0][:160]}
+        detail["internals"] = _internals(line)
         return line.mention(what, match.start(), detail=detail)
 
     return build
@@ -200,6 +209,9 @@ _REGISTERED_AT = lazily(r"registered at ([^\s;:]{1,300}):\d")
 _PADDLE = lazily(r"(?i)(?<![a-z])paddle(?:paddle)?(?:-gpu)?(?![a-z])")
 
 
+_TORCHS_BASE = lazily(r"unknown base type \"((?:torch|at|c10|c10d)::[\w:]{1,100})\"")
+
+
 def _registered(line: Line, match: re.Match[str]) -> Mention:
     groups = {key: text.strip() for key, text in match.groupdict().items() if text}
     steps = [above.body for above in line.above(6)]
@@ -209,6 +221,10 @@ def _registered(line: Line, match: re.Match[str]) -> Mention:
     words = " ".join((line.body, *steps))
     if _PADDLE.search(words) and re.search(r"(?i)(?<![\w-])(?:py)?torch(?!\w)", words):
         detail["paddle"] = "yes"
+    # Beside it, a base class of torch's own that is unknown: the tables are two.
+    base = _TORCHS_BASE.search(" ".join((line.body, *steps, *(b.body for b in line.below(4)))))
+    detail["base"] = base[1] if base is not None else ""
+    detail["internals"] = _internals(line)
     near = " ".join((line.body[match.start() :], *(below.body for below in line.below(4))))
     for key, found in zip(("first", "second"), _REGISTERED_AT.findall(near[:3000]), strict=False):
         detail[key] = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import mentions_old_string, readable
-from fa_forensics.facts.owner import libraries_of
+from fa_forensics.facts.owner import libraries_of, library_then
 from fa_forensics.why.judgement import (
     FLAVOUR,
     NEWER,
@@ -366,7 +366,7 @@ def exported_there(
     A name that hardly any torch is too old for is missed for the second reason.
     """
     interval = history.interval(history.alive)
-    library = libraries_of(question.owner)[0]
+    library = library_then(question.owner, release, question.demangled or "")
     if not history.long_there:
         cause = f"{fact}; it cannot be missing from torch {interval}"
         cause += ": where an error names it, another torch was loaded than this one."

@@ -292,7 +292,10 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
 
 
 #: What torch_name says of an extension, and cannot be of a library of torch's own.
-_OF_AN_EXTENSION = lazily(r"(?:; |, )(?:else|or) torch is not whole[^.]{0,200}")
+_OF_AN_EXTENSION = lazily(
+    r"(?:; |, )(?:else|or) torch is not whole[^.]{0,200}"
+    r"| Or the file does not list \S{1,60} among its needs, and nothing loaded it\."
+)
 
 
 def _of_which(answer: Answer) -> str:

@@ -42,7 +42,7 @@ def left_by_a_build(answer: Answer, paste: Paste, place: Place) -> Answer:
     again = "python -m pip install --no-build-isolation --no-deps --no-cache-dir -e ."
     helps = (*kept[:at], f"python setup.py clean --all; {clean} && {again}", *kept[at:])
     notes = tuple(n for n in answer.notes if not _ON_OTHERS.match(n))
-    if "flag:same-checkout" in paste.versions:
+    if not gone:
         return replace(answer, help=helps, notes=(_AGAIN, *notes))
     cause = (
         f"torch {gone} exports it, and the text says that torch was upgraded from that one: the "
@@ -79,4 +79,4 @@ def _torch_before(answer: Answer, paste: Paste, place: Place) -> str:
     built = [key for key in paste.versions if key.startswith("flag:built-from-source:")]
     own = f"flag:built-from-source:{name}" in built or (name is None and len(built) == 1)
     here = "-packages/" not in file and (in_source_tree(file) or (own and is_module(file)))
-    return gone if here else ""
+    return gone if here or "flag:same-checkout" in paste.versions else ""

@@ -7,7 +7,11 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.two_distributions import cuda_twins, two_distributions
 from fa_forensics.why.texts.clues import package_in, pip_name
-from fa_forensics.why.texts.python.registry_text import by_two_packages, two_sources
+from fa_forensics.why.texts.python.registry_text import (
+    by_two_packages,
+    two_sources,
+    with_torchs,
+)
 from fa_forensics.why.texts.python.siblings import of_a_sibling
 from fa_forensics.why.texts.python.two_frameworks import torch_beside_paddle
 
@@ -272,6 +276,8 @@ def already_registered(seen: Seen) -> Answer:
         cause, helps, notes = by_two_packages(seen, name, *two)
     elif detail.get("type") and (beside := torch_beside_paddle(seen, name)) is not None:
         return beside
+    elif detail.get("type") and detail.get("base"):
+        return type_not_registered(seen)
     elif detail.get("type") and detail.get("torchs"):
         cause, helps, notes = _twice_by_torch(seen, name)
     elif detail.get("type") and (twins := cuda_twins(seen)):
@@ -320,7 +326,9 @@ def type_not_registered(seen: Seen) -> Answer:
     """pybind11 meets a C++ type that no loaded module has registered under its key."""
     detail = seen.mention.detail
     wanted = detail.get("base") or detail.get("type") or detail.get("argument") or ""
-    torchs = wanted.startswith(("torch::", "at::", "c10::")) or "torch::" in detail.get("said", "")
+    torchs = wanted.startswith(("torch::", "at::", "c10::", "c10d::")) or "torch::" in detail.get(
+        "said", ""
+    )
     what = f"the C++ type {wanted}" if wanted else "a C++ type"
     if "::" in wanted and not torchs and not wanted.startswith("std::"):
         return of_a_sibling(seen, wanted)
@@ -331,6 +339,18 @@ def type_not_registered(seen: Seen) -> Answer:
         "imported before, or the two were built with other pybind11 internals (compiler, flavour "
         "or pybind11 release) and do not see one another's types."
     )
+    if torchs and detail.get("internals"):
+        cause = (
+            f"A compiled module uses {what} that it does not find in pybind11's table: the text "
+            "names two versions of pybind11's internals, and torch registered the type in the "
+            "table of its own version, where the module looks into another. The module was "
+            "compiled with another pybind11 than torch's."
+        )
+        helps, notes = with_torchs(seen, package_in(seen))
+        return seen.answer(
+            KIND, TYPES, cause, owner=package_in(seen), direction="none",
+            confidence="medium", help=helps, notes=notes,
+        )  # fmt: skip
     module = detail.get("import", "").split(".")[0]
     module = module if module.isidentifier() and module != "torch" else "MODULE"
     return seen.answer(

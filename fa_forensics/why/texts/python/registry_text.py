@@ -95,7 +95,7 @@ def not_shared(seen: Seen, wanted: str, given: str) -> Answer:
         "or std::string flavour. The call itself is in order."
     )
     if torchs:
-        helps, notes = _with_torchs(seen, package)
+        helps, notes = with_torchs(seen, package)
     else:
         helps, notes = _with_one(seen, given, package)
     return seen.answer(
@@ -104,7 +104,8 @@ def not_shared(seen: Seen, wanted: str, given: str) -> Answer:
     )  # fmt: skip
 
 
-def _with_torchs(seen: Seen, package: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def with_torchs(seen: Seen, package: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) for a module that is to be built with torch's own pybind11."""
     name = pip_name(seen, package)
     again = (
         f"{seen.pip} install -v --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
