@@ -85,7 +85,7 @@ SENTENCES: tuple[Row, ...] = (
         for pattern in (
             r"(?<![\w./+-])CUDA[ -]?(1\d)(?:\.x)? (?:build of |version of |wheels? of )?"
             r"(?:py)?torch(?![\w-])",
-            r"(?<![\w./-])(?:py)?torch (?:build )?(?:for|with|built for|built with) CUDA[ -]?"
+            r"(?<![\w./-])(?:py)?torch (?:build )?(?:(?:for|with|built for|built with) )?CUDA[ -]?"
             r"(1\d)(?:\.x)?(?!\.?\d)",
         )
     ),
