@@ -17,6 +17,11 @@ _FILE = rf"(?P<where>~?(?:/[\w.+-]{{1,80}}){{1,20}})/(?P<name>{'|'.join(_PACKAGE
 _BY_PYTHON = (
     # a traceback: File "/x/vision/torchvision/__init__.py", line 6, in <module>
     lazily(rf'\bFile "{_FILE}", line \d'),
+    # a step of one: File "/x/mmcv/mmcv/ops/focal_loss.py", line 60, in forward
+    lazily(
+        rf'\bFile "(?P<where>~?(?:/[\w.+-]{{1,80}}){{0,20}}/(?P<root>{"|".join(_PACKAGES)}))'
+        r'/(?P<name>(?P=root))/(?:\w{1,60}/){0,6}\w{1,60}\.py", line \d'
+    ),
     # a traceback of IPython or rich, and a warning: PATH in <module>, PATH:6, in f, PATH:6: Warning
     lazily(
         rf"(?<!\S){_FILE}(?:(?::\d{{1,6}})? in (?:<module>|\w{{1,80}}\()"
@@ -45,7 +50,11 @@ def read_checkouts(
     And ``imported:NAME``, that Python was seen to import it from there.
     """
     for name in _PACKAGES:
-        for place in places(f"{name}/__init__.py")[:_PER_SIGN]:
+        steps = (
+            *places(f"{name}/__init__.py")[:_PER_SIGN],
+            *places(f"/{name}/{name}/")[:_PER_SIGN],
+        )
+        for place in steps:
             line = source.line_at(place)
             where = _imported_from(line.raw, name)
             if where:

@@ -43,10 +43,12 @@ def stack_file(line: Line) -> str:
 
 #: A step that calls a package's own compiled part: ``_C.rasterize(``, ``self.native_module.fwd(``.
 _CALLS = lazily(
-    r"(?<!\w)_(?:C|ext|cuda|backend|ops|kernels?)\w{0,20}\.\w{1,60}\("
+    r"(?<!\w)(?:_(?:C|ext|cuda|backend|ops|kernels?)\w{0,20}|ext_module)\.\w{1,60}\("
     r"|\bnative_\w{1,40}\.\w{1,60}\(|_backend\.\w{1,60}\("
 )
 _IN_PACKAGE = lazily(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{2,40})[/\\]")
+#: The file of a package in a checkout of its own name: /root/mmcv/mmcv/ops/focal_loss.py.
+_IN_CHECKOUT = lazily(r"/(?P<name>[A-Za-z]\w{2,40})/(?P=name)/(?:\w{1,60}/){0,6}\w{1,60}\.py\b")
 _IMPORTS = lazily(r"^\s*from (?P<name>[A-Za-z]\w{3,60})(?:\.\w{1,40}){0,3} import _\w{1,20}\b")
 #: Whose compiled parts have a reader of their own, or that only pass a call on.
 _NOT_THESE = ("torch", "triton", "torchvision", "transformers", "accelerate", "diffusers")
@@ -56,9 +58,13 @@ def compiled_part_of(line: Line) -> str:
     """The package whose own compiled part the last step above a message calls; "" for none."""
     steps = [near for near in line.above(6) if near.body]
     if not any(_CALLS.search(near.body[:1_000]) for near in steps[:3]):
-        return ""
+        # A debugger prints the message first, and the steps below it.
+        steps = [near for near in line.below(8) if near.body]
+        if not any(_CALLS.search(near.body[:1_000]) for near in steps):
+            return ""
     for near in steps:
-        found = _IN_PACKAGE.search(near.body[:1_000]) or _IMPORTS.match(near.body[:1_000])
+        body = near.body[:1_000]
+        found = _IN_PACKAGE.search(body) or _IN_CHECKOUT.search(body) or _IMPORTS.match(body)
         if found is not None:
             return "" if found["name"] in _NOT_THESE else found["name"]
     return ""

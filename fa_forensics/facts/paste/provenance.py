@@ -45,7 +45,8 @@ _IN_BRACKETS = lazily(
 #: "mmcv 1.3.9 self-built", "torch 2.1 源码编译", "torch, own build".
 _BEHIND = lazily(
     rf"{_NAMED}{_VERSION}(?:,|:|是|为|는|은|를|을| is| was)?[ ]?从?"
-    rf"(?P<words>(?:{_BUILT}|{_CHANGED}))",
+    rf"(?P<words>(?:{_BUILT}|{_CHANGED}))"
+    r"(?! (?:ext|op|ker|mod|wheel|pack|lay|func|cuda|c\+\+))",
     re.IGNORECASE | re.ASCII,
 )
 #: "self-built torch", "a modified mmcv", "源码编译的torch", "직접 빌드한 torch".
@@ -62,6 +63,12 @@ _IS_CHANGED = lazily(_CHANGED, re.IGNORECASE)
 _IS_FORK = lazily(_FORK, re.IGNORECASE)
 _IS_ROCM = lazily(r"\b(?:rocm|hip)\b", re.IGNORECASE)
 _NOT = lazily(r"\b(?:not|never|un)\b|\bunmodified|未|没有|非|아님|않", re.IGNORECASE)
+#: "cd third_party/pointnet2 && python setup.py install": how the text compiles what fails.
+_BY_SETUP = lazily(
+    r"(?:^|[\s`$>])(?P<cd>cd [\w.~/-]{1,120} ?(?:&&|;) ?)?(?:[A-Z_]{4,40}=\S{1,80} )*"
+    r"(?P<run>python3? setup\.py (?:install|develop|build_ext --inplace|build (?:install|develop))"
+    r"(?: --user)?)(?![\w-])"
+)
 #: Any of these stands in a text that has one of the patterns.
 _SIGNS = (
     "self-", "self ", "own ", "own-", "custom", "local", "source", "myself", "modified",
@@ -86,6 +93,18 @@ def read_provenance(source: Source, places: Places, offer: Offer) -> None:
             if line.start not in seen:
                 seen.add(line.start)
                 _of_line(line, offer)
+
+
+def read_setup(source: Source, places: Places, offer: Offer) -> None:
+    """The key ``built_by``: the text's own command that compiles with setup.py, with its cd."""
+    for place in places("setup.py ")[:_MOST]:
+        line = source.line_at(place)
+        found = _BY_SETUP.search(line.body)
+        if found is not None and not is_denied(line.body, found.start()):
+            folder = " ".join((found["cd"] or "").split()).rstrip(" &;")
+            offer(
+                "built_by", BANNER, line.number, f"{folder} && {found['run']}".removeprefix(" && ")
+            )
 
 
 def _of_line(line: Line, offer: Offer) -> None:

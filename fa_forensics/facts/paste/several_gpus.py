@@ -65,6 +65,28 @@ def _named(source: Source, places: Places) -> dict[str, tuple[str, list[str], bo
     return found
 
 
+#: "compiled on A100, run on V100": what runs elsewhere than where it was built fails there.
+_BUILT_RUN = lazily(
+    r"\b(?:built|compiled|build|installed) (?:on|for|with) (?:an? |the )?(?P<built>[\w -]{2,40}?)"
+    r"(?: GPUs?)?(?: \([^()\n]{1,80}\))?,? (?:and |but |then )?"
+    r"(?:run(?:s|ning)?|ran|used|loaded|executed) (?:on|with) (?:an? |the )?(?P<run>[\w -]{2,40})",
+    re.IGNORECASE,
+)
+
+
+def _run_on(names: set[str], named: dict[str, tuple[str, list[str], bool]]) -> list[str]:
+    """The one GPU that the code runs on, where a sentence says that it was built on another."""
+    for name in names:
+        for body in named[name][1][:MOST_LINES]:
+            found = _BUILT_RUN.search(body[:400])
+            if found is None:
+                continue
+            there = [one for one in names if one in found["run"].lower()]
+            if len(there) == 1 and there[0] not in found["built"].lower():
+                return there
+    return []
+
+
 def _longest(named: Iterable[str]) -> set[str]:
     """The names that are no part of another, blanks aside: "4060ti" is the "rtx 4060 ti"."""
     spelt: dict[str, str] = {}
@@ -97,7 +119,7 @@ def one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Place
     bodies = dict.fromkeys(body for _, lines, _ in named.values() for body in lines)
     told = {failing(body, frozenset(names)) for body in itertools.islice(bodies, MOST_LINES)}
     told.discard(None)
-    left = [name for name in names if not named[name][2]]
+    left = [name for name in names if not named[name][2]] or _run_on(names, named)
     if len(told) == 1:
         best["gpu"] = (*known[:2], str(told.pop()).upper())
     elif len(left) == 1:

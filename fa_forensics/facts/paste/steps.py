@@ -11,7 +11,8 @@ from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.moved import not_done
 from fa_forensics.facts.paste.named_packages import PACKAGES
-from fa_forensics.facts.paste.provenance import read_provenance
+from fa_forensics.facts.paste.provenance import read_provenance, read_setup
+from fa_forensics.facts.paste.rocm_system import read_system_rocm
 from fa_forensics.facts.paste.version_forms import BANNER, LISTED, PROSE, VERSION
 from fa_forensics.patterns import lazily
 
@@ -146,6 +147,8 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
     """
     _built_from_source(source, places, offer)
     read_provenance(source, places, offer)
+    read_setup(source, places, offer)
+    read_system_rocm(source, places, offer)
     for word in ("latest", "newest"):
         for place in places(word)[:_MOST]:
             line = source.line_at(place)

@@ -76,6 +76,23 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def not_for_rocm(answer: Answer) -> Answer:
+    """A file that the build for ROCm leaves out: the same sources make the same file again."""
+    look = (
+        "grep -nE 'hip|rocm|[.]cu' setup.py CMakeLists.txt; git log -1; git fetch --tags && git tag"
+    )
+    helps = [look if text.startswith(_IN_SOURCE) else text for text in answer.help]
+    note = (
+        "The first command is for the source directory: it shows which files its build lists for "
+        "ROCm, and the revisions there are. A build of the same sources makes the same file again; "
+        "behind the change (another revision, or the list mended) it is rm -rf build *.egg-info && "
+        "python -m pip install --no-build-isolation --no-deps --no-cache-dir --force-reinstall . "
+        "there."
+    )
+    kept = [text for text in answer.notes if not text.startswith("Built from source: take")]
+    return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*kept, note))
+
+
 def _its_own_release(answer: Answer, seen: Seen, name: str) -> Answer:
     """A package each release of which takes its own torch along: none but the text's is installed.
 

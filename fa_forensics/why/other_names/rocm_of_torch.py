@@ -23,10 +23,15 @@ def _library_of(owner: str, name: str) -> str:
     return ""
 
 
-_OWN_TORCH = (
-    "The path is that of a torch of one's own build: in an empty build directory and with one ROCm "
-    "on the machine, it is linked with the library of that ROCm."
-)
+def _of_own_torch(library: str) -> str:
+    return (
+        "The path is that of a torch of one's own build. Where the first command does not list "
+        f"{library}, the sources do not link it, and a clean build of the same sources makes the "
+        "same file: the library has to be among those that torch_hip is linked with "
+        "(caffe2/CMakeLists.txt), or a revision is taken that has it there. Where it is listed, a "
+        "build from an empty directory, with one ROCm on the machine, takes the library of that "
+        "ROCm."
+    )
 
 
 def needed_by_torch(
@@ -65,7 +70,7 @@ def needed_by_torch(
         "behind +rocm in pip list) has to be installed, or a torch for the ROCm that is there.",
     )
     if "-packages/" not in file:
-        notes = (*notes, _OWN_TORCH)
+        notes = (*notes, _of_own_torch(library))
     return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands
 
 

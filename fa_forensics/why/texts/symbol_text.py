@@ -101,6 +101,11 @@ def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
     if not words or not answer.help:
         return answer
     kept = (text for text in answer.notes if commands or not text.startswith("CUDA_HOME"))
+    if "hipifies" in words:
+        from fa_forensics.why.other_names.own_package import not_for_rocm
+
+        answer = not_for_rocm(answer)
+        kept = (text for text in answer.notes if not text.startswith("CUDA_HOME"))
     return replace(
         answer, cause=f"{answer.cause} {words}", notes=(*notes, *kept),
         help=(*answer.help[:-1], *commands, answer.help[-1]),

@@ -45,7 +45,8 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
 
     What an index has under that name may be another program: forks keep the name.
     """
-    answer = _of_a_changed_one(_by_its_cuda(answer, paste.versions), paste.versions)
+    answer = _by_the_texts_command(_by_its_cuda(answer, paste.versions), paste.versions)
+    answer = _of_a_changed_one(answer, paste.versions)
     if not any(key.startswith("local:") for key in paste.versions):
         return answer
     helps, told = [], ""
@@ -72,6 +73,35 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
         f"The text installs it from the directory {told}: that copy is built again there, since "
         "what an index has under the same name may be another program than the project's own copy. "
         "A relative directory counts from where the text ran its command."
+    )
+    return replace(answer, help=_once(helps), notes=(*answer.notes, note))
+
+
+#: An installation of a package that the answer has no name for.
+_NAMELESS = lazily(
+    r"(?P<variables>(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6})(?P<python>\S{1,300}) -m pip install "
+    r"[^\n]{0,200}\bPACKAGE$"
+)
+
+
+def _by_the_texts_command(answer: Answer, versions: Mapping[str, str]) -> Answer:
+    """The answer with the text's own build command where a package without a name is compiled."""
+    built = versions.get("built_by", "")
+    if not built or not any(map(_NAMELESS.match, answer.help)):
+        return answer
+    folder, _, run = built.rpartition(" && ")
+    there = f"{folder} && " if folder else ""
+    helps = []
+    for command in answer.help:
+        found = _NAMELESS.match(command)
+        if found is None:
+            helps.append(command)
+            continue
+        spelt = run.replace("python3 ", "python ").replace("python ", f"{found['python']} ", 1)
+        helps.append("".join((there, "rm -rf build && ", found["variables"], spelt)))
+    note = (
+        "The commands with setup.py are the text's own build, with what is needed before it; "
+        "build/ goes first, since setup.py takes what lies there from an earlier try."
     )
     return replace(answer, help=_once(helps), notes=(*answer.notes, note))
 

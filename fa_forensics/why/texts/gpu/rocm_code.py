@@ -330,28 +330,49 @@ def _space_in_path(seen: Seen) -> tuple[str, ...]:
 
 def not_started(seen: Seen) -> Answer:
     """``shared object initialization failed``: the runtime does not take the code object."""
-    torch, rocm = seen.torch or "", seen.versions.get("rocm", "")
+    torch, rocm = seen.torch or "", seen.versions.get("system_rocm", seen.versions.get("rocm", ""))
     own = re.search(r"\+rocm(\d{1,2}\.\d{1,2})", torch)
-    cause = (
-        "The HIP runtime found GPU code and could not load it. Most often the code was compiled by "
-        "a newer ROCm than the runtime that is loaded: torch's wheels bring a HIP runtime of their "
-        "own, and an extension is compiled with the system's ROCm."
-    )
     differ = own is not None and bool(rocm) and not rocm.startswith(own[1])
-    if own is not None and differ:
-        cause += f" Here torch brings that of ROCm {own[1]}, and the text names ROCm {rocm}."
     package = package_in(seen)
+    ways = (
+        "Two ways out: a torch for the ROCm that is installed, or the extension compiled with "
+        "the ROCm that torch was built with."
+    )
+    helps = [
+        f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
+        "cat /opt/rocm*/.info/version; hipcc --version",
+        "AMD_LOG_LEVEL=3 python YOUR_PROGRAM.py 2>&1 | grep -iE 'code object|error'",
+    ]
+    if own is not None and differ:
+        newer = tuple(map(int, rocm.split(".")[:2])) > tuple(map(int, own[1].split(".")))
+        cause = (
+            f"The HIP runtime found GPU code and could not load it. torch {torch} brings the HIP "
+            f"runtime of ROCm {own[1]}, and the text names ROCm {rocm}, whose hipcc compiles "
+            f"{package or 'an extension'}: most likely the code was compiled by "
+            f"{'a newer' if newer else 'another'} ROCm than the runtime that is loaded, which does "
+            "not take it."
+        )
+        helps.append(
+            f"{seen.pip} install --force-reinstall --no-cache-dir torch torchvision torchaudio "
+            f"--index-url https://download.pytorch.org/whl/rocm{rocm}"
+        )
+        ways = (
+            f"Two ways out: a torch for ROCm {rocm}, as the last command gets it where torch's own "
+            f"index has one for that (else of the nearest older ROCm {rocm.partition('.')[0]}), "
+            f"and the extension compiled again on it; or the extension compiled with ROCm {own[1]} "
+            "(ROCM_HOME names its directory, where several are installed), and torch stays."
+        )
+    else:
+        cause = (
+            "The HIP runtime found GPU code and could not load it. Most often the code was "
+            "compiled by a newer ROCm than the runtime that is loaded: torch's wheels bring a HIP "
+            "runtime of their own, and an extension is compiled with the system's ROCm."
+        )
     return seen.answer(
         KIND, "FA504", cause, owner=package or "hip", direction="none",
-        confidence="medium" if differ else "low",
-        help=(
-            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
-            "cat /opt/rocm*/.info/version; hipcc --version",
-            "AMD_LOG_LEVEL=3 python YOUR_PROGRAM.py 2>&1 | grep -iE 'code object|error'",
-        ),
+        confidence="medium" if differ else "low", help=tuple(helps),
         notes=(
-            "Two ways out: a torch for the ROCm that is installed, or the extension compiled with "
-            "the ROCm that torch was built with.",
+            ways,
             "Code for another gfx target says so in other words as a rule "
             "(hipErrorInvalidDeviceFunction, hipErrorNoBinaryForGpu).",
         ),

@@ -159,7 +159,20 @@ def told_cuda(seen: Seen) -> tuple[str, str] | None:
         return major, f"the text lists NVIDIA's wheels for CUDA {major}, which torch brings"
     image = seen.versions.get("ngc", "")
     own = image_cuda(image) if "torch" not in seen.versions else ""
-    return (own, f"the torch of NVIDIA's image {image} is one for CUDA {own}") if own else None
+    if own:
+        return own, f"the torch of NVIDIA's image {image} is one for CUDA {own}"
+    system, old = seen.versions.get("cuda", ""), re.search(r"\.so\.([89]|10)\.\d$", soname_of(seen))
+    if old is None or not re.match(r"1[1-9]\.\d", system) or "torch" in seen.versions:
+        return None
+    return system, (
+        f"the text gives the system's CUDA as {system}, and no torch; the first command tells "
+        "whether torch's own is another"
+    )
+
+
+def soname_of(seen: Seen) -> str:
+    """The library that the text misses, without its directory."""
+    return (seen.mention.library or "").rsplit("/", 1)[-1]
 
 
 def image_cuda(image: str) -> str:

@@ -242,8 +242,9 @@ def other_toolkit(
 #: Said where a package is compiled again for torch's CUDA.
 _OWN_NVCC = (
     "The nvcc that compiles it has to be of torch's CUDA: CUDA_HOME names that toolkit (nvcc "
-    "--version shows it). One of another major version made this file, most likely, or pip took a "
-    "wheel that it kept from another torch; torch's own check refuses such an nvcc."
+    "--version shows it). The file that is there comes from a wheel for the other CUDA (of its "
+    "project's own index, or one that pip kept from another torch), or an nvcc of another major "
+    "version made it; torch's own check refuses such an nvcc."
 )
 _OTHER_TORCH = (
     "The command that installs torch is the other way: the same release, in the build for that "

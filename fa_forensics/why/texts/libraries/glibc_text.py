@@ -21,6 +21,7 @@ from fa_forensics.why.other_names.known import PRIVATE, two_glibcs
 from fa_forensics.why.seen import Answerer, Seen, without_environments
 from fa_forensics.why.texts.files.file_text import JIT_CACHE, is_torchs, quoted, remove_cache
 from fa_forensics.why.texts.libraries.glibc_conda import called, conda_library, ways
+from fa_forensics.why.texts.libraries.glibc_release import in_newer_system, release_for
 from fa_forensics.why.texts.libraries.renamed_text import renamed
 
 VERSIONED, OTHER_COPY = "versioned-symbol", "FA204"
@@ -93,7 +94,7 @@ def _glibc(seen: Seen, version: str) -> Answer:
     notes = [
         _tag_not_kept(seen, version)
         or f"A wheel that is tagged linux_{_machine(seen)} promises nothing about glibc, so pip "
-        "cannot refuse it; a manylinux tag does.",
+        "cannot refuse it; a manylinux tag does, though not every wheel keeps to its own.",
         "glibc belongs to the system and is not to be changed: what helps is a build of the file "
         "for this system, another release whose file asks for an older glibc, or a system (a "
         "container) with that glibc.",
@@ -355,6 +356,9 @@ def _built_here(seen: Seen) -> tuple[str, ...]:
     python = "python" if seen.elsewhere or not seen.place.python else seen.place.python
     version = (version_of(seen, name) or "").partition("+")[0]
     release = version if re.fullmatch(r"\d+(?:\.\d+)+(?:\.?post\d+)?", version) else ""
+    release = release or release_for(seen, name)
+    if outside := in_newer_system(name, release, number(own_glibc(seen)[0] or "")):
+        return (outside,)
     return (rebuild_command(python, name, release, row_of(name)),)
 
 

@@ -259,6 +259,17 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
     )  # fmt: skip
 
 
+_INDEX = "https://download.pytorch.org/whl/"
+#: The way back to the torch of a file that nobody builds again.
+_THE_OLDER = (
+    "The other way out is the torch that it was built for, of those releases and for CUDA 11 "
+    "(1.10.1+cu113, 1.13.1+cu117 and the like, with the torchvision of that release; their wheels "
+    "are for Python 3.6 to 3.11): X.Y.Z and NNN are those that the project's own instructions name "
+    "for its program. An extension in the program's own source is compiled again by its own "
+    "setup.py or make.sh, after build/ there is removed."
+)
+
+
 def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | None) -> Answer:
     """The torch that is there is not told: it is newer, or another build of those releases."""
     since = _by_its_wheels(seen)
@@ -284,11 +295,13 @@ def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | 
     cause += " A build of it for the torch that is there, release and CUDA, has to replace it."
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
     source, said = own_source(seen)
+    older = (_THE_OLDER,) if builds == "CUDA 11" and not since else ()
+    back = f'{seen.pip} install "torch==X.Y.Z+cuNNN" --index-url {_INDEX}cuNNN'
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
         direction=UNKNOWN if builds is not None and not since else OLDER, confidence="medium",
-        help=(ask, *rebuild_commands(seen), *source, *_look(seen)),
-        notes=(*_tagged_wheels(seen), *index_notes(seen), *said),
+        help=(ask, *rebuild_commands(seen), *source, *((back,) if older else ()), *_look(seen)),
+        notes=(*older, *_tagged_wheels(seen), *index_notes(seen), *said),
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from fa_forensics.why.texts.python.xformers_kernels import (
     with_next_torch,
     without_kernels,
 )
+from fa_forensics.why.texts.python.xformers_python import other_python
 from fa_forensics.why.texts.python.xformers_rocm import of_another_maker
 
 BANNER = "FA886"
@@ -87,7 +88,7 @@ def xformers(seen: Seen) -> Answer:
     elif built and have and detail.get("built_cuda") == NONE:
         return without_kernels(seen, built, have, tuple(helps))
     elif built and have and pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
-        return _other_python(seen, pythons[0], pythons[1], tuple(helps))
+        return other_python(seen, pythons[0], pythons[1], tuple(helps))
     elif built and have and built != have:
         return _other_cuda(seen, built, have, tuple(helps), tuple(notes))
     else:
@@ -280,20 +281,6 @@ def _other_cuda(
 
 def _tag(version: str) -> str:
     return version.partition("+")[2]
-
-
-def _other_python(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -> Answer:
-    """torch is the same release, Python another minor version."""
-    cause = (
-        f"xformers was built for Python {built}, and Python {have} runs; torch is of the release "
-        "that it was built for. A compiled module is for one minor version of Python, unless its "
-        "name says abi3."
-    )
-    return seen.answer(
-        "python-abi", "FA401", cause, owner="xformers", direction="none", confidence="medium",
-        help=(*helps, f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir xformers"),
-        notes=("The file name's tag (cpython-312, abi3) in the second command decides.",),
-    )  # fmt: skip
 
 
 def no_operator(seen: Seen) -> Answer:
