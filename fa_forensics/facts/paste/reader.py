@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from fa_forensics.facts.paste import (
@@ -27,6 +28,7 @@ from fa_forensics.facts.paste.denied import is_denial
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention, Paste
 from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
+from fa_forensics.facts.paste.paragraphs import paragraphs
 from fa_forensics.facts.paste.places import Places
 from fa_forensics.facts.paste.recogniser import Claim, Reader, Recogniser
 from fa_forensics.facts.paste.sites import read_places
@@ -47,7 +49,28 @@ def read_paste(text: str) -> Paste:
     printed, truncated = unescape(text)
     if is_denial(printed):
         return Paste()
-    source = Source(*unwrapped(printed))
+    paste = _read(Source(*unwrapped(printed)), truncated)
+    joined, joints = paragraphs(printed)
+    whole = _read(Source(joined, joints), truncated) if joints else paste
+    if not paste.mentions:
+        return whole if whole.mentions else paste
+    return replace(paste, mentions=whole.mentions) if _tells_more(whole, paste) else paste
+
+
+def _tells_more(whole: Paste, paste: Paste) -> bool:
+    """Whether the same failure is told with more about it where paragraphs are in one line."""
+    if len(whole.mentions) != len(paste.mentions):
+        return False
+    one, other = whole.mentions[0], paste.mentions[0]
+    if (one.what, one.symbol, one.library) != (other.what, other.symbol, other.library):
+        return False
+    if other.file and one.file != other.file:
+        return False
+    more = bool(one.file and not other.file) or len(one.detail) > len(other.detail)
+    return more and other.detail.keys() <= one.detail.keys()
+
+
+def _read(source: Source, truncated: str | None) -> Paste:
     places = Places(source.lower)
     isolated = pip_log.isolation(source, places)
     found = [*_mentions(source, places), *isolated, *replaced.replaced(source, places)]

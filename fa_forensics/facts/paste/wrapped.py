@@ -64,6 +64,9 @@ _MOST_PIECES = 12
 #: A line as wide as this may have been broken by a window.
 _WIDE = 60
 
+#: What cuDNN's loader puts before the loader's own message.
+_OPENING = lazily(r"(?i:could not load library )[^\s]{3,200} Error:(?P<break>\n)")
+
 _PATH_END = lazily(r"([\w./~+@${}<>\u2026-]{1,400})\s?:?\s?['\"(]{0,2}$")
 _PATH_START = lazily(
     r"(?P<head>^|[:'\"(`\s])\s?(?P<path>[\w./~+@${}<>\u2026-]{1,400}(?:\s?:)?)$", re.ASCII
@@ -219,6 +222,8 @@ def _breaks(flat: str) -> dict[int, str]:
             if phrase not in _NO_PATH_BEFORE:
                 found.update(_before(flat, start))
             found.update(_behind(flat, match.end(), phrase))
+    for match in _OPENING.finditer(flat):
+        found.setdefault(match.start("break"), " ")
     if not found:
         return {}
     numbers = [at for at, sign in enumerate(flat) if sign in (_BREAK, _WALL)]

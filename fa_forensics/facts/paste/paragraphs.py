@@ -1,0 +1,41 @@
+"""Paragraphs that a window, a chat or a mail broke into lines, each in one line again.
+
+For texts in which nothing is recognised as they stand: ``wrapped`` knows where the loader's own
+messages go on, but any other message may be broken too.
+"""
+
+from __future__ import annotations
+
+from fa_forensics.facts.paste.lines import Joint
+from fa_forensics.facts.paste.prefixes import split_prefix
+from fa_forensics.patterns import lazily
+
+#: Longer texts are logs of programs, which break no lines; a window's width is seldom less.
+_MOST_TEXT, _MOST_LINES, _NARROWEST = 20_000, 400, 38
+#: How a line begins that is no other line's end.
+_BEGINS = lazily(
+    r"Traceback|File \"|\s|[$>#%=*+|`-]|\d{1,6}[:.)]\s|[\w.]{1,80}(?:Error|Exception|Warning)\b|"
+    r"(?:ERROR|WARNING|INFO|DEBUG|note|error|warning)\b"
+)
+
+
+def paragraphs(text: str) -> tuple[str, tuple[Joint, ...]]:
+    """The text with the lines of each paragraph joined by blanks, and where they were joined."""
+    lines = text.split("\n")
+    if not 1 < len(lines) <= _MOST_LINES or len(text) > _MOST_TEXT:
+        return text, ()
+    parts: list[str] = []
+    joints: list[Joint] = []
+    length, stream, above = 0, "", ""
+    for number, raw in enumerate(lines):
+        told, body = split_prefix(raw)
+        same = told in ("", stream)
+        if number and same and len(above) >= _NARROWEST and body and not _BEGINS.match(body):
+            parts.append(" " + body)
+            joints.append(Joint(length + 1, len(above), len(raw.rstrip()) - len(body)))
+        else:
+            parts.append(("\n" if number else "") + raw)
+            stream = told
+        length += len(parts[-1])
+        above = raw.rstrip()
+    return ("".join(parts), tuple(joints)) if joints else (text, ())
