@@ -145,6 +145,7 @@ def of_one_arch(answer: Answer, seen: Seen) -> Answer:
     found = _ARCH.search(plain)
     if found is None or answer.code != "FA205" or answer.provider or not answer.help:
         return answer
+    from fa_forensics.facts.python_api import brings_torch
     from fa_forensics.rules.remedy import row_of
     from fa_forensics.why.texts.clues import called, named_gpu, package_in
 
@@ -159,7 +160,7 @@ def of_one_arch(answer: Answer, seen: Seen) -> Answer:
             f"{called(gpu)} runs no code for {number}: what the build needs is not that kernel but "
             "a condition that leaves its caller out too."
         )
-    which = f" ({version} is too old)" if version else ""
+    which = f" than {version}, where there is one" if version else ""
     notes.append(
         f"To build the same sources again, with the same list, gives the same file: the way out is "
         f"a newer release{which}, or the newest sources of the project, where the two conditions "
@@ -167,7 +168,7 @@ def of_one_arch(answer: Answer, seen: Seen) -> Answer:
     )
     helps = [re.sub(r"^(?=rm -rf build)", "git pull && ", text) for text in answer.help]
     editable = any(text.endswith("-e .") for text in answer.help)
-    if package in ("vllm",) and row_of(package) is not None and not editable:
+    if package and brings_torch(package) and row_of(package) is not None and not editable:
         helps.insert(0, f"{seen.pip} install --upgrade --no-cache-dir {package}")
         notes.append(f"The wheel of {package} brings the torch along that it is compiled for.")
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*notes, *answer.notes))

@@ -44,6 +44,8 @@ def of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
     # A wheel whose number names its torch is no riddle: 0.3.0.dev20250522+torch2.6.
     if (row_of(name) or {}).get("names_torch"):
         return answer  # its wheels ask for the torch that they were built on
+    if not _of_a_nightly(paste, name):
+        return answer  # its maker took a release of torch, as far as anything is told
     here = f"flag:built-from-source:{name}" in paste.versions or "torch" in told
     if here or not is_prerelease(paste, name) or not any(map(_OTHERS.search, answer.help)):
         return answer
@@ -75,10 +77,10 @@ def of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
 def _words(name: str, told: str, label: str, other: str) -> tuple[str, str]:
     """(what such a wheel is, what the command takes); ``other`` is the CUDA of the text's torch."""
     note = (
-        f"{name} {told} is no release of the package index: whoever built that wheel did so on one "
-        "torch, often a nightly, and from the index for one CUDA, which the wheel's name tells. "
+        f"{name} {told} is a pre-release: whoever built that wheel did so on one torch, most "
+        "likely a nightly, and from the index for one CUDA, which the wheel's name tells. "
         "That very torch, or a wheel that was built for the one that is there, puts it right; "
-        "what the index has would take the place of both."
+        "a release of the package index would take the place of both."
     )
     ends = "" if label else ", cuXYZ being the CUDA in the wheel's name"
     how = (
@@ -106,6 +108,16 @@ def _of_family(name: str, told: str, label: str) -> tuple[str, str]:
 
 #: Packages whose nightlies are built with torch's, day by day.
 FAMILY = ("torchvision", "torchaudio")
+
+
+def _of_a_nightly(paste: Paste, name: str) -> bool:
+    """Whether a pre-release is one built on a nightly of torch: by its maker, or by the text."""
+    if name in FAMILY or "nightly" in paste.versions:
+        return True
+    return _NIGHTLY.search(paste.versions.get("torch", "")) is not None
+
+
+_NIGHTLY = lazily(r"\d\.?dev\d{8}")
 
 
 def _on_a_mac(paste: Paste) -> bool:

@@ -69,7 +69,7 @@ def wheel_not_supported(seen: Seen) -> Answer:
         help=(*fetch, f"{seen.pip} debug --verbose", _show(seen)),
         notes=(
             *told,
-            *_ways_round(tags["python"] if tags else "", _ending(tags, host)),
+            *_ways_out(kind, tags, host),
             "The command with debug lists the tags that this pip accepts, the best first.",
         ),
     )  # fmt: skip
@@ -211,6 +211,18 @@ def _of_its_python(seen: Seen, name: str, python: str, host: TagHost | None) -> 
         ),
         notes=_ways_round("cp" + python.replace(".", "")),
     )  # fmt: skip
+
+
+def _ways_out(kind: str, tags: re.Match[str] | None, host: TagHost | None) -> tuple[str, ...]:
+    """Another Python helps where the Python is what does not fit, and there alone."""
+    if kind == "python-abi":
+        return _ways_round(tags["python"] if tags else "", _ending(tags, host))
+    if kind == "glibc" or host is None or not host.machine:
+        return ()
+    return (
+        f"The way out is a file of the same release for {host.machine}, as far as its project has "
+        "one, or a build of it from source here: no Python runs code for another processor.",
+    )
 
 
 def _ending(tags: re.Match[str] | None, host: TagHost | None) -> str:

@@ -16,6 +16,7 @@ from fa_forensics.why.texts.libraries.bitsandbytes_files import (
     other_rocm,
 )
 from fa_forensics.why.texts.libraries.brought_text import (
+    brought_by_torch,
     on_path,
     there_already,
     wheel_of,
@@ -184,7 +185,8 @@ def _of_torchs_cuda(
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction="none", confidence="medium",
         help=(f"{seen.pip} show -f {wheel} | grep -E '^Version|lib'",
-              f"{seen.pip} install {wheel}", on_path(seen, wheel), show,
+              f"{seen.pip} install {brought_by_torch(seen, soname) or wheel}",
+              on_path(seen, wheel), show,
               f"{seen.python} -m bitsandbytes"),
         notes=(
             "Where the first command shows the library, the second is not needed and the third is "

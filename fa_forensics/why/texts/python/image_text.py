@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import version_of
 from fa_forensics.why.texts.python.pairs import pair_command, pair_notes
 
@@ -13,6 +16,42 @@ HIDDEN = "FA886"
 _HARMLESS = (
     "Harmless as long as nothing calls torchvision.io: transforms and datasets read with PIL."
 )
+
+
+_OTHER = (
+    "Another torchvision release with its torch, or a build from source with libjpeg and libpng, "
+    "brings the file."
+)
+
+
+def _built(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) for a build of a release, which the package index has no source of."""
+    command = (
+        f"{seen.pip} install --no-build-isolation --no-deps --force-reinstall "
+        f"git+https://github.com/pytorch/vision.git@v{version}"
+    )
+    other = (
+        "Another torchvision release, with the torch that goes with it, is the other way: the same "
+        "release installed again brings the same wheel."
+    )
+    if on_windows(seen) or _on_a_mac(seen):
+        how = (
+            f"Where it is needed, the last command builds torchvision {version} for the torch that "
+            "is there, with a C++ compiler and with libjpeg and libpng: their headers have to be "
+            f"there before. {other}"
+        )
+        return (command,), (_HARMLESS, how)
+    how = (
+        f"Where it is needed, the two last commands build torchvision {version} "
+        f"with libjpeg and libpng for the torch that is there. {other}"
+    )
+    return ("sudo apt-get install libjpeg-dev libpng-dev", command), (_HARMLESS, how)
+
+
+def _on_a_mac(seen: Seen) -> bool:
+    if "flag:macos-told" in seen.versions or seen.mention.detail.get("os") == "macOS":
+        return True
+    return "mac" in seen.versions.get("os", "").lower()
 
 
 def image_library(seen: Seen) -> Answer:
@@ -38,27 +77,16 @@ def image_library(seen: Seen) -> Answer:
     version = (version_of(seen, "torchvision") or "").partition("+")[0]
     again: tuple[str, ...] = ()
     notes: tuple[str, ...]
-    if silent and version:
-        # The package index has no source of torchvision (its files are wheels alone).
-        again = (
-            "sudo apt-get install libjpeg-dev libpng-dev",
-            f"{seen.pip} install --no-build-isolation --no-deps --force-reinstall "
-            f"git+https://github.com/pytorch/vision.git@v{version}",
-        )
-        notes = (
-            _HARMLESS,
-            f"Where it is needed, the two last commands build torchvision {version} "
-            "with libjpeg and libpng for the torch that is there. Another torchvision release, "
-            "with the torch that goes with it, is the other way: the same release installed again "
-            "brings the same wheel.",
-        )
+    if silent and re.fullmatch(r"\d{1,3}\.\d{1,3}\.\d{1,3}", version):
+        again, notes = _built(seen, version)
+    elif silent and version:  # a pre-release has no tag in the repository, and is in no table
+        notes = (_HARMLESS, _OTHER)
     else:
         again = pair_command(seen, "torchvision")
         notes = (
             *pair_notes(seen, "torchvision"),
             _HARMLESS,
-            "Another torchvision release with its torch, or a build from source with libjpeg and "
-            "libpng, brings the file.",
+            _OTHER,
         )
     return seen.answer(
         "damaged-file", "FA880" if silent else HIDDEN, cause, owner="torchvision",

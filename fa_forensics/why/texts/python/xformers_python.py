@@ -24,10 +24,10 @@ def other_python(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -> A
     notes = ["The file name's tag (cpython-312, abi3) in the second command decides."]
     its, own = seen.mention.detail.get("built_cuda", ""), seen.versions.get("torch_cuda", "")
     cuda = f"{int(its[:-2])}.{int(its[-2:])}" if re.fullmatch(r"1\d\d\d", its) else ""
-    if cuda and own and cuda != own:
+    if cuda and own and cuda.partition(".")[0] != own.partition(".")[0]:
         cause += (
-            f" It was built with CUDA {cuda}, and the text has CUDA {own}: that wheel is for "
-            "another kind of machine."
+            f" It was built with CUDA {cuda}, and the text has torch for CUDA {own}: that does not "
+            "fit either."
         )
     torch = seen.mention.detail.get("here_torch") or seen.torch or ""
     fitting = partner_of("xformers", torch.partition("+")[0]) if torch else None
