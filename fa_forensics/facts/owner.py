@@ -75,7 +75,7 @@ _HALVES = {"torch/torch_cpu": ("libtorch.so", "libcaffe2.so"),
 
 def library_then(owner: str, release: str, demangled: str = "") -> str:
     """The library that has an owner's names in a release of torch ("1.0.1"; "" for today's)."""
-    parts = [int(part) for part in release.split("+")[0].split(".")[:2] if part.isdigit()]
+    parts = [int(p) for p in release.split("+")[0].split(".")[:2] if re.fullmatch("[0-9]{1,4}", p)]
     number = tuple(parts) if len(parts) == 2 else _SPLIT
     if owner not in _HALVES or number >= _SPLIT:
         return libraries_of(owner)[0]

@@ -19,8 +19,14 @@ _RIGHT = lazily(
 )
 _WRONG = lazily(
     r"(?:\bnot|n't|\bnever|\blonger) (?:\w{1,12} )?(?:work|fix|solve|resolve|help|cure)"
-    r"|\bstill\b|\bfails?\b|\bno effect\b"
+    r"|\bstill\b|\bfails?\b|\bno effect\b|\bcrash|\bbreaks?\b|\bsegfault"
 )
+#: What turns the sense of one of two clauses round, and a sentence's end.
+_TURNED = lazily(
+    r"\b(?:unless|without|until|except|but|although|though|however|otherwise|whereas|yet)\b"
+    r"|\bonly (?:when|if|with|after)\b|\bas soon as\b"
+)
+_ENDED = lazily(r"[.;!?](?:\s|$)")
 #: Around a failure, words of this many characters are its own.
 _NEAR = 1_500
 
@@ -43,8 +49,16 @@ def cured_by_import(line: Line) -> str:
     near = source.text[max(0, line.start - _NEAR) : line.start + _NEAR]
     words = " ".join(near.split())
     for found in _FIRST.finditer(words):
-        said = words[max(0, found.start() - 90) : found.end() + 60]
-        if _RIGHT.search(said) and not _WRONG.search(said):
+        before = words[max(0, found.start() - 90) : found.start()]
+        behind = words[found.end() : found.end() + 60]
+        if _WRONG.search(before) or _WRONG.search(behind):
+            continue
+        ends = [right.end() for right in _RIGHT.finditer(before)]
+        right = _RIGHT.search(behind)
+        gap = before[ends[-1] :] if ends else ""
+        if ends and not _TURNED.search(gap) and not _ENDED.search(gap):
+            return str(found["module"])
+        if right is not None and not _TURNED.search(behind[: right.start()]):
             return str(found["module"])
     return ""
 

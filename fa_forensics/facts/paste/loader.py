@@ -17,6 +17,7 @@ from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.machines import around_version, machines_around
 from fa_forensics.facts.paste.misread import library_meant, version_meant
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.pointers import pointer_near, printed_pointer
 from fa_forensics.facts.paste.recogniser import (
     Build,
     Claim,
@@ -196,8 +197,6 @@ def _macho_library(line: Line, match: re.Match[str]) -> Mention:
 
 #: What a Git LFS pointer in place of a library is refused as.
 _POINTERS = ("invalid-elf", "file-too-short")
-#: The third line of a pointer.
-_SIZE = lazily(r"size (\d{1,15})$")
 #: ``file too short: /opt/x/libx.so``
 _PATH_AFTER = lazily(
     r"\s?[:,]\s{0,3}['\"]?((?:[A-Za-z]:)?[/\\][^\s'\"]{1,400}\.so(?:\.\d+)*)(?![\w.])"
@@ -217,11 +216,8 @@ def _of_file(what: str) -> Build:
         if "or" in groups:
             groups["need"] = groups.pop("or")  # 'arm64e' or 'arm64': Python is the latter
         detail = {**groups, "import": (failing_import if what == "static-tls" else importing)(line)}
-        near = (*line.above(15), *line.below(15)) if what in _POINTERS else ()
-        if any("git-lfs" in other.body for other in near):
-            detail["pointer"] = "yes"
-            sizes = (_SIZE.match(other.body.strip()) for other in near)
-            detail["size"] = next((found[1] for found in sizes if found is not None), "")
+        if what in _POINTERS:
+            detail.update(pointer_near(line))
         if what == "wrong-machine":
             quoted = _QUOTED_AFTER.match(line.body, match.end())
             quoted = quoted or _OF_DYLD.search(line.body, max(0, match.start() - 500), match.end())
@@ -238,16 +234,6 @@ def _of_file(what: str) -> Build:
         return line.mention(what, match.start(), file=file, detail=detail)
 
     return build
-
-
-_SHOWN = lazily(r"(?:\bcat|\bhead(?: -\w{1,3}(?: \d{1,4})?)?|\bless)\s+(\S{1,400})")
-
-
-def _pointer(line: Line, match: re.Match[str]) -> Mention:
-    """A Git LFS pointer, as somebody printed it."""
-    size = next((s[1] for b in line.below(3) if (s := re.match(r"size (\d{1,15})$", b.body))), "")
-    file = next((s[1] for a in line.above(2) if (s := _SHOWN.search(a.body))), None)
-    return line.mention("lfs-pointer", match.start(), file=file, detail={"size": size})
 
 
 def _phrase(what: str, *phrases: str, rest: str = "") -> Recogniser:
@@ -292,7 +278,7 @@ def _of_mapping() -> tuple[Recogniser, ...]:
         by_pattern(
             ("git-lfs.github.com/spec",),
             r"version https://git-lfs\.github\.com/spec",
-            _pointer,
+            printed_pointer,
         ),
         _phrase(
             "map-refused",

@@ -125,13 +125,18 @@ def _without_files(text: str) -> str:
 
 
 def _has(text: str, word: str) -> bool:
-    """Whether a word is in a small-letter text and not inside of a longer one."""
+    """Whether a word is in a small-letter text and not inside of a longer one.
+
+    A digit may stand behind a word that ends in a letter, not behind "gb10".
+    """
+    number = word[-1].isdecimal()
     at = text.find(word)
     while at >= 0:
         after = text[at + len(word) : at + len(word) + 1]
         before = text[at - 1 : at] if at else ""
         apart = not (before.isascii() and before.isalnum())
-        if apart and (not word[-1].isalnum() or not (after.isascii() and after.isalpha())):
+        goes_on = after.isascii() and (after.isalpha() or (number and after.isdecimal()))
+        if apart and (not word[-1].isalnum() or not goes_on):
             return True
         at = text.find(word, at + 1)
     return False

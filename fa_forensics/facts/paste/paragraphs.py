@@ -18,6 +18,9 @@ _BEGINS = lazily(
     r"(?:ERROR|WARNING|INFO|DEBUG|note|error|warning)\b"
 )
 
+#: A line that begins with as many characters of the paragraph's own beginning is the next copy.
+_ALIKE = 24
+
 
 def paragraphs(text: str) -> tuple[str, tuple[Joint, ...]]:
     """The text with the lines of each paragraph joined by blanks, and where they were joined."""
@@ -26,16 +29,16 @@ def paragraphs(text: str) -> tuple[str, tuple[Joint, ...]]:
         return text, ()
     parts: list[str] = []
     joints: list[Joint] = []
-    length, stream, above = 0, "", ""
+    length, stream, above, begun = 0, "", "", ""
     for number, raw in enumerate(lines):
         told, body = split_prefix(raw)
-        same = told in ("", stream)
+        same = told in ("", stream) and body[:_ALIKE] != begun
         if number and same and len(above) >= _NARROWEST and body and not _BEGINS.match(body):
             parts.append(" " + body)
             joints.append(Joint(length + 1, len(above), len(raw.rstrip()) - len(body)))
         else:
             parts.append(("\n" if number else "") + raw)
-            stream = told
+            stream, begun = told, body[:_ALIKE]
         length += len(parts[-1])
         above = raw.rstrip()
     return ("".join(parts), tuple(joints)) if joints else (text, ())

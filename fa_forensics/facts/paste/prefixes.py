@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from fa_forensics.patterns import lazily
 
@@ -102,7 +103,15 @@ _ROOM = 400
 
 def split_prefix(raw: str) -> tuple[str, str]:
     """(whose line it is or "", the line without what a collector put before it)."""
-    head, rest = raw[:_ROOM], raw[_ROOM:]
+    head = raw[:_ROOM]
+    stream, begin = _split_head(head)
+    return stream, (head[begin:] + raw[_ROOM:]).strip()
+
+
+@lru_cache(maxsize=8_192)
+def _split_head(head: str) -> tuple[str, int]:
+    """The stream, and where the rest begins. Lines are split more than once, and logs repeat."""
+    whole = len(head)
     streams: list[str] = []
     for _ in range(_MAX_PREFIXES):
         found = _first_prefix(head, streams)
@@ -112,7 +121,7 @@ def split_prefix(raw: str) -> tuple[str, str]:
         if words and words not in streams:
             streams.append(words)
         head = head[end:]
-    return ", ".join(streams[:3]), (head + rest).strip()
+    return ", ".join(streams[:3]), whole - len(head)
 
 
 def _first_prefix(head: str, streams: list[str]) -> tuple[str, int] | None:

@@ -128,10 +128,11 @@ def tag_shown(line: Line, module: str) -> dict[str, str]:
         rf"(?<![\w.-]){re.escape(last)}\.(?:cpython-\w{{2,8}}(?:-[\w-]{{1,40}})?\.so"
         r"|cp3\d{1,2}t?-win\w{1,8}\.pyd)",
         text,
+        re.ASCII,
     )
     if found is None:
         return {}
-    free = re.search(r"python ?(3\.1\d)(?:\.\d{1,2})?t\b|free-?threaded", near)
+    free = re.search(r"python ?(3\.1[0-9])(?:\.\d{1,2})?t\b|free-?threaded", near)
     told = {"shown": found[0], "free_threaded": "yes" if free else ""}
     if (looked_for := _SUFFIX.search(text)) is not None:
         told["suffix_python"] = f"3.{looked_for['minor'] or looked_for['win']}"
@@ -144,7 +145,8 @@ def tag_shown(line: Line, module: str) -> dict[str, str]:
 #: An ending alone, as EXTENSION_SUFFIXES and EXT_SUFFIX print it: what this Python looks for.
 _SUFFIX = lazily(
     r"(?<![\w.)\]*-])\.(?:cpython-3(?P<minor>\d{1,2})(?P<flags>t?)-[\w-]{1,40}\.so"
-    r"|cp3(?P<win>\d{1,2})t?-win\w{1,8}\.pyd)"
+    r"|cp3(?P<win>\d{1,2})t?-win\w{1,8}\.pyd)",
+    re.ASCII,
 )
 
 

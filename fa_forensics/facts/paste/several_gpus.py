@@ -76,14 +76,14 @@ _BUILT_RUN = lazily(
 
 def _run_on(names: set[str], named: dict[str, tuple[str, list[str], bool]]) -> list[str]:
     """The one GPU that the code runs on, where a sentence says that it was built on another."""
-    for name in names:
-        for body in named[name][1][:MOST_LINES]:
-            found = _BUILT_RUN.search(body[:400])
-            if found is None:
-                continue
-            there = [one for one in names if one in found["run"].lower()]
-            if len(there) == 1 and there[0] not in found["built"].lower():
-                return there
+    bodies = dict.fromkeys(b[:400] for name in names for b in named[name][1][:MOST_LINES])
+    for body in bodies:
+        found = _BUILT_RUN.search(body)
+        if found is None:
+            continue
+        there = [one for one in names if one in found["run"].lower()]
+        if len(there) == 1 and there[0] not in found["built"].lower():
+            return there
     return []
 
 

@@ -9,14 +9,14 @@ see ``tokens``.)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from fa_forensics.facts.paste.lines import Joint
 from fa_forensics.facts.paste.prefixes import split_prefix
 from fa_forensics.facts.paste.recogniser import in_every_language
 from fa_forensics.patterns import lazily
-from fa_forensics.records import dataclass
 
 #: What the loader and CUDA say, without the names and paths in it.
 _PHRASES = (
@@ -51,6 +51,8 @@ _ANCHORS = ("rror:", ".so", "symbol", "cuda")
 _ABOVE, _BELOW, _REACH = 6, 14, 6_000
 #: What is looked at in one text at most: anchors, characters, and messages of one phrase.
 _MOST_ANCHORS, _MOST_TEXT, _MOST_FOUND = 4_000, 400_000, 500
+#: Windows that touch are one up to this length (characters).
+_MOST_WINDOW = 12_000
 #: Between two lines of a window that belong together, and between others.
 _BREAK, _WALL = "\n", "\x1e"
 #: The phrases that a version stands before.
@@ -106,8 +108,7 @@ _IN_FILE = lazily(
 _REQUIRED_BY = lazily(r"[ \n]?[\w./~+@\u2026-]{1,400}(?:\n[\w./~+@-]{1,400}){0,6}\)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """A line of a window: where its body begins and ends in the text, and its whole width."""
 
     start: int
@@ -121,9 +122,11 @@ def unwrapped(text: str) -> tuple[str, tuple[Joint, ...]]:
     if "\n" not in text:
         return text, ()
     joins: dict[int, tuple[int, str, Joint]] = {}
-    for start, end in _windows(text):
-        flat, rows = _flattened(text, start, end)
-        for number, blank in _breaks(flat).items():
+    windows = [_flattened(text, start, end) for start, end in _windows(text)]
+    windows = [(flat, rows) for flat, rows in windows if _BREAK in flat]
+    phrases = _phrases_in(_WALL.join(flat for flat, _ in windows))
+    for flat, rows in windows:
+        for number, blank in _breaks(flat, phrases).items():
             row, below = rows[number], rows[number + 1]
             joint = Joint(0, row.width, below.start - below.raw)
             joins[row.end] = (below.start, blank, joint)
@@ -159,14 +162,22 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
             start = max(0, text.rfind("\n", max(0, place - _REACH), start))
         for _ in range(_BELOW):
             found = text.find("\n", end + 1, place + _REACH)
-            end = found if found >= 0 else end
+            if found < 0:
+                break
+            end = found
         start = max(start + (text[start : start + 1] == "\n"), held[1])
         if end > start:
-            yield start, end
             left -= end - start
+            if start <= held[1] + 1 and end - held[0] <= _MOST_WINDOW:
+                held = (held[0], end)
+                continue
+            if held[1]:
+                yield held
             held = (start, end)
         if left <= 0:
-            return
+            break
+    if held[1]:
+        yield held
 
 
 def _some(text: str, word: str) -> Iterator[int]:
@@ -186,9 +197,9 @@ def _flattened(text: str, start: int, end: int) -> tuple[str, list[_Row]]:
     stream = last = ""
     for raw in text[start:end].split("\n"):
         told, body = split_prefix(raw[:_REACH])
-        bare = raw[:_REACH].strip()
-        if _NUMBER.match(bare) and _AT_NUMBER.search(last):
-            told, body = "", bare
+        if ".so" in last[-12:] and _AT_NUMBER.search(last):
+            bare = raw[:_REACH].strip()
+            told, body = ("", bare) if _NUMBER.match(bare) else (told, body)
         if len(raw) > _REACH or "\x1f" in body or _WALL in body:
             body = ""
         if rows:
@@ -202,15 +213,10 @@ def _flattened(text: str, start: int, end: int) -> tuple[str, list[_Row]]:
     return "".join(parts), rows
 
 
-def _breaks(flat: str) -> dict[int, str]:
+def _breaks(flat: str, phrases: Iterable[str]) -> dict[int, str]:
     """The line breaks of a window that are within messages, and what stands in their place."""
-    if _BREAK not in flat:
-        return {}
     found: dict[int, str] = {}
-    squeezed = "".join(flat.lower().split()).replace(_WALL, "")
-    for phrase in _phrases():
-        if "".join(phrase.split()) not in squeezed:
-            continue
+    for phrase in phrases:
         for count, match in enumerate(_pattern(phrase).finditer(flat)):
             if count >= _MOST_FOUND:
                 break
@@ -232,9 +238,16 @@ def _breaks(flat: str) -> dict[int, str]:
 
 
 @lru_cache(maxsize=1)
-def _phrases() -> tuple[str, ...]:
+def _phrases() -> tuple[tuple[str, str], ...]:
+    """Each phrase, and without its blanks."""
     every = (text for phrase in _PHRASES for text in (phrase, *in_every_language(phrase)))
-    return tuple(dict.fromkeys(text.lower() for text in every))
+    return tuple((text, "".join(text.split())) for text in dict.fromkeys(map(str.lower, every)))
+
+
+def _phrases_in(flat: str) -> tuple[str, ...]:
+    """The phrases that may stand in the windows of a text: a few, however many the windows are."""
+    squeezed = "".join(flat.lower().split()).replace(_WALL, "")
+    return tuple(phrase for phrase, bare in _phrases() if bare in squeezed)
 
 
 @cache

@@ -40,7 +40,7 @@ def by_its_age(answer: Answer, seen: Seen) -> Answer:
         return replace(
             made, notes=(*made.notes, note), help=(*made.help[:-1], command, made.help[-1])
         )
-    if numbers is None or _numbers(numbers[0]) >= _numbers(since):
+    if numbers is None or not _is_older(numbers[0], since):
         return _by_torch_age(answer, seen, since)
     told = f"the text has {counted_by(owner)} {numbers[0]}, whose library has no such name"
     return _made_by_newer(answer, seen, since, told)
@@ -138,6 +138,12 @@ def _made_by_newer(answer: Answer, seen: Seen, since: str, told: str) -> Answer:
             "name is missing with every release.",
         ),
     )  # fmt: skip
+
+
+def _is_older(there: str, since: str) -> bool:
+    """Whether a version is surely older: 11.3 may be 11.3.1, and is older than 11.4."""
+    told = there.count(".") + 1
+    return _numbers(there)[:told] < _numbers(since)[:told]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
