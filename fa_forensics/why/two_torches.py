@@ -11,6 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, OLDER
 from fa_forensics.why.pasted import paste_answers
 from fa_forensics.why.place import Place
+from fa_forensics.why.seen import file_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.ways.not_the_wheel import banner_torch
 
@@ -92,7 +93,7 @@ def the_one_that_lacks_it(
     if judged[0].kind != "symbol-drift" or judged[0].direction not in (OLDER, NEWER):
         return None
     named = paste.versions["torch"]
-    if "flag:from-conda" in paste.versions:
+    if _condas(paste, named):
         return there, (_without_pips(judged[0], named, other), *judged[1:])
     note = (
         f"The text names torch {named} and torch {other}, and torch {named} has the name: the "
@@ -105,6 +106,21 @@ def the_one_that_lacks_it(
     sure, notes = _LESS[judged[0].confidence], (note, *judged[0].notes)
     unsure = replace(judged[0], confidence=sure, help=helps, notes=notes)
     return there, (unsure, *judged[1:])
+
+
+_VENV = lazily(r"/[.\w-]{0,20}(?:venv|virtualenv)[\w.-]{0,20}/|/virtualenvs/")
+
+
+def _condas(paste: Paste, named: str) -> bool:
+    """Whether the text shows that conda installed a torch, which may be the one of a release.
+
+    An environment of venv has pip's alone.
+    """
+    told = paste.versions.get("flag:conda-torch")
+    if told is None or _VENV.search(file_of(paste)) is not None:
+        return False
+    release = re.search(r"\d[\d.]*", told)
+    return release is None or named.startswith(release[0].rstrip("."))
 
 
 #: Notes on a build of the file, and on another torch: the one that fits is there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.paste.cures import works_there
 from fa_forensics.patterns import lazily
 
 #: Longer texts are no single sentence (characters).
@@ -69,3 +70,8 @@ def is_absent(words: str, start: int) -> bool:
         return False
     denial = max(0, start - 60) + found.start()
     return _WORKS_ELSEWHERE.search(words[max(0, denial - 80) : denial]) is None
+
+
+def is_at_hand(words: str, start: int) -> bool:
+    """Whether what is named at ``start`` of a line is had, and no place where it works."""
+    return not is_denied(words, start) and not works_there(words, start)

@@ -169,10 +169,11 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     *(  # the family alone, of a GPU that somebody has: no requirement and no support
         (
             f"{family} {thing}",
-            r"(?i:(?<!\w)(?<!not )(?<!not an )(?<!no )(?<!support )(?<!supports )(?<!than )"
-            r"(?<!only )(?<!require )(?<!requires )(?<!requires a )(?<!requires an )"
-            r"(?<!needs )(?<!needs a )(?<!need a )(?<!least )(?<!least a )(?<!for )"
-            rf"({family})(?= {thing})(?! \w+ (?:or|and|\+|required|only|needed)))",
+            r"(?i:(?:(?:^|(?<=\n)|[,;(|] ?|\bGPU: ?)(?:NVIDIA )?"
+            r"|\b(?:my|our|on an?|with an?|have an?|using an?|got an?|on the) "
+            r"(?:new |own |NVIDIA )?)"
+            rf"({family})(?= {thing}(?:s|\b))"
+            rf"(?! {thing}s? (?:or|and|\+|required|only|needed|is\b|are\b|works?\b)))",
             "gpu_family",
         )
         for family in ("blackwell", "hopper", "volta", "turing", "pascal", "maxwell")

@@ -33,8 +33,8 @@ _BUILT = (
 _CHANGED = (
     r"(?:locally |slightly |self-|heavily )?(?:modified|patched|customi[sz]ed|hacked)\b"
     r"|with (?:my|our|own|local|some) (?:own )?(?:changes|patch\w{0,3}|modifications|edits)\b"
-    r"|(?:my|our) (?:own )?(?:version|copy|branch)\b"
-    r"|修改|改过|改動|魔改|二次开发|二开|定制|수정|커스텀|改造|改変"
+    r"|(?:my|our) (?:own )?(?:version|copy|branch)\b(?! ?(?:(?:is|was|are)\b|[:=]|v?\d))"
+    r"|修改(?! ?(?:成|为|為|到|至|v?\d))|改过|改動|魔改|二次开发|二开|定制|수정|커스텀|改造|改変"
 )
 _FORK = r"\bfork(?:ed)?\b|\b분기|포크"
 _IN_BRACKETS = lazily(
@@ -46,29 +46,36 @@ _IN_BRACKETS = lazily(
 _BEHIND = lazily(
     rf"{_NAMED}{_VERSION}(?:,|:|是|为|는|은|를|을| is| was)?[ ]?从?"
     rf"(?P<words>(?:{_BUILT}|{_CHANGED}))"
-    r"(?! (?:ext|op|ker|mod|wheel|pack|lay|func|cuda|c\+\+))",
+    r"(?! (?:ext|op|ker|mod|wheel|pack|lay|func|cuda|c\+\+)"
+    r"|,? (?:(?:version|copy|branch|fork|build|release) )?of\b"
+    rf"| (?:the )?(?:{_NAME})(?![\w-]))",
     re.IGNORECASE | re.ASCII,
 )
 #: "self-built torch", "a modified mmcv", "源码编译的torch", "직접 빌드한 torch".
 _AHEAD = lazily(
-    r"(?P<words>(?:self|own|custom|locally|home|source)[ -](?:built|compiled)"
+    r"(?P<words>(?:self|own|custom|locally|home|source)[ -](?:built|compiled|build of)"
     r"|(?<![\w-])(?:modified|patched|customi[sz]ed|forked|(?:my|our|own|a) fork of)"
     r"|(?:源码|源代码|自己|自行|自|本地|手动)(?:编译|安装)(?:安装)?(?:过|好|了)?的?"
     r"|(?:修改|改)(?:过|了|后)的?|魔改的?|(?:직접|소스(?:에서|로)?) ?(?:빌드|컴파일)한|수정한)"
-    rf" ?(?:version of |copy of )?{_NAMED}(?! version)",
+    rf" ?(?:version of |copy of )?{_NAMED}(?! version)"
+    r"(?! ?[=\d.]{0,12} ?的?(?:版本|成|为|到))",
     re.IGNORECASE | re.ASCII,
+)
+#: A build that was wished for, tried or avoided; "I build torch from source" is one's own.
+_WISH = lazily(
+    r"(?:(?<!\bI )(?<!\bwe )\b(?:re)?(?:build|compile|install)"
+    r"|\b(?:avoid\w{0,3}|instead of|without|before|try|trying|tried|than|consider\w{0,3}) "
+    r"(?:re)?(?:build|compil|install)ing) (?:the |a |my |own ){0,2}\Z",
+    re.IGNORECASE,
+)
+_NOT_SO = lazily(
+    r"['\"`)]{0,2} (?:(?:is|was|are)(?: not|n't)\b|would|could|should|may|might)", re.IGNORECASE
 )
 _IS_BUILT = lazily(rf"(?:^|\b|(?<=[^\w])){_BUILT}|^source(?:[,;]|$)", re.IGNORECASE)
 _IS_CHANGED = lazily(_CHANGED, re.IGNORECASE)
 _IS_FORK = lazily(_FORK, re.IGNORECASE)
 _IS_ROCM = lazily(r"\b(?:rocm|hip)\b", re.IGNORECASE)
 _NOT = lazily(r"\b(?:not|never|un)\b|\bunmodified|未|没有|非|아님|않", re.IGNORECASE)
-#: "cd third_party/pointnet2 && python setup.py install": how the text compiles what fails.
-_BY_SETUP = lazily(
-    r"(?:^|[\s`$>])(?P<cd>cd [\w.~/-]{1,120} ?(?:&&|;) ?)?(?:[A-Z_]{4,40}=\S{1,80} )*"
-    r"(?P<run>python3? setup\.py (?:install|develop|build_ext --inplace|build (?:install|develop))"
-    r"(?: --user)?)(?![\w-])"
-)
 #: Any of these stands in a text that has one of the patterns.
 _SIGNS = (
     "self-", "self ", "own ", "own-", "custom", "local", "source", "myself", "modified",
@@ -95,16 +102,10 @@ def read_provenance(source: Source, places: Places, offer: Offer) -> None:
                 _of_line(line, offer)
 
 
-def read_setup(source: Source, places: Places, offer: Offer) -> None:
-    """The key ``built_by``: the text's own command that compiles with setup.py, with its cd."""
-    for place in places("setup.py ")[:_MOST]:
-        line = source.line_at(place)
-        found = _BY_SETUP.search(line.body)
-        if found is not None and not is_denied(line.body, found.start()):
-            folder = " ".join((found["cd"] or "").split()).rstrip(" &;")
-            offer(
-                "built_by", BANNER, line.number, f"{folder} && {found['run']}".removeprefix(" && ")
-            )
+def is_wished(words: str, start: int, end: int) -> bool:
+    """Whether the build that a line tells of at ``start`` to ``end`` is one that nobody made."""
+    before = words[max(0, start - 60) : start]
+    return _WISH.search(before) is not None or _NOT_SO.match(words, end) is not None
 
 
 def _of_line(line: Line, offer: Offer) -> None:
@@ -113,6 +114,8 @@ def _of_line(line: Line, offer: Offer) -> None:
             if is_denied(line.body, match.start()) or is_cure(
                 line.body, match.start(), match.end()
             ):
+                continue
+            if is_wished(line.body, match.start(), match.end()):
                 continue
             name = match["name"].lower().replace("_", "-")
             _of_words(match["words"], name, pattern is _IN_BRACKETS, line, offer)

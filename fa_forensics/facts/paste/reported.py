@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable
 
+from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.steps import read_steps
 from fa_forensics.facts.paste.version_forms import BANNER
@@ -40,7 +41,9 @@ _MAKERS = (
     (
         "conda's own build (defaults' or conda-forge's)",
         "conda install",
-        r"\bconda install (?:-y )?(?:py)?torch(?![\w=-])"
+        r"(?:^[\s$>%!#`'\"]{0,8}|[$!`'\"&;:)]\s{0,2}"
+        r"|\b(?:by|with|via|using|used|ran|run|through|did|typed|is|was)\s[`'\"]?)"
+        r"conda install (?:-y )?(?:py)?torch(?![\w=-])"
         r"(?![^\n]{0,300}(?:(?<=\s)-c\b|--channel|::|\\$))",
     ),
     ("conda-forge's", "pytorch-gpu", r"(?<![\w-])(pytorch-gpu)(?![\w-])"),
@@ -122,7 +125,10 @@ def read_report(source: Source, places: Places, offer: Offer) -> None:
     for title, word, pattern in _PATTERNS:
         for place in places(word)[:_MOST]:
             line = source.line_at(place)
-            if pattern.search(line.body) is not None:
+            made = pattern.search(line.body)
+            if made is None or _not_so(line.body, made):
+                continue
+            if word != "conda install" or not _by_pip(source, places):
                 offer("torch_by", BANNER, line.number, title)
                 break
     found: list[tuple[str, int]] = []
@@ -138,6 +144,37 @@ def read_report(source: Source, places: Places, offer: Offer) -> None:
     if found:
         month, number = max(found)
         offer("date", BANNER, number, month)
+
+
+#: pip's own torch: what pip installed says more than a conda command of some time.
+_PIPS = lazily(
+    r"\bpip[\d.]{0,4} install [^\n;&|]{0,200}?(?<![\w./-])torch(?![\w-])"
+    r"|\bSuccessfully installed [^\n]{0,2000}?(?<![\w-])torch-\d",
+    re.IGNORECASE,
+)
+#: "I never ran conda install pytorch": the verb between a denial and the command.
+_NOR = lazily(
+    r"(?:\b(?:not|never|without|instead of)|n't) (?:do|did|run|ran|running|typ\w{1,3})? ?[`'\"]?\Z",
+    re.IGNORECASE,
+)
+
+
+def _not_so(words: str, made: re.Match[str]) -> bool:
+    """Whether a line denies the build of torch that it names; a match may begin with a verb."""
+    start = words.lower().find("conda", made.start(), made.end())
+    starts = (made.start(), start) if start >= 0 else (made.start(),)
+    return any(is_denied(words, at) or _NOR.search(words[max(0, at - 40) : at]) for at in starts)
+
+
+def _by_pip(source: Source, places: Places) -> bool:
+    """Whether the text has a command or a log of pip that installs torch."""
+    found = (place for word in ("pip", "successfully installed") for place in places(word)[:_MOST])
+    for place in found:
+        line = source.line_at(place)
+        pips = _PIPS.search(line.body)
+        if pips is not None and not is_denied(line.body, pips.start()):
+            return True
+    return False
 
 
 def _months_of(text: str) -> list[str]:

@@ -6,12 +6,15 @@ import itertools
 import re
 from collections.abc import Callable
 
+from fa_forensics.facts.paste.checked_out import read_checked_out
 from fa_forensics.facts.paste.cures import is_cure
 from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.moved import not_done
 from fa_forensics.facts.paste.named_packages import PACKAGES
-from fa_forensics.facts.paste.provenance import read_provenance, read_setup
+from fa_forensics.facts.paste.own_setup import read_setup
+from fa_forensics.facts.paste.provenance import is_wished, read_provenance
+from fa_forensics.facts.paste.repositories import read_repositories
 from fa_forensics.facts.paste.rocm_system import read_system_rocm
 from fa_forensics.facts.paste.version_forms import BANNER, LISTED, PROSE, VERSION
 from fa_forensics.patterns import lazily
@@ -42,18 +45,15 @@ _OWN_CODE = lazily(
     r"|\b(?:add(?:ed|ing)?|wr(?:o|i)te|writing|implement(?:ed|ing)?|register(?:ed|ing)?) "
     r"(?:a |an |my |our |some |the )?(?:own |new |custom ){1,2}(?:cuda |c\+\+ )?"
     r"(?:op|operator|kernel|function|layer)s?\b|自定义(?:算子|op)"
-    r"|(?:我|自己|自行)[^\n\uff0c。,;]{0,20}?(?:添加|增加|新增|编写|写|实现|修改|加|改)(?:了|过|的)?"
-    r"[^\n\uff0c。,;]{0,50}?(?:算子|函数|卷积|结构|核函数|源码|代码|\bop\b|kernel)"
     r"|(?:직접|새로운?|커스텀) ?(?:추가|작성|구현|만든|연산|커널|함수|op\b)",
     re.IGNORECASE,
 )
-#: "git checkout v0.16.0", "git clone -b v0.16.0 https://...": the release of a source tree.
-_CHECKED_OUT = lazily(
-    r"\bgit (?:checkout|switch --detach) (?:tags/|-f )?(v?\d{1,3}(?:\.\d{1,3}){1,3}(?:\.post\d)?)"
-    r"(?![\w./-])"
-    r"|\bgit clone [^\n]{0,120}(?:-b|--branch)[ =](v?\d{1,3}(?:\.\d{1,3}){1,3}(?:\.post\d)?)"
-    r"(?![\w./-])"
-)
+#: "我自己写了一个算子": what is written, and before it, in the same clause, who writes.
+_WRITTEN = lazily(r"算子|函数|卷积|结构|源码|代码|\bop\b|kernel", re.IGNORECASE)
+_WRITER = lazily(r"(?:我|自己|自行).{0,20}?(?:添加|增加|新增|编写|写|实现|修改|加|改)")
+_CLAUSE_ENDS = re.compile(r"[\n\uff0c。,;]|\.\s")
+#: How far before it, how many of them, and how much of a line is looked at (characters).
+_CLAUSE, _MOST_WRITTEN, _MOST_LINE = 75, 8, 2_000
 #: The image of Triton Inference Server.
 _TRITON = lazily(r"\btritonserver:(\d\d\.\d\d)-")
 
@@ -130,12 +130,37 @@ def _built_from_source(source: Source, places: Places, offer: Offer) -> None:
     for place in places("from source")[:_MOST]:
         line = source.line_at(place)
         for match in itertools.islice(_LISTED_SOURCE.finditer(line.body), _MOST):
+            if is_wished(line.body, match.start("name"), match.end()):
+                continue
             name = match["name"].lower().replace("_", "-")
             offer(f"flag:built-from-source:{name}", BANNER, line.number, name)
         for match in itertools.islice(_BUILT.finditer(line.body), _MOST):
             name = (match["name"] or match["other"]).lower().replace("_", "-")
-            if not is_denied(line.body, match.start()):
+            at = match.start("name" if match["name"] else "other")
+            wished = is_wished(line.body, at, match.end())
+            if not wished and not is_denied(line.body, match.start()):
                 offer(f"flag:built-from-source:{name}", BANNER, line.number, name)
+
+
+def _own_code(source: Source, places: Places, offer: Offer) -> None:
+    seen: set[int] = set()
+    for word in ("own", "new", "custom", "自定义", "我", "自己", "自行", "직접", "새로", "커스텀"):
+        for place in places(word)[:_MOST]:
+            line = source.line_at(place)
+            if line.start in seen:
+                continue
+            seen.add(line.start)
+            body = line.body[:_MOST_LINE]
+            if _OWN_CODE.search(body) is not None or _written_by_hand(body):
+                offer("flag:own-code", BANNER, line.number, "own")
+
+
+def _written_by_hand(body: str) -> bool:
+    for found in itertools.islice(_WRITTEN.finditer(body), _MOST_WRITTEN):
+        before = body[max(0, found.start() - _CLAUSE) : found.start()]
+        if _WRITER.search(_CLAUSE_ENDS.split(before)[-1]):
+            return True
+    return False
 
 
 def read_steps(source: Source, places: Places, offer: Offer) -> None:
@@ -143,11 +168,12 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
 
     ``nightly`` is the CUDA of torch's nightly (cu130), or "yes"; ``flag:newest`` the package of
     torch's family of which the newest release is there. ``flag:checkout`` is the release
-    that git checked out (v0.16.0).
+    of vLLM that git checked out (v0.16.0).
     """
     _built_from_source(source, places, offer)
     read_provenance(source, places, offer)
     read_setup(source, places, offer)
+    read_repositories(source, places, offer)
     read_system_rocm(source, places, offer)
     for word in ("latest", "newest"):
         for place in places(word)[:_MOST]:
@@ -155,12 +181,7 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
             newest = _NEWEST.search(line.body)
             if newest is not None:
                 offer("flag:newest", BANNER, line.number, (newest[1] or newest[2]).lower())
-    for word in ("git checkout ", "git switch ", "git clone "):
-        for place in places(word)[:_MOST]:
-            line = source.line_at(place)
-            tag = _CHECKED_OUT.search(line.body)
-            if tag is not None:
-                offer("flag:checkout", BANNER, line.number, tag[1] or tag[2])
+    read_checked_out(source, places, offer)
     for place in (*places("nightly")[:_MOST], *places("nightlies")[:_MOST]):
         line = source.line_at(place)
         found = _NIGHTLY.search(line.body)
@@ -168,11 +189,7 @@ def read_steps(source: Source, places: Places, offer: Offer) -> None:
             label = found["label"] or found["other"] or found["third"] or "yes"
             offer("nightly", BANNER, line.number, label.lower())
             break
-    for word in ("own", "new", "custom", "自定义", "我", "自己", "自行", "직접", "새로", "커스텀"):
-        for place in places(word)[:_MOST]:
-            line = source.line_at(place)
-            if _OWN_CODE.search(line.body) is not None:
-                offer("flag:own-code", BANNER, line.number, "own")
+    _own_code(source, places, offer)
     for place in places("tritonserver:")[:_MOST]:
         line = source.line_at(place)
         found = _TRITON.search(line.body)

@@ -76,4 +76,36 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:torch-gone",
         None,
     ),
+    # Of pip install alone: what it takes away there it puts another in the place of.
+    (
+        "attempting uninstall: torch",
+        r"(?i)Attempting uninstall: (torch)(?![\w-])",
+        "flag:torch-upgrade",
+        None,
+    ),
+    *(  # conda's own torch: its command, "torch 1.8.0 with conda", never of anything else
+        (
+            "conda",
+            rf"(?i){pattern}",
+            "flag:conda-torch",
+            None,
+        )
+        for pattern in (
+            r"(?<!never ran )(?<!not run )(?<!n't run )(?<!never run )\b(?:conda|mamba) install "
+            r"(?:-{1,2}[\w-]{1,20} (?:[\w./:-]{1,40} )?){0,4}"
+            r"[\"']?(?:[\w-]{1,20}::)?(pytorch(?![\w-])[ =]{0,2}[\d.]{0,9})",
+            r"(?<![\w./-])((?:py)?torch(?:==|[ =])v?\d[\d.]{2,8}) (?:\(|is |was |installed |comes "
+            r"){0,2}(?:from|with|via|by) conda\b(?!-)",
+        )
+    ),
+    *(  # "pytorch 2.3.1 py3.11_cuda12.1_cudnn8.9.2_0 pytorch": conda list's channel of each
+        (
+            name,
+            rf"(?i)^{name} {{1,40}}\d[\w.]{{1,20}} {{1,40}}[\w.]{{3,60}} {{1,40}}"
+            r"(?:\S{1,60}/)?(pytorch|conda-forge|defaults|pkgs/main)\s*$",
+            f"flag:channel:{name}",
+            None,
+        )
+        for name in ("pytorch", "torchaudio", "torchvision", "torchtext")
+    ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.paste.checkouts import read_checkouts
 from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right, works_there
-from fa_forensics.facts.paste.denied import is_absent
+from fa_forensics.facts.paste.denied import is_absent, is_at_hand
 from fa_forensics.facts.paste.given_wheels import is_own_wheel, read_given_wheels
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
@@ -86,6 +86,8 @@ def read_versions(
     of_several(best, torches, LISTED, LOOSE)
     as_nightlies(best, source, places)
     _without_board(best)
+    if "gpu" in best:
+        best.pop("gpu_family", None)
     _derived(offer, best)
     return (
         {key: text for key, (_, _, text) in sorted(best.items())},
@@ -184,6 +186,8 @@ def _in_prose(
         if rule.key == "cuda" and _of_driver(words, match):
             continue
         if rule.key in ("jetpack", "gpu") and is_absent(words, match.start()):
+            continue
+        if rule.key == "gpu_family" and not is_at_hand(words, match.start(1)):
             continue
         if text and not _REQUIRED.match(words, match.end()):
             whole = rule.key != "torch" or text.count(".") > 1

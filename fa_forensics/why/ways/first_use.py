@@ -21,7 +21,8 @@ _RELEASE = "0.2.5"
 _GONE = lazily(r"\"torch[=>]=|^rm\s-rf\sbuild|--upgrade")
 _ON_GONE = lazily(
     r"(?:Compiled on that machine|The command that begins|torch [\d.]{3,9} has the file's"
-    r"|One of the two|Another build of|A file that was|Where pip|Installing another)"
+    r"|One of the two|Another build of|A file that was|Where pip|Installing another"
+    r"|torch [\d.]{3,9} has no build for the CUDA)"
 )
 
 

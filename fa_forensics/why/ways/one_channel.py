@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -29,6 +30,24 @@ _ON_INDEX = lazily(
 )
 
 
+#: The CUDA of a build: "py3.11_cuda12.1_cudnn8.9.2_0", "cuda112py39...".
+_CUDA = lazily(r"cuda(?:(?P<whole>\d{1,2}\.\d)|(?P<label>\d{2,3}))")
+#: The first torch of the channel whose CUDA is chosen by pytorch-cuda, which is of the channel
+#: nvidia's libraries; before it was cudatoolkit (pytorch.org's page previous-versions).
+_BY_PYTORCH_CUDA = "1.13.0"
+
+
+def _build_of_channel(build: str, torch: str) -> str:
+    """What keeps the build of the channel pytorch: cpuonly, or the package that names its CUDA."""
+    found = _CUDA.search(build)
+    if found is None:
+        return " cpuonly" if "cpu" in build else ""
+    cuda = found["whole"] or cuda_of_label(found["label"])
+    if torch and order_key(torch) < order_key(_BY_PYTORCH_CUDA):
+        return f" cudatoolkit={cuda} -c conda-forge"
+    return f" pytorch-cuda={cuda} -c nvidia"
+
+
 def of_one_channel(answer: Answer, paste: Paste, place: Place) -> Answer:
     """The answer where the text shows conda's build of torch beside one of its family."""
     build = paste.versions.get("flag:conda-build", "")
@@ -44,17 +63,22 @@ def of_one_channel(answer: Answer, paste: Paste, place: Place) -> Answer:
     own = paste.versions.get(f"pkg:{name}", "")
     if "+" in own or "pyenv" in file:
         return answer  # compiled by somebody, on conda's torch: none of conda's packages
+    of_torch = paste.versions.get("flag:channel:pytorch")
+    if of_torch is not None and of_torch == paste.versions.get(f"flag:channel:{name}"):
+        return answer  # one maker: conda's packages are not what differs
     channel = "conda-forge"
     if torch and place.machine == "x86_64" and order_key(torch) <= order_key(_LAST_OF_CHANNEL):
         channel = "pytorch"
     pins = [f"{channel}::pytorch={torch}" if torch else f"{channel}::pytorch"]
     pins.append(f"{channel}::{name}={own}" if own else f"{channel}::{name}")
-    only = " cpuonly" if channel == "pytorch" and "cpu" in build else ""
+    if channel == "conda-forge" and "cuda" in build:
+        pins[0] = pins[0].replace("::pytorch", "::pytorch-gpu")
+    more = _build_of_channel(build, torch) if channel == "pytorch" else ""
     kept = [text for text in answer.help if not _OF_THE_INDEX.search(text)]
     at = 1 if kept and "print(torch" in kept[0] else 0
     kept[at:at] = [
         "conda list --show-channel-urls | grep -iE 'torch'",
-        f"conda install -c {channel} {' '.join(pins)}{only}",
+        f"conda install -c {channel} {' '.join(pins)}{more}",
     ]
     which = (
         f"the one of {name} is a pre-cxx11 one, as those of the channel pytorch and of pip were up "

@@ -22,7 +22,8 @@ _OTHERS = lazily(
 )
 _ON_OTHERS = lazily(
     r"(?:One of the two|Another build of|A file that was|[\w-]+ and torch have|The command that b"
-    r"|The text says that it was built from source)"
+    r"|The text says that it was built from source|Installing another torch"
+    r"|torch [\d.]{3,9} has no build for the CUDA)"
 )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.facts.python_api import partner_of, torch_of
+from fa_forensics.facts.torch_cuda import cuda_builds
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.facts.torch_install import release_of
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import version_of
@@ -17,6 +20,8 @@ def second_torch(seen: Seen, package: str | None) -> str:
     version = version_of(seen, package) if package else None
     ran = release_of(seen.torch) if seen.torch else ""
     if not gone or not version or ran in ("", gone) or torch_of(str(package), version) != gone:
+        return ""
+    if "flag:torch-upgrade" in seen.versions:
         return ""
     if any(mention.what == "torch-replaced" for mention in seen.paste.mentions[:100]):
         return ""
@@ -36,10 +41,13 @@ def second_words(seen: Seen, package: str, gone: str) -> str:
 def second_commands(seen: Seen, package: str, gone: str) -> tuple[str, ...]:
     """Take the copies out, until none is found, and put the pair back."""
     partner = partner_of(package, gone) or str(version_of(seen, package)).partition("+")[0]
+    label = cuda_label(cuda_of_label(str(seen.torch).partition("+")[2]))
+    known = label and cuda_of_label(label) in cuda_builds(gone.rpartition(".")[0])
     return (
         f"{seen.pip} uninstall -y torch {package}; {seen.python} -c 'import torch; print(torch."
         "__path__[0])'",
-        f'{seen.pip} install --no-cache-dir "torch=={gone}" "{package}=={partner}"',
+        f'{seen.pip} install --no-cache-dir "torch=={gone}" "{package}=={partner}"'
+        f"{index_option(label if known else '')}",
     )
 
 
