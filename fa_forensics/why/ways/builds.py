@@ -145,11 +145,10 @@ def clean_build(python: str, file: str) -> str:
 def old_modules_gone(file: str) -> str:
     """Remove the compiled modules of a source tree, and none of an environment that lies in it.
 
-    There they lie in site-packages, and Python's own in lib-dynload. What lies in the tree is
-    newer than its sources: setuptools would keep it as it is.
+    There they lie in site-packages, Python's own in lib-dynload. setuptools keeps what is newer.
     """
     sort = "*.abi3.so" if ".abi3." in file else "*.cpython-*.so"
-    sort = sort if is_module(file) else file.rsplit("/", 1)[-1]
+    sort = sort if is_module(file) or not file else file.rsplit("/", 1)[-1]
     return f"find . -name '{sort}' -not -path '*-packages/*' -not -path '*/lib-dynload/*' -delete"
 
 
@@ -254,7 +253,8 @@ def name_then(name: str, torch: str | None, python: str | None, told: Mapping[st
     if not isinstance(before, Mapping):
         return name
     own = told.get(f"pkg:{name}", "")
-    old = bool(own) and order_key(own) < order_key(before["first"])
+    # A pre-release of the first one under the new name has that name too: mmcv 2.0.0rc4.
+    old = bool(own) and order_key(own)[:3] < order_key(before["first"])[:3]
     old = old or f"pkg:{before['distribution']}" in told
     old = old or (torch is not None and order_key(torch) < order_key(before["torch"]))
     old = old or (python or "").startswith(("2.", "3.5", "3.6"))
