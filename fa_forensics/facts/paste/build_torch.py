@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.typed_lines import typed
 from fa_forensics.patterns import lazily
 
 #: torch in an environment that pip, uv or poetry made for one build alone.
@@ -75,15 +76,34 @@ def undeclared(line: Line, match: re.Match[str]) -> Mention | None:
 
 #: "sudo sh build.sh", "sudo -H pip install flash-attn", with what sudo runs.
 _UNDER_SUDO = lazily(
-    r"\bsudo(?: -[EHSn]{1,4}){0,3} (?P<command>(?:(?:ba|z|da)?sh|(?:python|pip)[\d.]{0,4}|make"
-    r"|\./[\w./-]{1,60})(?: [\w./=~-]{1,60}){0,6})"
+    r"sudo(?: -[EHSn]{1,4}){0,3} (?P<command>(?:(?:ba|z|da)?sh|(?:python|pip)[\d.]{0,4}|make"
+    r"|\./[\w./-]{1,60})(?P<words>(?: [\w./=~-]{1,60}){0,6}))"
 )
+#: A word that is no word of a sentence.
+_OF_A_COMMAND = lazily(r"install|develop|build|build_ext|all|clean|-\S+|\S*[./=_-]\S+")
+#: An installer of something else, and an installation of torch itself.
+_NOT_A_BUILD = lazily(r"\.(?:run|deb|rpm)\b|\binstall\b.{0,200} (?:py)?torch(?:==\S*)?(?: |\Z)")
+#: How many lines of output may stand between a command and its message.
+_FAR = 60
 
 
 def under_sudo(line: Line) -> str:
-    """What sudo runs near a line, sudo itself left out; "" for nothing."""
+    """What sudo runs in the command line right above a message; sudo left out, "" for nothing.
+
+    The nearest line with a prompt is the one that gave the message. A line without a prompt
+    counts where it begins with sudo and each word is one of a command.
+    """
     if "sudo " not in line.source.lower:
         return ""
-    near = line.source.text[max(0, line.start - 4_000) : line.start + 4_000]
-    found = _UNDER_SUDO.search(near)
-    return found["command"].strip() if found is not None else ""
+    for above in line.above(_FAR):
+        command, prompted = typed(above.raw)
+        if not prompted and not command.startswith("sudo "):
+            continue
+        found = _UNDER_SUDO.fullmatch(command)
+        if found is None or _NOT_A_BUILD.search(found["command"]):
+            return ""
+        words = found["words"].split()
+        if not prompted and not all(map(_OF_A_COMMAND.fullmatch, words)):
+            return ""
+        return found["command"].strip()
+    return ""

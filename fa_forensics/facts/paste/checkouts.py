@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
+from fa_forensics.facts.paste.typed_lines import holds_many
 from fa_forensics.facts.paste.version_forms import PATH
 from fa_forensics.patterns import lazily
 
@@ -35,6 +36,11 @@ _INSTALLED = lazily(
     r"-packages(?:/|$)|/lib(?:64)?/python\d|\.(?:egg|zip|pex)(?:/|$)|/\.cache/|/\.local/|/share/uv/"
     r"|^/(?:var/|private/)?tmp/|^/private/var/|^/(?:nix|gnu)/store/|^/usr/(?:lib|share)|^/snap/"
     r"|/(?:uv|pipx|pkgs|Cellar|spack|\.pixi|runfiles)/"
+)
+#: Steps in a tree's other files: setup.py of /x/vllm/vllm/ is that of a tree /x/vllm/vllm.
+_BESIDE = lazily(
+    r"/(?:setup|conftest|versioneer)\.py\"|(?P<name>/[\w.-]{1,60})(?P=name)/"
+    r"(?:tests?|examples?|benchmarks?|tools|scripts|docs|demo)/"
 )
 #: How often one package is followed up.
 _PER_SIGN = 20
@@ -67,6 +73,9 @@ def _imported_from(text: str, name: str) -> str:
     """The directory that Python imports a package from, as a line shows; "" for none."""
     for pattern in _BY_PYTHON:
         for found in pattern.finditer(text):
-            if found["name"] == name and _INSTALLED.search(found["where"]) is None:
-                return found["where"]
+            where = found["where"]
+            if found["name"] != name or _INSTALLED.search(where) or holds_many(where):
+                continue
+            if _BESIDE.search(found[0]) is None:
+                return where
     return ""

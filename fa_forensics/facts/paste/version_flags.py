@@ -79,12 +79,6 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         None,
     ),
     (
-        "git+https://",
-        r"\bpip[\d.]{0,4} install [^\n|&;]{0,120}?(?<!@)(?<!@ )(git\+https://[\w./@#=&~+-]{8,200}[\w/])",
-        "flag:git-source",
-        None,
-    ),
-    (
         "uv",
         r"(?<![\w.-])(?:built|compiled|build|installed) (?:with|by|via|using) (uv)(?![\w.-])",
         "flag:uv",
@@ -208,6 +202,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
     ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),
     (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
+    ("whisper", r"(?i)(?<![\w-])(faster[-_]whisper|whisperx)(?![\w-])", "flag:ctranslate2", None),
+    ("wsl", r"(?i)(?<!not )\b(?:in|on|under|inside|using) (wsl ?[12]?)(?![\w-])", "flag:wsl", None),
     (
         "windows",
         r"(?i)^(?![^\n]{0,2000}\b(?:wsl|linux|ubuntu))[^\n]{0,2000}?"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.facts.package import normalized
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import file_of
 from fa_forensics.why.shell import quoted
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _FETCHES = lazily(
     r"(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6}(?P<python>\S{1,300}) -m pip install .{0,300}?"
     r"(?P<what>[A-Za-z][\w.-]{1,60}(?:==[\w.]{1,40})?|git\+https://\S{1,200})$"
 )
+_ONE_VARIABLE = lazily(r"[A-Z][A-Z\d_]{2,40}=(?:\"[^\"]{1,80}\"|\S{1,80}) ")
 _VARIABLES = lazily(r"(?:[A-Z][A-Z_\d]{2,40}=\S{1,80} ){0,6}")
 
 
@@ -60,21 +62,39 @@ def from_its_directory(answer: Answer, paste: Paste) -> Answer:
         variables = _VARIABLES.match(command)
         kept = variables[0] if variables is not None else ""
         kept = re.sub(r"\b[A-Z_]+_(?:SKIP|FORCE)_\w+=\S+ |\b[A-Z_]+_FORCE_BUILD=\S+ ", "", kept)
-        built = build_there(found["python"], folder)
-        helps.append(built.replace(" && ", f" && {kept}", 1))
+        if _installed_as_well(paste, name):
+            helps.append(command)
+            continue
+        built = build_there(found["python"], folder).replace(" && ", f" && {kept}", 1)
+        if f"imported:{normalized(name or '')}" in paste.versions:
+            there = quoted(folder.removeprefix("-e "))
+            built = "".join(("test -f ", there, "/setup.py && ", built))
+        helps.append(built)
         told = folder.removeprefix("-e ")
     if not told:
         return answer
     imported = {key.partition(":")[2] for key, where in paste.versions.items() if where == told
                 and key.startswith("imported:")}  # fmt: skip
     if imported:
-        return replace(answer, help=_once(helps), notes=(*answer.notes, _imported(told, imported)))
+        notes = (note for note in answer.notes if _ON_THE_NEWEST.search(note) is None)
+        return replace(answer, help=_once(helps), notes=(*notes, _imported(told, imported)))
     note = (
         f"The text installs it from the directory {told}: that copy is built again there, since "
         "what an index has under the same name may be another program than the project's own copy. "
         "A relative directory counts from where the text ran its command."
     )
     return replace(answer, help=_once(helps), notes=(*answer.notes, note))
+
+
+#: A note on the command whose place the build in the directory takes.
+_ON_THE_NEWEST = lazily(r"\binstalls the newest release of\b")
+
+
+def _installed_as_well(paste: Paste, name: str | None) -> bool:
+    """Whether the failing file is an installed one, where steps of a traceback tell of a tree."""
+    return f"imported:{normalized(name or '')}" in paste.versions and (
+        "-packages/" in file_of(paste).replace("\\", "/")
+    )
 
 
 #: An installation of a package that the answer has no name for.
@@ -97,8 +117,14 @@ def _by_the_texts_command(answer: Answer, versions: Mapping[str, str]) -> Answer
         if found is None:
             helps.append(command)
             continue
-        spelt = run.replace("python3 ", "python ").replace("python ", f"{found['python']} ", 1)
-        helps.append("".join((there, "rm -rf build && ", found["variables"], spelt)))
+        own, _, options = run.partition("setup.py ")
+        own = own.removesuffix("python3 ").removesuffix("python ")
+        kept = "".join(
+            part for part in _ONE_VARIABLE.findall(own)
+            if f"{part.partition('=')[0]}=" not in found["variables"]
+        )  # fmt: skip
+        typed = (there, "test -f setup.py && rm -rf build && ", found["variables"], kept)
+        helps.append("".join((*typed, found["python"], " setup.py ", options)))
     note = (
         "The commands with setup.py are the text's own build, with what is needed before it; "
         "build/ goes first, since setup.py takes what lies there from an earlier try."

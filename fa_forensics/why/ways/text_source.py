@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,11 +27,9 @@ _TORCH = lazily(r'install\s"torch[=>]=')
 
 def from_its_repository(answer: Answer, paste: Paste, place: Place) -> Answer:
     """The answer with the repository that the text installs from, where a directory was meant."""
-    source = paste.versions.get("flag:git-source", "")
+    source = _repository_of(file_of(paste), paste.versions)
     built = next((text for text in answer.help if text.startswith("rm -rf build ")), None)
     if not source or built is None or answer.kind not in DRIFT or place.told is None:
-        return answer
-    if "-packages/" not in file_of(paste):
         return answer
     again = (
         "MAX_JOBS=4 python -m pip install --no-build-isolation --no-cache-dir --force-reinstall "
@@ -44,6 +44,29 @@ def from_its_repository(answer: Answer, paste: Paste, place: Place) -> Answer:
     )
     kept = (n for n in answer.notes if not _IN_SOURCE.match(n))
     return replace(answer, help=tuple(helps), notes=(note, *kept))
+
+
+#: What stands around the name of a package in those of its modules and of its repository.
+_AROUND = lazily(r"^(?:py)?torch(?=.{3})|(?:bindings|ext)$")
+_MODULE = lazily(r"-packages/(?P<name>[A-Za-z_]\w{1,80})(?=/|\.(?:cpython|abi3|so|pyd)\b|\.cp\d)")
+
+
+def _repository_of(file: str, versions: Mapping[str, str]) -> str:
+    """The address that the text installs the package of an installed file from; "" for none."""
+    module = _MODULE.search(file.replace("\\", "/"))
+    if module is None:
+        return ""
+    wanted = _plain(module["name"])
+    for key, address in versions.items():
+        if key.startswith("repository:") and _plain(key.partition(":")[2]) == wanted:
+            return address
+    return ""
+
+
+def _plain(name: str) -> str:
+    """torch_fpsample and pytorch-fpsample, tinycudann_bindings and tiny-cuda-nn are one each."""
+    whole = re.sub(r"[-_.]", "", name.lower())
+    return _AROUND.sub("", whole) or whole
 
 
 def built_by_uv(answer: Answer, paste: Paste, place: Place) -> Answer:

@@ -43,8 +43,8 @@ def _by_sudo(seen: Seen, command: str) -> Answer:
     )
     cause = (
         "The command ran under sudo, which takes its own PATH (secure_path) and leaves the "
-        "environment's behind: the system's Python ran, for which torch is not installed. torch "
-        f"in the environment is whole and is not to be installed again.{two}"
+        "environment's behind: the system's Python ran, for which torch is not installed. The "
+        f"environment most likely has torch: the second command shows it.{two}"
     )
     return seen.answer(
         KIND, CODE, cause, owner="torch", direction="none", confidence="medium",
@@ -84,6 +84,9 @@ def _python_2(seen: Seen) -> Answer:
 def _told(seen: Seen) -> Answer:
     """The text has a torch: the Python that ran is not the one that has it, or pip builds."""
     package = package_built(seen)
+    built = what_to_build(seen)
+    install = f"{seen.pip} install --no-build-isolation {built}"
+    commands = (f"{seen.pip} install packaging ninja psutil wheel setuptools", install)
     cause = (
         f"The text has torch {seen.versions['torch']}, and the Python that ran finds none. Two "
         "causes fit: pip or uv was building a package, which they do in an environment of its own "
@@ -99,8 +102,8 @@ def _told(seen: Seen) -> Answer:
         owner=package or "torch", direction="none", confidence="medium",
         help=(
             f"{seen.python} -c 'import sys, torch; print(sys.executable, torch.__version__)'",
-            f"{seen.pip} install packaging ninja psutil wheel setuptools",
-            f"{seen.pip} install --no-build-isolation {what_to_build(seen)}",
+            # Nothing that is built is named: the first command is for the other case too.
+            *(() if built == "PACKAGE" else commands),
         ),
         notes=notes,
     )  # fmt: skip
