@@ -7,7 +7,7 @@ import re
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.builds.toolkit_commands import on_windows
+from fa_forensics.why.texts.builds.toolkit_commands import in_wsl, on_windows
 from fa_forensics.why.texts.clues import package_in
 
 NO_FILE = "FA887"
@@ -34,8 +34,10 @@ def other_system(seen: Seen, name: str) -> Answer | None:
         f"that. Renaming it, or forcing it in, changes the name, not the code "
         "inside."
     )
+    sure = here != "win" or "flag:wsl" not in seen.versions  # WSL may be where pip ran
     return seen.answer(
-        "wrong-machine", NO_FILE, cause, owner=package, direction="none", confidence="high",
+        "wrong-machine", NO_FILE, cause, owner=package, direction="none",
+        confidence="high" if sure else "medium",
         help=(seen.python + " -c " + _SHOW.replace("'", '"' if here == "win" else "'"),),
         notes=_ways(package, here),
     )  # fmt: skip
@@ -85,6 +87,8 @@ def _system_of(words: str) -> str:
 def _told(seen: Seen) -> str:
     """The system that the text is from, by what it says elsewhere; "" where it says nothing."""
     os = seen.versions.get("os", "")
+    if in_wsl(seen):
+        return "linux"
     if on_windows(seen):
         return "win"
     if "flag:macos-told" in seen.versions or seen.mention.detail.get("os") == "macOS":

@@ -35,6 +35,21 @@ def on_windows(seen: Seen) -> bool:
     return not _FLAGS.isdisjoint(versions) and not on_linux(seen)
 
 
+def in_wsl(seen: Seen) -> bool:
+    """Whether the Windows of a text is around its Linux: WSL, or a Linux that the text names.
+
+    A drive letter elsewhere in the text is then that of the computer; one in the message itself,
+    or in a path of packages, is Windows all the same.
+    """
+    system = seen.versions.get("os", "")
+    other = any(word in system.lower() for word in ("win", "mac"))
+    linux = "flag:wsl" in seen.versions or (bool(system) and not other)
+    if not linux or "flag:windows-told" in seen.versions or seen.mention.detail.get("os"):
+        return False
+    texts = (*seen.paste.places, seen.mention.line, *seen.mention.detail.values())
+    return not any(_DRIVE.search(text) for text in texts)
+
+
 def on_linux(seen: Seen) -> bool:
     """Whether the paths of the message itself are none of Windows.
 

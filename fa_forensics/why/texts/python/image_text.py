@@ -38,14 +38,14 @@ def _built(seen: Seen, version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         how = (
             f"Where it is needed, the last command builds torchvision {version} for the torch that "
             "is there, with a C++ compiler and with libjpeg and libpng: their headers have to be "
-            f"there before. {other}"
+            "there before."
         )
-        return (command,), (_HARMLESS, how)
+        return (command,), (_HARMLESS, how, other)
     how = (
         f"Where it is needed, the two last commands build torchvision {version} "
-        f"with libjpeg and libpng for the torch that is there. {other}"
+        f"with libjpeg and libpng for the torch that is there."
     )
-    return ("sudo apt-get install libjpeg-dev libpng-dev", command), (_HARMLESS, how)
+    return ("sudo apt-get install libjpeg-dev libpng-dev", command), (_HARMLESS, how, other)
 
 
 def _on_a_mac(seen: Seen) -> bool:
