@@ -55,6 +55,31 @@ def own_list(name: str, version: str | None) -> OwnList | None:
     return fitting[-1] if fitting else (lists[0] if lists else None)
 
 
+class PartOfFlash(NamedTuple):
+    """An extension below csrc/ of flash-attention, which is built by itself.
+
+    module: what it makes. instead: what does the same without it. targets: the list that its
+    setup.py passes, machine code alone; none where that is left to torch.
+    """
+
+    module: str
+    instead: str
+    targets: tuple[OwnTarget, ...]
+
+
+@lru_cache(maxsize=1)
+def parts_of_flash() -> dict[str, PartOfFlash]:
+    """Those extensions by their directory."""
+    table = read_table("build_archs.json")
+    targets = tuple(
+        OwnTarget(parse_capability(arch), since, None) for arch, since in table["parts_archs"]
+    )
+    return {
+        folder: PartOfFlash(row["module"], row["instead"], targets if row["own"] else ())
+        for folder, row in table["parts_of_flash"].items()
+    }
+
+
 def rocm_option(name: str) -> str | None:
     """What names gfx targets to a package's own build; None where torch's helper does.
 

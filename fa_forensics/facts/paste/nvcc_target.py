@@ -47,13 +47,20 @@ def _compiled_there(near: list[Line]) -> dict[str, str]:
     return found
 
 
+def _of_driver(line: Line) -> bool:
+    """``CUDA Version: 10.2`` below ``Driver Version: 440.31``: what nvidia-smi says of a driver."""
+    return line.lower.lstrip("|*- ").startswith("cuda version") and any(
+        "driver" in one.lower or "smi" in one.lower for one in line.above(1)
+    )
+
+
 def nvcc_refuses(line: Line, match: re.Match[str]) -> Mention:
     """With the nvcc that ran, and the CUDA releases that are named near it as installed."""
     near = [line, *line.above(10), *line.below(15)]
     named = [
         found
         for one in near
-        if "driver" not in one.lower and "smi" not in one.lower
+        if "driver" not in one.lower and "smi" not in one.lower and not _of_driver(one)
         for found in _CUDA_NAMED.findall(one.body)
     ]
     runs = re.search(r"'(/[\w./+-]{1,200}/nvcc)'", "\n".join(one.body for one in near[:4]))

@@ -14,6 +14,7 @@ from fa_forensics.why.texts.builds.link_inputs import fetched, object_again, tit
 from fa_forensics.why.texts.clues import base, package_in
 from fa_forensics.why.texts.files.file_text import is_torchs
 from fa_forensics.why.texts.files.machine_text import host_of, host_words, other_machine_remedy
+from fa_forensics.why.texts.files.put_back import put_back
 
 STOPPED = "FA883"
 LOADER, DAMAGED, MACHINE, MISSING = (
@@ -157,6 +158,9 @@ def _format(seen: Seen) -> Answer:
             f"{name} cannot be read by the linker: it is empty or cut off. A download, a copy, a "
             "full disk or a build that was stopped ended it."
         )
+        if not gone and not rest and file.startswith("/"):
+            gone, rest = put_back(seen, owner, file)
+            gone = (f"ls -lL {_quoted(file)}; df -h {_quoted(file.rpartition('/')[0])}", *gone)
         return _stopped(seen, DAMAGED, cause, *look, *gone, owner=owner, notes=rest)
     cause = (
         f"{name} is nothing that the linker can use: it is for another machine (aarch64 against "

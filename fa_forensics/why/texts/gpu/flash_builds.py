@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fa_forensics.facts.build_archs import PartOfFlash, parts_of_flash
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.rules.coverage import what_would_run
+from fa_forensics.rules.coverage import NONE, code_for, fit, what_would_run
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
-from fa_forensics.why.texts.clues import words_of
+from fa_forensics.why.texts.clues import cuda_version, inspect_for, words_of
 from fa_forensics.why.texts.gpu.gpu_code_owner import shown
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
 
@@ -25,15 +26,6 @@ _PART = lazily(
     r"flash[-_]attention[^\s]{0,80}[/\\\\]csrc[/\\\\](?P<folder>layer_norm|fused_dense_lib|xentropy|"
     r"rotary|ft_attention|fused_softmax)[/\\\\]"
 )
-#: Their modules, and what does the same without them (flash-attention's own source).
-_MODULES = {
-    "layer_norm": ("dropout_layer_norm", "flash_attn.ops.triton.layer_norm"),
-    "xentropy": ("xentropy_cuda_lib", "flash_attn.ops.triton.cross_entropy"),
-    "rotary": ("rotary_emb", "flash_attn.ops.triton.rotary"),
-    "fused_dense_lib": ("fused_dense_lib", "torch.nn.Linear"),
-    "ft_attention": ("ft_attention", "flash_attn_with_kvcache of flash-attn itself"),
-    "fused_softmax": ("fused_softmax_lib", "torch's own softmax"),
-}
 
 
 def part_of_flash(seen: Seen, gpus: Sequence[Gpu]) -> Answer | None:
@@ -46,18 +38,20 @@ def part_of_flash(seen: Seen, gpus: Sequence[Gpu]) -> Answer | None:
     if found is None:
         return None
     folder = found["folder"]
-    module, _ = _MODULES[folder]
+    part = parts_of_flash()[folder]
     gpu = gpus[0] if gpus else None
+    if gpu is not None and _compiled_for(seen, part, gpu):
+        return _of_other_build(seen, folder, gpu)
     family = seen.versions.get("gpu_family", "")
     which = (
         f"{shown(seen, gpu)}, which runs {what_would_run(gpu.capability)}" if gpu else "this GPU"
     )
     if gpu is None and family:
         which = f"the {family} GPU that the text names ({_capabilities(family)})"
-    own = folder != "fused_dense_lib"
+    own = bool(part.targets)
     cause = (
-        f"{module}, an extension of its own in flash-attention's repository (csrc/{folder}), holds "
-        f"no code for {which}"
+        f"{part.module}, an extension of its own in flash-attention's repository (csrc/{folder}), "
+        f"holds no code for {which}"
     )
     if own:
         cause += (
@@ -68,16 +62,57 @@ def part_of_flash(seen: Seen, gpus: Sequence[Gpu]) -> Answer | None:
     again = _build_of_part(seen, folder, gpu, own)
     notes = _notes_of_part(folder, gpu, own)
     return seen.answer(
-        KIND, "FA504", cause, owner=module, direction="none",
+        KIND, "FA504", cause, owner=part.module, direction="none",
         confidence="high" if gpu or family else "medium",
         help=(f"{seen.python} {TORCH_ARCHS}", *again), notes=tuple(notes),
     )  # fmt: skip
 
 
+def _compiled_for(seen: Seen, part: PartOfFlash, gpu: Gpu) -> bool:
+    """Whether its setup.py's list has code that runs on a GPU, with the CUDA that the text tells.
+
+    Without one told, what takes a newer CUDA than the oldest of the list does not count.
+    """
+    told = cuda_version(seen.versions.get("cuda") or seen.torch_cuda)
+    since = min((cuda_version(one.since) or (0, 0) for one in part.targets), default=(0, 0))
+    made = [one for one in part.targets if (cuda_version(one.since) or (0, 0)) <= (told or since)]
+    return any(
+        fit(code_for(f"sm_{one.capability[0]}{one.capability[1]}"), gpu.capability).runs != NONE
+        for one in made
+    )
+
+
+def _of_other_build(seen: Seen, folder: str, gpu: Gpu) -> Answer:
+    """The list of its setup.py covers the GPU: the file was not made by it, or is not the one."""
+    part = parts_of_flash()[folder]
+    cause = (
+        f"The call is in {part.module}, an extension of its own in flash-attention's repository "
+        f"(csrc/{folder}), and the list in its setup.py has code that runs on {shown(seen, gpu)}: "
+        "the file that is loaded is not of such a build (an older one, or one for a list of "
+        "somebody's own), or an earlier call of another file failed and is reported here."
+    )
+    command = (
+        f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
+        f'"{_address(folder)}"'
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner=part.module, direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (gpu,), part.module), command),
+        notes=(
+            "inspect shows what the file that is loaded holds; CUDA_LAUNCH_BLOCKING=1 before the "
+            "program has the call that fails reported where it is made.",
+        ),
+    )  # fmt: skip
+
+
+def _address(folder: str) -> str:
+    return f"git+https://github.com/Dao-AILab/flash-attention#subdirectory=csrc/{folder}"
+
+
 def _build_of_part(seen: Seen, folder: str, gpu: Gpu | None, own: bool) -> tuple[str, ...]:
     """Its build from the repository, with the target added."""
     number = capability_text(gpu.capability).replace(".", "") if gpu else "XY"
-    address = f"git+https://github.com/Dao-AILab/flash-attention#subdirectory=csrc/{folder}"
+    address = _address(folder)
     install = (
         f"{seen.pip} install --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
         f'"{address}"'
@@ -95,7 +130,7 @@ def _build_of_part(seen: Seen, folder: str, gpu: Gpu | None, own: bool) -> tuple
 
 def _notes_of_part(folder: str, gpu: Gpu | None, own: bool) -> list[str]:
     """What to know of such a build, and what does without it."""
-    _, other = _MODULES[folder]
+    other = parts_of_flash()[folder].instead
     notes = [] if gpu else [
         f"{'XY' if own else 'X.Y'} is the GPU's compute capability"
         f"{' without its dot' if own else ''}, as the first command prints it."

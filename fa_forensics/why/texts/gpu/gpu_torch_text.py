@@ -67,13 +67,15 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     torch = f"torch {release} itself" if release else "torch itself"
     if release is None and "torch_cuda" in seen.versions:
         torch = f"The torch for CUDA {seen.versions['torch_cuda']} itself"
+    other = _is_another(seen, gpu, archs)
+    torch = "The torch that runs" if other else torch
     cause = f"{torch} has no code for {called(gpu)}; the extension is not the cause."
     if archs:
         cause = (
             f"{torch} has no code for {called(gpu)}: it holds {', '.join(archs)}. The extension "
             "is not the cause."
         )
-    notes: list[str] = []
+    notes = [*other]
     parsed = [parse_arch(arch) for arch in archs or ()]
     newest = max((arch.capability for arch in parsed if arch), default=None)
     # torch names the least capability that it takes for a GPU that is older than that.
@@ -114,8 +116,37 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     notes += why_that_one(seen, commands)
     return seen.answer(
         KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
-        help=(*commands, f"{seen.python} {TORCH_ARCHS}"), notes=tuple(notes),
+        help=(*commands, f"{seen.python} {_WHICH if other else TORCH_ARCHS}"), notes=tuple(notes),
     )  # fmt: skip
+
+
+_WHICH = (
+    "-c 'import sys, torch; print(sys.executable, torch.__file__, torch.__version__, "
+    "torch.cuda.get_arch_list())'"
+)
+
+
+def _is_another(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> tuple[str, ...]:
+    """What to say where torch's own list is not that of the torch that the text names.
+
+    All wheels on record of that release or CUDA have the GPU, and the list in the message has not.
+    """
+    told, cuda = seen.mention.detail.get("supported"), seen.versions.get("torch_cuda")
+    if not told or not archs or cuda is None or covers(archs, gpu):
+        return ()
+    torch = seen.torch
+    minors = (torch,) if torch else tuple(m for m in torch_minors() if cuda in cuda_of_minor(m))
+    every = [known for one in minors if (known := torch_archs(one, cuda)) is not None]
+    if not every or not all(covers(known, gpu) for known in every):
+        return ()
+    named = f"torch {torch}" if torch else f"a torch for CUDA {cuda}"
+    return (
+        f"By its list, that is not {named}: those wheels have code for this GPU. Another torch "
+        "runs than the one that the text names, in another environment or with a Python that the "
+        "program brings itself: it has to be installed there, by that Python (the last command, "
+        "run from the program itself, says which one it is). On Windows the package index has "
+        "torch without CUDA: --index-url https://download.pytorch.org/whl/cuNNN has it.",
+    )
 
 
 _IN_IMAGE = (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from fa_forensics.facts.flash_limits import all_limits
 from fa_forensics.facts.gpus import Capability, Gpu, capability_text
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.build_targets import the_list, with_list
+from fa_forensics.why.texts.builds.toolkit_commands import package_built
 from fa_forensics.why.texts.clues import called, gpus_of, package_in
 from fa_forensics.why.texts.gpu.gpu_refusals import TORCH_ARCHS
 
@@ -69,28 +72,25 @@ def _of_known(
     plain = have.rstrip("af")
     here = next((one for one in owners if capability_text(one) == plain), None)
     cause = f'The instruction "{name}" exists on {which} alone'
+    theirs = gpu is not None and gpu.capability in owners
     if here is not None and plain == have:
         cause += f", and there with the target {have}a: the build compiles for {have} without it."
-        note = (
-            f'TORCH_CUDA_ARCH_LIST="{have}a" is the way out, or that target among the -gencode '
-            "options that the project writes itself."
+        if gpu is None or theirs:
+            return _with_letter(seen, cause, f"{capability_text(gpu.capability) if gpu else have}a")
+        cause += f" {called(gpu)} runs no such code, with the letter or without it."
+    else:
+        cause += (
+            f"; the build compiles the source file that uses it for {have} too, which no toolkit "
+            "and no torch makes possible."
         )
-        return _answer(seen, cause, "high", with_list(seen, f"{have}a", package_in(seen)), (note,))
-    cause += (
-        f"; the build compiles the source file that uses it for {have} too, which no toolkit and "
-        "no torch makes possible."
-    )
     told = [one for one in re.split(r"[;, ]+", the_list(seen)) if one]
     numbers = tuple(capability_text(one) for one in owners)
     gone = [one for one in told if one.split("+")[0].rstrip("af") in numbers]
-    kept = ";".join(one for one in told if one not in gone)
-    theirs = gpu is not None and gpu.capability in owners
-    value = (
-        f"{numbers[0]}a" if theirs else (kept or (capability_text(gpu.capability) if gpu else ""))
-    )
-    value = value or plain
-    notes = []
-    if gone and not theirs:
+    value = _targets(gpu, theirs, [one for one in told if one not in gone]) or plain
+    commands, notes = _by_list(seen, value), []
+    if not commands:
+        notes.append(_own_options(seen))
+    elif gone and not theirs:
         notes.append(
             f"TORCH_CUDA_ARCH_LIST in the text has {', '.join(gone)} beside the others: with it in "
             "the list a project builds its kernels for that architecture, and torch passes every "
@@ -104,7 +104,44 @@ def _of_known(
             "not: each target of a list goes to every source file."
         )
     notes.append("An old build directory goes first (rm -rf build, in a source directory).")
-    return _answer(seen, cause, "high", with_list(seen, value, package_in(seen)), tuple(notes))
+    return _answer(seen, cause, "high", commands, tuple(notes))
+
+
+def _targets(gpu: Gpu | None, theirs: bool, kept: Sequence[str]) -> str:
+    """What is built for: the GPU of the text, and what is left of the text's list where it has it.
+
+    Code for 10.0a runs on 10.0 alone, so that a GPU with the instruction takes its own number.
+    """
+    if gpu is None:
+        return ";".join(kept)
+    number = capability_text(gpu.capability)
+    if theirs:
+        return f"{number}a"
+    return ";".join(kept) if number in [one.split("+")[0] for one in kept] else number
+
+
+def _with_letter(seen: Seen, cause: str, target: str) -> Answer:
+    """The plain target of an architecture that has the instruction: the letter is what it lacks."""
+    commands = _by_list(seen, target)
+    note = (
+        f'TORCH_CUDA_ARCH_LIST="{target}" is the way out, or that target among the -gencode '
+        "options that the project writes itself."
+    )
+    return _answer(seen, cause, "high", commands, (note if commands else _own_options(seen),))
+
+
+def _by_list(seen: Seen, value: str) -> tuple[str, ...]:
+    """The build with torch's list; nothing for a package whose setup.py does not read it."""
+    package = package_built(seen)
+    own = package is not None and any(package in row.distributions for row in all_limits())
+    return () if own else with_list(seen, value, package)
+
+
+def _own_options(seen: Seen) -> str:
+    return (
+        f"{package_built(seen)} writes its own -gencode options and does not read "
+        "TORCH_CUDA_ARCH_LIST: which targets they name is changed in its setup.py."
+    )
 
 
 def _machine(seen: Seen) -> tuple[Gpu, ...]:

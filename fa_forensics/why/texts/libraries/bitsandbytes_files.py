@@ -9,9 +9,12 @@ import re
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_labels import cuda_of_label
+from fa_forensics.facts.flash_limits import release_key
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.clues import version_of
 from fa_forensics.why.texts.files.machine_text import host_of
 from fa_forensics.why.texts.gpu.jetson_text import board_of, is_jetson
 
@@ -186,7 +189,7 @@ def own_library(seen: Seen, path: str) -> Answer | None:
     number = re.match(r"libbitsandbytes_rocm(\d{2,3})\.so$", name)
     if number is not None:
         return other_rocm(seen, number[1])
-    if is_jetson(seen) or host_of(seen) == "aarch64":
+    if is_jetson(seen) or (host_of(seen) == "aarch64" and not _has_arm_wheels(seen)):
         return _for_another_processor(seen, path, name)
     if not name.startswith("libbitsandbytes_cpu"):
         return _for_another_torch(seen, name, which)
@@ -337,6 +340,13 @@ def _for_another_processor(seen: Seen, path: str, name: str) -> Answer:
             "JetPack.",
         ),
     )  # fmt: skip
+
+
+def _has_arm_wheels(seen: Seen) -> bool:
+    """Whether the release that the text names is one with wheels for ARM servers."""
+    told = release_key(version_of(seen, "bitsandbytes") or "")
+    since = release_key(str((row_of("bitsandbytes") or {}).get("arm_since", "")))
+    return told is not None and since is not None and told >= since
 
 
 def _for_another_torch(seen: Seen, name: str, which: str) -> Answer:

@@ -59,12 +59,41 @@ def _wheels_before_all(answer: Answer, seen: Seen) -> Answer:
         return answer
     folder = line["short"].replace("-", "_") if line is not None else "cu13"
     helps = [*answer.help]
+    own = os.path.dirname(os.path.normpath(seen.mention.file or ""))
+    if number and number[1] == "11" and own.startswith("/") and _brings_its_own(seen):
+        helps.insert(at + 1, folder_on_path(seen.python, own))
+        note = (
+            "Where LD_LIBRARY_PATH has to stay, torch/lib goes first in it (the command with "
+            "export), for the program that is started after it: a torch for this CUDA from "
+            "pytorch.org's index up to 2.1 holds the library there, and no wheel of NVIDIA brings "
+            "it."
+        )
+        return replace(answer, help=tuple(helps), notes=(note, *answer.notes))
     helps.insert(at + 1, wheels_on_path(seen.python, folder))
     note = (
         "Where LD_LIBRARY_PATH has to stay, the directory of the wheel goes first in it (the "
         "command with export), for the program that is started after it."
     )
-    return replace(answer, help=tuple(helps), notes=(note, *answer.notes))
+    notes = [note]
+    if number and number[1] == "11" and seen.torch is None:
+        notes.append(
+            "Where pip lists no wheel of cuBLAS, torch is one of pytorch.org's index that holds it "
+            "itself: then torch/lib is that directory."
+        )
+    return replace(answer, help=tuple(helps), notes=(*notes, *answer.notes))
+
+
+def _brings_its_own(seen: Seen) -> bool:
+    """Whether torch is a wheel of pytorch.org's index for CUDA 11 that holds NVIDIA's libraries.
+
+    Up to 2.1 those have them in torch/lib; the package index's (CUDA 11.7, without a label, from
+    1.13 to 2.0) ask for NVIDIA's wheels.
+    """
+    cuda, release = seen.torch_cuda or "", re.match(r"(\d+)\.(\d+)", seen.torch or "")
+    if release is not None and (int(release[1]), int(release[2])) >= (2, 2):
+        return False
+    told = "torch_cuda" in seen.versions or "+cu" in seen.versions.get("torch", "")
+    return told and cuda.startswith("11.") and (cuda != "11.7" or "+cu117" in (seen.torch or ""))
 
 
 _NVIDIA = lazily(r"/nvidia/|/torch/lib/|^lib(?:cu|nv)")

@@ -55,11 +55,34 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         "another package that this one was built with, or of the system, in exactly this version; "
         "another version of it does not count."
     )
+    if soname.endswith(".so"):  # a name without a version: no package of a system is linked so
+        loads = _loads_its_own(seen)
+        cause = (
+            f"{whose}{soname} is not on the loader's path. Its name has no version, as names of "
+            "libraries have that a project builds for itself: most likely it is of "
+            f"{loads or 'the package'} itself, or of another package that this one was built with, "
+            "and was not installed beside the library that needs it, or is not on the path that "
+            "was built into that one (RPATH)."
+        )
+        owner = owner or loads
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(f"find / -name {shlex.quote(soname.split('.so')[0] + '.so*')} 2>/dev/null",
               *rebuild_commands(seen), needed_libraries(files_of(seen), "'not found'")),
     )  # fmt: skip
+
+
+#: The line of a package's own __init__.py that loads its library.
+_OWN_INIT = lazily(
+    r"(?:site|dist)-packages/(?:[\w.-]{1,80}\.egg/)?(?P<package>[A-Za-z]\w{1,40})/__init__\.py$"
+)
+
+
+def _loads_its_own(seen: Seen) -> str | None:
+    """The package whose __init__.py was loading its library when the loader stopped."""
+    step = seen.mention.detail.get("step", "")
+    found = _OWN_INIT.search(step) if "torch_loads" in seen.mention.detail else None
+    return found["package"] if found else None
 
 
 #: Distributions whose packages are RPMs, as texts name them.

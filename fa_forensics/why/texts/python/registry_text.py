@@ -87,12 +87,14 @@ def not_shared(seen: Seen, wanted: str, given: str) -> Answer:
     """A type that one module registered, and that another one does not find in its own table."""
     torchs = given.startswith("torch.") or wanted.startswith(_TORCHS)
     package = package_in(seen)
+    other = ", or with another compiler or std::string flavour"
+    other = "" if torchs and _before_keys(seen) else other
     cause = (
         f"What was passed ({given}) is what is asked for ({wanted}), and pybind11 does not know it "
         "again: the module that takes it and the one that registered it "
         f"{'(torch) ' if torchs else ''}have tables of types of their own. They were built with "
-        "different pybind11 releases (each has its number of internals), or with another compiler "
-        "or std::string flavour. The call itself is in order."
+        f"different pybind11 releases (each has its number of internals){other}. The call itself "
+        "is in order."
     )
     if torchs:
         helps, notes = with_torchs(seen, package)
@@ -104,6 +106,16 @@ def not_shared(seen: Seen, wanted: str, given: str) -> Answer:
     )  # fmt: skip
 
 
+def _before_keys(seen: Seen) -> bool:
+    """Whether torch is one whose pybind11 keeps its table by the number of internals alone.
+
+    The wheel of 1.3.0 has internals v3, without compiler, library and ABI, and torch._C has no
+    _PYBIND11_ names.
+    """
+    told = re.match(r"(\d+)\.(\d+)", seen.torch or "")
+    return told is not None and (int(told[1]), int(told[2])) < (1, 4)
+
+
 def with_torchs(seen: Seen, package: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes) for a module that is to be built with torch's own pybind11."""
     name = pip_name(seen, package)
@@ -111,20 +123,35 @@ def with_torchs(seen: Seen, package: str | None) -> tuple[tuple[str, ...], tuple
         f"{seen.pip} install -v --no-build-isolation --no-cache-dir --force-reinstall --no-deps "
         f"{name or '.'}"
     )
+    if _before_keys(seen):
+        return (
+            f"grep -h 'define PYBIND11_VERSION' $({seen.python} -c 'import os, torch; "
+            "print(os.path.dirname(torch.__file__))')/include/pybind11/detail/common.h",
+            f"rm -rf build && {again}" if name is None else again,
+        ), (
+            _WITH_ITS_HEADERS,
+            "A CMake build needs, beside those headers, torch's std::string flavour "
+            "(TORCH_CXX_FLAGS). The first command prints the release of torch's pybind11.",
+        )
     return (
         f"{seen.python} -c 'import torch; print(torch.__version__, [(k, v) for k, v in "
         'vars(torch._C).items() if "PYBIND11" in k])\'',
         f"rm -rf build && {again}" if name is None else again,
     ), (
-        "The module has to be compiled with the pybind11 that torch brings (torch/extension.h and "
-        "the headers in torch/include), against the torch that is installed: "
-        "torch.utils.cpp_extension does so. A pybind11 of the project's own (a submodule, pip's) "
-        "must be the same release as torch's, or not come before it.",
+        _WITH_ITS_HEADERS,
         "A CMake build needs, beside those headers, torch's own key in its flags "
         "(PYBIND11_COMPILER_TYPE, PYBIND11_STDLIB, PYBIND11_BUILD_ABI, as the first command prints "
         "them) and torch's std::string flavour (TORCH_CXX_FLAGS). The last command is run in the "
         "source directory, where it is given a dot.",
     )
+
+
+_WITH_ITS_HEADERS = (
+    "The module has to be compiled with the pybind11 that torch brings (torch/extension.h and the "
+    "headers in torch/include), against the torch that is installed: torch.utils.cpp_extension "
+    "does so. A pybind11 of the project's own (a submodule, pip's) must be the same release as "
+    "torch's, or not come before it."
+)
 
 
 def _with_one(
