@@ -130,7 +130,7 @@ def read_report(source: Source, places: Places, offer: Offer) -> None:
                 continue
             if word != "conda install" or not _by_pip(source, places):
                 offer("torch_by", BANNER, line.number, title)
-                break
+            break
     found: list[tuple[str, int]] = []
     for year in ("201", "202"):
         read = 0
@@ -169,8 +169,12 @@ def _not_so(words: str, made: re.Match[str]) -> bool:
 def _by_pip(source: Source, places: Places) -> bool:
     """Whether the text has a command or a log of pip that installs torch."""
     found = (place for word in ("pip", "successfully installed") for place in places(word)[:_MOST])
+    seen: set[int] = set()
     for place in found:
         line = source.line_at(place)
+        if line.start in seen:
+            continue
+        seen.add(line.start)
         pips = _PIPS.search(line.body)
         if pips is not None and not is_denied(line.body, pips.start()):
             return True
