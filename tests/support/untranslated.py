@@ -43,6 +43,8 @@ EXCEPTIONS = {
     "flash-attn has {1} since {2}; {3} is older: the caller was ": PART,
     "Installing another torch changes": WORDS,
     "The command that begins": WORDS,
+    " cudatoolkit={1} -c conda-forge": NAMES,
+    " pytorch-cuda={1} -c nvidia": NAMES,
     " --upgrade --no-cache-dir torch ": WORDS,
     "One of the two commands": WORDS,
     "Another build of": WORDS,

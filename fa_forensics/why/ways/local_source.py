@@ -91,9 +91,13 @@ _ON_THE_NEWEST = lazily(r"\binstalls the newest release of\b")
 
 
 def _installed_as_well(paste: Paste, name: str | None) -> bool:
-    """Whether the failing file is an installed one, where steps of a traceback tell of a tree."""
+    """Whether the failing file is the installed package's, where steps tell of a tree as well.
+
+    A module of its own beside the packages (``_torch_sox``) is what setup.py of the tree put there.
+    """
+    whose = f"-packages/{normalized(name or '').replace('-', '_')}/"
     return f"imported:{normalized(name or '')}" in paste.versions and (
-        "-packages/" in file_of(paste).replace("\\", "/")
+        whose in file_of(paste).replace("\\", "/")
     )
 
 
