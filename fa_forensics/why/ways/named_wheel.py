@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from fa_forensics.facts.wheel_matrix import (
     builds,
     candidates,
 )
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT, FLAVOUR
 from fa_forensics.why.place import Place
@@ -51,7 +53,7 @@ def in_its_release(answer: Answer, name: str, version: str) -> Answer:
     helps = [*answer.help]
     for at, text in enumerate(helps):
         address = re.search(r"https://\S{1,300}\.whl", text) if name == PACKAGE else None
-        typed = next((b for b in builds() if address and b.url == address[0]), None)
+        typed = _typed((text,)) if address is not None else None
         if address is None or typed is None or typed.release == released:
             continue
         alike = [b for b in builds() if b.release == released and _fits_as(b, typed)]
@@ -113,9 +115,25 @@ def beside_a_build(answer: Answer, paste: Paste, place: Place, name: str | None)
     return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
 
 
+_FILE = lazily(r"/(flash_attn-[\w.+-]{1,200}\.whl)")
+
+
+def _typed(commands: Iterable[str]) -> WheelBuild | None:
+    """The wheel that a command types.
+
+    Names are put together for its release alone: the table has thousands of wheels.
+    """
+    for name in (name for text in commands for name in _FILE.findall(text)):
+        alike = (b for b in builds() if f"-{b.release}+" in name)
+        found = next((b for b in alike if b.file_name == name), None)
+        if found is not None:
+            return found
+    return None
+
+
 def _for_other_cuda(answer: Answer, place: Place) -> list[str]:
     """The wheel for a torch of another CUDA major version, where the text does not tell which."""
-    typed = next((b for b in builds() if any(b.url in text for text in answer.help)), None)
+    typed = _typed(answer.help)
     if typed is None or place.present is None:
         return []
     others = {c for c in cuda_builds(minor_of(place.present.release))}
