@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fa_forensics.facts.owner import OWN
+from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.other_names.own_places import by_its_place
@@ -190,7 +191,7 @@ def _whole_again(answer: Answer, seen: Seen, name: str, alone: bool) -> Answer |
 def _another_nightly(answer: Answer, seen: Seen, name: str) -> Answer:
     """A nightly that lacks its own function, for a nightly of torch: a pair of another day."""
     label = seen.versions["nightly"]
-    index = "https://download.pytorch.org/whl/nightly/" + (label if label != "yes" else "cuXYZ")
+    index = f"{TORCH_INDEX}nightly/" + (label if label != "yes" else "cuXYZ")
     command = f"{seen.pip} install --pre --upgrade --no-cache-dir torch {name} --index-url {index}"
     helps = [command if text.startswith(_IN_SOURCE) else text for text in answer.help]
     note = (

@@ -14,6 +14,7 @@ from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_cuda import cuda_builds
+from fa_forensics.facts.torch_index import TORCH_INDEX, index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
@@ -229,10 +230,13 @@ def _from_index(command: str, label: str) -> str:
 
     pip takes 1.12.0+cu113 from there for torch==1.12.0: a local version is the newer one.
     """
-    index = f"https://download.pytorch.org/whl/{label}"
     if _ALONE.search(command):
-        return f"{command} --index-url {index}"
-    return f"{command} --extra-index-url {index}" if _ONE_TORCH.search(command) else command
+        return f"{command}{index_option(label)}"
+    return (
+        f"{command} --extra-index-url {TORCH_INDEX}{label}"
+        if _ONE_TORCH.search(command)
+        else command
+    )
 
 
 def _has_it(label: str, release: str) -> bool:

@@ -10,6 +10,7 @@ from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.python_api import torch_of
 from fa_forensics.facts.torch_cuda import cuda_builds
+from fa_forensics.facts.torch_index import TORCH_INDEX, index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
@@ -50,7 +51,7 @@ def of_its_maker(answer: Answer, paste: Paste, name: str) -> Answer:
     if here or not is_prerelease(paste, name) or not any(map(_OTHERS.search, answer.help)):
         return answer
     label = "cpu" if _on_a_mac(paste) else _label(paste, told)
-    index = f"https://download.pytorch.org/whl/nightly/{label or 'cuXYZ'}"
+    index = f"{TORCH_INDEX}nightly/{label or 'cuXYZ'}"
     # The newest nightly of torch beside a pre-release of its family would be a pair of two days.
     both = f"torch {name}" if name in FAMILY else "torch"
     get = f"python -m pip install --pre --force-reinstall --no-cache-dir {both}"
@@ -149,7 +150,7 @@ def _from_index(command: str, label: str) -> str:
         return command
     if cuda_of_label(label) not in cuda_builds(minor_of(found[1])):
         return command
-    return f"{command} --index-url https://download.pytorch.org/whl/{label}"
+    return f"{command}{index_option(label)}"
 
 
 def _by_its_pair(answer: Answer, paste: Paste, name: str) -> Answer:

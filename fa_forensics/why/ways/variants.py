@@ -9,6 +9,7 @@ from fa_forensics.atlas.builds import minor_of
 from fa_forensics.atlas.variants import variants_of
 from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR
@@ -125,9 +126,6 @@ def with_that_build(commands: Sequence[str], release: str, cuda: str) -> tuple[s
     With its label in the number pip does not take another build of the release for it.
     """
     label = cuda_label(cuda)
-    get = (
-        f'python -m pip install --no-cache-dir "torch=={release}+{label}" '
-        f"--index-url https://download.pytorch.org/whl/{label}"
-    )
+    get = f'python -m pip install --no-cache-dir "torch=={release}+{label}"{index_option(label)}'
     at = 1 if commands and "print(torch" in commands[0] else 0
     return (*commands[:at], get, *commands[at:])

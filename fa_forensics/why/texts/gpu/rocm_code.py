@@ -13,6 +13,7 @@ from fa_forensics.facts.amd_gpus import (
     torch_wheels,
 )
 from fa_forensics.facts.build_archs import rocm_option
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import rebuild_command, row_of
@@ -353,8 +354,8 @@ def not_started(seen: Seen) -> Answer:
             "not take it."
         )
         helps.append(
-            f"{seen.pip} install --force-reinstall --no-cache-dir torch torchvision torchaudio "
-            f"--index-url https://download.pytorch.org/whl/rocm{rocm}"
+            f"{seen.pip} install --force-reinstall --no-cache-dir torch torchvision torchaudio"
+            f"{index_option(f'rocm{rocm}')}"
         )
         ways = (
             f"Two ways out: a torch for ROCm {rocm}, as the last command gets it where torch's own "

@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.tables import read_table
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.gpu.cuda_alike import amd_alone
@@ -206,8 +207,7 @@ def torch_for_rocm(seen: Seen) -> str:
     if whole is not None and whole[0] in read_table("rocm_sonames.json")["indexes"]:
         index = whole[0]  # whl/rocm5.4.2 is one, and there is no whl/rocm5.4
     return (
-        f"{seen.pip} install --force-reinstall --no-cache-dir torch "
-        f"--index-url https://download.pytorch.org/whl/rocm{index}"
+        f"{seen.pip} install --force-reinstall --no-cache-dir torch{index_option(f'rocm{index}')}"
     )
 
 

@@ -9,6 +9,7 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.drivers import driver_table, parse_cuda
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
+from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.rules.coverage import NONE, code_for, fit
 from fa_forensics.why.seen import Seen
@@ -56,15 +57,13 @@ def first_on_record() -> str:
     return torch_minors()[0]
 
 
-#: Torch's own index; the tag of a CUDA release comes behind it.
-_INDEX = "https://download.pytorch.org/whl/"
 #: The number of a release alone: no nightly and nothing built by somebody.
 _RELEASE = lazily(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\+(?:cu\d{2,3}|cpu))?")
 
 
 def torch_index(seen: Seen, wanted: str, cuda: str) -> str:
     """Torch from its own index for one CUDA."""
-    return f'{seen.pip} install "{wanted}" --index-url {_INDEX}{cuda_label(cuda)}'
+    return f'{seen.pip} install "{wanted}" --index-url {TORCH_INDEX}{cuda_label(cuda)}'
 
 
 def _from_index(seen: Seen) -> bool:
@@ -94,7 +93,7 @@ def same_for(seen: Seen, cuda: str) -> str | None:
     if release is None or not _from_index(seen):
         return None
     tag = cuda_label(cuda)
-    return f'{seen.pip} install "torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
+    return f'{seen.pip} install "torch=={release[1]}+{tag}" --extra-index-url {TORCH_INDEX}{tag}'
 
 
 def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
@@ -111,7 +110,7 @@ def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
     minors = [minor for minor, cuda in rows if cuda == lowest]
     tag = cuda_label(lowest)
     return (
-        f'{seen.pip} install "torch=={newest}.*" --index-url {_INDEX}{tag}',
+        f'{seen.pip} install "torch=={newest}.*" --index-url {TORCH_INDEX}{tag}',
         f"torch {minors[0]} to {minors[-1]} have a build for CUDA {lowest} on torch's own index "
         f"(its address ends in whl/{tag}): where the program asks for one of these releases, that "
         "release from there is the one to take. A package with CUDA code of its own, as vLLM and "
@@ -138,14 +137,14 @@ def _by_index(seen: Seen, gpu: Gpu) -> str | None:
         if cuda is None:
             return None
         tag = cuda_label(cuda)
-        wanted = f'"torch=={release[1]}+{tag}" --extra-index-url {_INDEX}{tag}'
+        wanted = f'"torch=={release[1]}+{tag}" --extra-index-url {TORCH_INDEX}{tag}'
         return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
     if seen.torch is not None or gpu.capability >= (7, 5):
         return None
     for minor in reversed(torch_minors()):
         cuda = cuda_with(minor, gpu)
         if cuda is not None and served(seen, minor):
-            wanted = f'"torch=={minor}.*" --index-url {_INDEX}{cuda_label(cuda)}'
+            wanted = f'"torch=={minor}.*" --index-url {TORCH_INDEX}{cuda_label(cuda)}'
             return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
     return None
 

@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.tables import read_table
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
@@ -106,7 +107,7 @@ def torch_again(seen: Seen, release: str, told: str = "") -> str:
     own = cuda_label(cuda_of_index(seen, release))
     if not label or label == own:
         return command
-    return " ".join((command, "--index-url", f"https://download.pytorch.org/whl/{label}"))
+    return command + index_option(label)
 
 
 def major_of(distribution: str) -> str:

@@ -10,6 +10,7 @@ from fa_forensics.facts.drivers import driver_table
 from fa_forensics.facts.library_names import exact_toolkit, is_of_cuda_10, is_of_cuda_10_too
 from fa_forensics.facts.python_api import partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.facts.wheel_matrix import PACKAGE
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -325,8 +326,8 @@ def _for_arm(seen: Seen, release: str, wanted: str) -> tuple[str, ...]:
     if not wanted or not of_major or seen.mention.detail.get("cpu_wanted"):
         return ()
     return (
-        f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}" --index-url '
-        f"https://download.pytorch.org/whl/{cuda_label(of_major[-1])}",
+        f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"'
+        f"{index_option(cuda_label(of_major[-1]))}",
     )
 
 

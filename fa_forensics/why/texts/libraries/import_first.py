@@ -7,6 +7,7 @@ import os
 from fa_forensics.atlas.builds import interval_text
 from fa_forensics.facts.library_names import only_in_builds, torch_library_life
 from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
@@ -259,7 +260,6 @@ def _gone(seen: Seen, soname: str, having: tuple[str, ...], interval: str) -> An
     )  # fmt: skip
 
 
-_INDEX = "https://download.pytorch.org/whl/"
 #: The way back to the torch of a file that nobody builds again.
 _THE_OLDER = (
     "The other way out is the torch that it was built for, of those releases and for CUDA 11 "
@@ -296,7 +296,7 @@ def _newer_or_other_build(seen: Seen, soname: str, interval: str, builds: str | 
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
     source, said = own_source(seen)
     older = (_THE_OLDER,) if builds == "CUDA 11" and not since else ()
-    back = f'{seen.pip} install "torch==X.Y.Z+cuNNN" --index-url {_INDEX}cuNNN'
+    back = f'{seen.pip} install "torch==X.Y.Z+cuNNN" --index-url {TORCH_INDEX}cuNNN'
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname),
         direction=UNKNOWN if builds is not None and not since else OLDER, confidence="medium",

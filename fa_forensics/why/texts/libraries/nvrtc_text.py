@@ -7,6 +7,7 @@ import re
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.cuda_names import first_torch_with
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
@@ -130,11 +131,10 @@ def nvrtc_of_cudnn(seen: Seen, soname: str) -> Answer | None:
         for name in ("torchvision", "torchaudio")
         if f"pkg:{name}" in seen.versions and (release := partner_of(name, "2.0.1"))
     )
-    address = f"https://download.pytorch.org/whl/{label}"
     return seen.answer(
         "missing-library", "FA202", cause, owner="nvrtc", direction=NONE, confidence="medium",
         help=(
-            f"{seen.pip} install torch==2.0.1{partners} --index-url {address}",
+            f"{seen.pip} install torch==2.0.1{partners}{index_option(label)}",
             "find / -name 'libnvrtc.so*' -not -path '/proc/*' 2>/dev/null",
             toolkit_on_path("11.8"),
         ),

@@ -6,6 +6,7 @@ from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
@@ -28,7 +29,6 @@ _OWN = ("pytorch3d", "flash_attn", "mamba_ssm", "causal_conv1d", "deepspeed", "n
         "torchao", "fairseq")  # fmt: skip
 _IN = lazily(rf"[/\\](?:site|dist)-packages[/\\](?P<package>{'|'.join(_OWN)})[/\\]")
 _IMAGE = lazily(r"load\simage\sPython\sextension")
-_CPU = "https://download.pytorch.org/whl/cpu"
 
 
 def imports_torch(seen: Seen) -> str:
@@ -71,7 +71,7 @@ def without_its_cuda(seen: Seen, soname: str, package: str, with_cuda: bool) -> 
     fitting = partner_of(package, release) if release else None
     both = f"torch=={release} {package}=={fitting}" if fitting else f"torch {package}"
     get = f"{seen.pip} install --force-reinstall --no-cache-dir {both}"
-    from_cpu = f"{seen.pip} install --force-reinstall --no-cache-dir {both} --index-url {_CPU}"
+    from_cpu = f"{seen.pip} install --force-reinstall --no-cache-dir {both}{index_option('cpu')}"
     notes = [
         "No toolkit, driver or path brings that library: it is a part of torch's CUDA builds, and "
         "is not to be copied from one."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
@@ -17,8 +18,6 @@ from fa_forensics.why.torch_names.history import order_key
 _OF_TORCH = ("cublas", "cublasLt", "cudnn", "cufft", "curand")
 #: The first torch release whose wheels take CUDA from wheels of NVIDIA.
 _FROM_WHEELS = "1.13.0"
-#: PyTorch's own indexes.
-_INDEX = "https://download.pytorch.org/whl"
 #: The last torch of PyTorch's index for CUDA 11.8.
 _LAST_118 = "2.7.1"
 #: Names of packages that say nothing of an extension.
@@ -72,7 +71,7 @@ def other_builds(seen: Seen, major: str) -> tuple[tuple[str, ...], tuple[str, ..
     if old is not None and old[0] == "11":
         known = whole and order_key("2.0.0") <= order_key(release) <= order_key(_LAST_118)
         torch = f'"torch=={release}"' if known else "torch"
-        helps.append(" ".join((again, torch, "--index-url", f"{_INDEX}/cu118")))
+        helps.append("".join((again, " ", torch, index_option("cu118"))))
         notes.append(
             f"{old[1][0].upper()}{old[1][1:]}: a torch for CUDA {major} does not use the GPU with "
             "it. The command with cu118 installs one for CUDA 11.8, which needs the driver "
@@ -80,7 +79,7 @@ def other_builds(seen: Seen, major: str) -> tuple[tuple[str, ...], tuple[str, ..
         )
     if on_cpu(seen):
         torch = f'"torch=={release}"' if whole else "torch"
-        helps.append(" ".join((again, torch, "--index-url", f"{_INDEX}/cpu")))
+        helps.append("".join((again, " ", torch, index_option("cpu"))))
         notes.append(
             "The text has no GPU: torch for the CPU, which the command with whl/cpu installs, "
             "needs none of CUDA's libraries. The library itself needs no GPU to be there."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Answerer, Seen, directory_of
@@ -95,8 +96,7 @@ def _official(seen: Seen, torch: str) -> tuple[str, ...]:
     found = re.match(r"(1[123])\.(\d)", told)
     install = f'{seen.pip} install "torch=={torch}"'
     if found is not None:
-        address = f"https://download.pytorch.org/whl/cu{found[1]}{found[2]}"
-        install = " ".join((install, "--index-url", address))
+        install += index_option(f"cu{found[1]}{found[2]}")
     return ("conda remove --force pytorch", install)
 
 
