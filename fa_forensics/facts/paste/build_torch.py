@@ -81,8 +81,18 @@ _UNDER_SUDO = lazily(
 )
 #: A word that is no word of a sentence.
 _OF_A_COMMAND = lazily(r"install|develop|build|build_ext|all|clean|-\S+|\S*[./=_-]\S+")
-#: An installer of something else, and an installation of torch itself.
-_NOT_A_BUILD = lazily(r"\.(?:run|deb|rpm)\b|\binstall\b.{0,200} (?:py)?torch(?:==\S*)?(?: |\Z)")
+#: What compiles or installs; whatever else sudo ran is not to be typed again.
+_A_BUILD = lazily(
+    r"(?:python[\d.]{0,4} (?:-\S+ )?-m )?pip[\d.]{0,4} (?:install|wheel)(?: |\Z)"
+    r"|python[\d.]{0,4} setup\.py (?:install|develop|build|bdist_wheel)"
+    r"|make(?: all| install| -j ?\d{0,3})*\Z"
+    r"|(?:(?:ba|z|da)?sh |\./)(?!-)[\w./-]{1,60}\.sh\b"
+)
+#: An installer of something else, an installation of torch itself, another place to install to.
+_NOT_A_BUILD = lazily(
+    r"\.(?:run|deb|rpm)\b|\binstall\b.{0,200} (?:py)?torch(?:==\S*)?(?: |\Z)|uninstall"
+    r"|--(?:prefix|root|target)\b"
+)
 #: How many lines of output may stand between a command and its message.
 _FAR = 60
 
@@ -101,6 +111,8 @@ def under_sudo(line: Line) -> str:
             continue
         found = _UNDER_SUDO.fullmatch(command)
         if found is None or _NOT_A_BUILD.search(found["command"]):
+            return ""
+        if _A_BUILD.match(found["command"]) is None:
             return ""
         words = found["words"].split()
         if not prompted and not all(map(_OF_A_COMMAND.fullmatch, words)):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from fa_forensics.facts.paste.lines import Places, Source
-from fa_forensics.facts.paste.typed_lines import holds_many, typed
+from fa_forensics.facts.paste.typed_lines import holds_many, is_refused, typed
 from fa_forensics.facts.paste.version_forms import BANNER
 from fa_forensics.patterns import lazily
 
@@ -17,6 +17,12 @@ _RUN = lazily(
     r"(?P<run>(?:[A-Z][A-Z\d_]{2,40}=(?:[\w.,:/+~-]{1,80}|\"[\w.,:/+ ~-]{1,80}\") ){0,6}"
     r"python3? setup\.py (?:install|develop|build_ext --inplace|build (?:install|develop))"
     r"(?: --?[A-Za-z][\w.=/-]{0,60}){0,6})"
+)
+#: Options that build nothing, or elsewhere; variables that load code into it.
+_NO_BUILD = lazily(
+    r" (?:--uninstall|-u|--dry-run|-n|--help\S*|-h|--root|--prefix|--home|--record|--target)"
+    r"(?:[ =]|\Z)"
+    r"|\bLD_[A-Z_]+="
 )
 _JOINT = re.compile(r"\s{0,4}(?:&&|;)\s{0,4}")
 #: How many places of one word are looked at.
@@ -29,7 +35,9 @@ def read_setup(source: Source, places: Places, offer: Callable[[str, int, int, s
     for place in places("setup.py ")[:_MOST]:
         line = source.line_at(place)
         command = _of_line(line.raw)
-        if command:
+        above = next(iter(line.above(1)), None)
+        told_off = above is not None and is_refused(above.body, len(above.body.rstrip(" :")))
+        if command and not (told_off and above is not None and above.body.rstrip().endswith(":")):
             told.setdefault(command, line.number)
     if len({command.rpartition(" && ")[0] for command in told}) == 1:
         command, number = next(iter(told.items()))
@@ -41,7 +49,7 @@ def _of_line(body: str) -> str:
     command, _ = typed(body)
     *before, last = _JOINT.split(command)[:12]
     run = _RUN.fullmatch(last)
-    if run is None:
+    if run is None or _NO_BUILD.search(run["run"]):
         return ""
     folders = []
     for part in before:

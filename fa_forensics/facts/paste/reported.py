@@ -42,8 +42,10 @@ _MAKERS = (
         "conda's own build (defaults' or conda-forge's)",
         "conda install",
         r"(?:^[\s$>%!#`'\"]{0,8}|[$!`'\"&;:)]\s{0,2}"
-        r"|\b(?:by|with|via|using|used|ran|run|through|did|typed|is|was)\s[`'\"]?)"
-        r"conda install (?:-y )?(?:py)?torch(?![\w=-])"
+        r"|\b(?:by|with|via|using|through|is|was"
+        r"|[Ii] (?:have |had |just )?(?:used|ran|run|did|typed))"
+        r"\s[`'\"]?)"
+        r"conda install (?:-y )?(?:py)?torch(?![\w=-])(?!(?:[^\n.!?]|\.(?=\d)){0,200}\?)"
         r"(?![^\n]{0,300}(?:(?<=\s)-c\b|--channel|::|\\$))",
     ),
     ("conda-forge's", "pytorch-gpu", r"(?<![\w-])(pytorch-gpu)(?![\w-])"),

@@ -91,7 +91,8 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
             None,
         )
         for pattern in (
-            r"(?<!never ran )(?<!not run )(?<!n't run )(?<!never run )\b(?:conda|mamba) install "
+            r"(?<!never ran )(?<!not run )(?<!n't run )(?<!never run )(?<!never ran `)"
+            r"\b(?:conda|mamba) install (?!(?:[^\n.!?]|\.(?=\d)){0,200}\?)"
             r"(?:-{1,2}[\w-]{1,20} (?:[\w./:-]{1,40} )?){0,4}"
             r"[\"']?(?:[\w-]{1,20}::)?(pytorch(?![\w-])[ =]{0,2}[\d.]{0,9})",
             r"(?<![\w./-])((?:py)?torch(?:==|[ =])v?\d[\d.]{2,8}) (?:\(|is |was |installed |comes "

@@ -145,7 +145,6 @@ def of_one_arch(answer: Answer, seen: Seen) -> Answer:
     found = _ARCH.search(plain)
     if found is None or answer.code != "FA205" or answer.provider or not answer.help:
         return answer
-    from fa_forensics.facts.python_api import brings_torch
     from fa_forensics.rules.remedy import row_of
     from fa_forensics.why.texts.clues import called, named_gpu, package_in
 
@@ -168,7 +167,7 @@ def of_one_arch(answer: Answer, seen: Seen) -> Answer:
     )
     helps = [re.sub(r"^(?=rm -rf build)", "git pull && ", text) for text in answer.help]
     editable = any(text.endswith("-e .") for text in answer.help)
-    if package and brings_torch(package) and row_of(package) is not None and not editable:
+    if package == "vllm" and row_of(package) is not None and not editable:
         helps.insert(0, f"{seen.pip} install --upgrade --no-cache-dir {package}")
         notes.append(f"The wheel of {package} brings the torch along that it is compiled for.")
     return replace(answer, help=tuple(dict.fromkeys(helps)), notes=(*notes, *answer.notes))

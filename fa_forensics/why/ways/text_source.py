@@ -47,7 +47,9 @@ def from_its_repository(answer: Answer, paste: Paste, place: Place) -> Answer:
 
 
 #: What stands around the name of a package in those of its modules and of its repository.
-_AROUND = lazily(r"^(?:py)?torch(?=.{3})|(?:bindings|ext)$")
+_AROUND = lazily(r"^(?:py)?torch(?=.{3})|(?:bindings|ext|lib)$")
+#: The directory of a package in a repository that holds several.
+_FOLDER = lazily(r"[#&]subdirectory=(?:[\w.-]{1,60}/){0,6}(?P<name>[\w.-]{1,60})")
 _MODULE = lazily(r"-packages/(?P<name>[A-Za-z_]\w{1,80})(?=/|\.(?:cpython|abi3|so|pyd)\b|\.cp\d)")
 
 
@@ -58,7 +60,11 @@ def _repository_of(file: str, versions: Mapping[str, str]) -> str:
         return ""
     wanted = _plain(module["name"])
     for key, address in versions.items():
-        if key.startswith("repository:") and _plain(key.partition(":")[2]) == wanted:
+        if not key.startswith("repository:"):
+            continue
+        folder = _FOLDER.search(address)
+        names = {key.partition(":")[2], folder["name"] if folder is not None else ""}
+        if wanted in {_plain(name) for name in names}:
             return address
     return ""
 

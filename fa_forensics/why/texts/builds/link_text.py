@@ -160,7 +160,9 @@ def _format(seen: Seen) -> Answer:
         )
         if not gone and not rest and file.startswith("/"):
             gone, rest = put_back(seen, owner, file)
-            gone = (f"ls -lL {_quoted(file)}; df -h {_quoted(file.rpartition('/')[0])}", *gone)
+            rest = rest if gone else ()
+            folder = _quoted(file.rpartition("/")[0] or "/")
+            gone = (f"ls -lL {_quoted(file)}; df -h {folder}", *gone)
         return _stopped(seen, DAMAGED, cause, *look, *gone, owner=owner, notes=rest)
     cause = (
         f"{name} is nothing that the linker can use: it is for another machine (aarch64 against "

@@ -55,16 +55,16 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         "another package that this one was built with, or of the system, in exactly this version; "
         "another version of it does not count."
     )
-    if soname.endswith(".so"):  # a name without a version: no package of a system is linked so
+    if soname.endswith(".so") and owner is None:  # a project's own, far more often than a system's
         loads = _loads_its_own(seen)
         cause = (
-            f"{whose}{soname} is not on the loader's path. Its name has no version, as names of "
+            f"{soname} is not on the loader's path. Its name has no version, as names of "
             "libraries have that a project builds for itself: most likely it is of "
             f"{loads or 'the package'} itself, or of another package that this one was built with, "
             "and was not installed beside the library that needs it, or is not on the path that "
             "was built into that one (RPATH)."
         )
-        owner = owner or loads
+        owner = loads
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(f"find / -name {shlex.quote(soname.split('.so')[0] + '.so*')} 2>/dev/null",
