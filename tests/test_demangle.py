@@ -112,6 +112,20 @@ def test_importing_ctypes_util_still_finds_libraries_afterwards() -> None:
     assert ctypes.util.find_library is search
 
 
+def test_demangling_leaves_ctypes_util_to_be_imported_and_costs_no_subprocess_module() -> None:
+    program = (
+        "import sys\n"
+        "from fa_forensics.facts.demangle import demangle\n"
+        "assert demangle('_ZN3c105ErrorE') == 'c10::Error'\n"
+        "assert 'subprocess' not in sys.modules and 'ctypes.util' not in sys.modules\n"
+        "import ctypes.util\n"
+        "print(ctypes.util.find_library('c'), ctypes.util.__file__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "libc.so" in done.stdout and done.stdout.strip().endswith("util.py")
+
+
 TWINS = [
     ("_ZN3c105ErrorC1ENS_14SourceLocationESs",
      "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"),

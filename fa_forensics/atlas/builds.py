@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 
-_LEADING = re.compile(r"\D{0,40}?(\d{1,6}(?:\.\d{1,6}){0,3})")
+_LEADING = lazily(r"\D{0,40}?(\d{1,6}(?:\.\d{1,6}){0,3})")
 
 #: How many releases are offered for one that is not known.
 OFFERED = 3

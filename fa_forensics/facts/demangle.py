@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import TYPE_CHECKING
+
+from fa_forensics.patterns import lazily
 
 if TYPE_CHECKING:
     import cxxfilt
@@ -24,7 +27,7 @@ CHILD_SECONDS = 2.0
 #: Names for one child. Of real ones it does 20,000 in its second.
 CHILD_NAMES = 500
 
-_REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
+_REFERENCE = lazily(r"S[0-9A-Z]*_|T[0-9]*_")
 
 #: What folds the two std::string flavours onto one text, in demangled form.
 _CXX11_STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
@@ -38,24 +41,47 @@ def _demangler() -> cxxfilt.Demangler | None:
     ldconfig twice and, where that finds nothing, a compiler. The loader finds both by
     their sonames in microseconds, so the search is answered from here.
     """
-    import ctypes.util
-
-    search = ctypes.util.find_library
-    ctypes.util.find_library = {"c": "libc.so.6", "stdc++": "libstdc++.so.6"}.get  # type: ignore[assignment]
     try:
-        import cxxfilt
-
-        return cxxfilt.Demangler("libc.so.6", "libstdc++.so.6")
+        return _by_soname()
     except OSError:
         pass  # no glibc or no libstdc++ under the usual sonames: let cxxfilt search
-    finally:
-        ctypes.util.find_library = search
     try:
-        libc = search("c")
-        libcxx = search("stdc++") or search("c++")
+        from ctypes.util import find_library
+
+        import cxxfilt
+
+        libc = find_library("c")
+        libcxx = find_library("stdc++") or find_library("c++")
         return cxxfilt.Demangler(libc, libcxx) if libc and libcxx else None
     except OSError:
         return None
+
+
+def _by_soname() -> cxxfilt.Demangler:
+    """The demangler, with a stand-in for ctypes.util while cxxfilt is imported.
+
+    ctypes.util imports subprocess, shutil and tempfile, a tenth of a short run; cxxfilt asks
+    it for two names, once.
+
+    Raises:
+        OSError: one of the two libraries is not here.
+
+    """
+    import ctypes
+
+    name = "ctypes.util"
+    before = sys.modules.get(name)
+    stand_in = ModuleType(name)
+    stand_in.find_library = {"c": "libc.so.6", "stdc++": "libstdc++.so.6"}.get  # type: ignore[attr-defined]
+    sys.modules[name] = ctypes.util = stand_in
+    try:
+        import cxxfilt
+    finally:
+        if before is None:
+            del sys.modules[name], ctypes.util
+        else:
+            sys.modules[name] = ctypes.util = before
+    return cxxfilt.Demangler("libc.so.6", "libstdc++.so.6")
 
 
 def can_demangle() -> bool:
@@ -204,7 +230,7 @@ _SPECIAL_NAMES = (
     "virtual thunk to ",
 )
 
-_OLD_STRING = re.compile(r"\bstd::(string\b|basic_string<char)")
+_OLD_STRING = lazily(r"\bstd::(string\b|basic_string<char)")
 
 
 def mentions_old_string(demangled: str) -> bool:
@@ -213,8 +239,8 @@ def mentions_old_string(demangled: str) -> bool:
 
 
 #: What matters to ``qualified_name``, outside and inside of brackets.
-_INSIDE = re.compile(r"[<>\[\]{}()]|(?<![^\W])operator")
-_OUTSIDE = re.compile(r"[<>\[\]{}() ]|(?<![^\W])operator")
+_INSIDE = lazily(r"[<>\[\]{}()]|(?<![^\W])operator")
+_OUTSIDE = lazily(r"[<>\[\]{}() ]|(?<![^\W])operator")
 
 
 def qualified_name(demangled: str) -> str:

@@ -8,7 +8,6 @@ packages of another environment.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,6 +17,7 @@ from fa_forensics.facts.files import absolute, is_denied
 from fa_forensics.facts.interpreter import Interpreter, locate, python_in, read_interpreter
 from fa_forensics.facts.site_dirs import site_directories
 from fa_forensics.facts.torch_install import Torch, find_torch
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 
 __all__ = ["Environment", "Torch", "find_environment"]
@@ -40,7 +40,7 @@ VARIABLES = (
     "TORCH_EXTENSIONS_DIR", "TORCH_USE_RTLD_GLOBAL", "VIRTUAL_ENV",
 )  # fmt: skip
 
-_PACKAGES = re.compile(r"^(.*)/lib(?:64)?/python(\d(?:\.\d+t?)?)/(?:site|dist)-packages/")
+_PACKAGES = lazily(r"^(.*)/lib(?:64)?/python(\d(?:\.\d+t?)?)/(?:site|dist)-packages/")
 
 
 @dataclass(frozen=True, slots=True)

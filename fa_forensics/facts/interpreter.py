@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from fa_forensics.errors import EnvironmentNotFound, ForensicsError
 from fa_forensics.facts.elf.image import PT_INTERP, ElfImage
 from fa_forensics.facts.files import absolute, is_denied, read_bounded
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 
 #: Names of ELF machines (e_machine, /usr/include/elf.h) as platform tags write them.
@@ -22,22 +23,22 @@ MACHINES = {62: "x86_64", 183: "aarch64", 3: "i686", 40: "armv7l", 21: "ppc64le"
 #: A C function that every interpreter's ELF file defines, or imports from libpython.
 _ENTRY_POINTS = (b"Py_BytesMain\0", b"_Py_UnixMain\0", b"Py_Main\0", b"pypy_main_startup\0")
 
-_VERSIONED_NAME = re.compile(r"(?:python|pypy)(\d+\.\d+)(t?)")
-_PYTHON_NAME = re.compile(r"(?:python|pypy)[\d.]*t?")
+_VERSIONED_NAME = lazily(r"(?:python|pypy)(\d+\.\d+)(t?)")
+_PYTHON_NAME = lazily(r"(?:python|pypy)[\d.]*t?")
 
 #: What a shell script turns into, where that is an absolute path; not "$0", not a substitution.
-_EXEC = re.compile(
+_EXEC = lazily(
     r"""^[ \t]*exec[ \t]+(?:-a[ \t]+\S+[ \t]+)?"""
     r"""(?:"(/[^"$`\n]+)"|'(/[^'\n]+)'|(/[^"'\s$`;&|]+))(?=[\s;]|$)""",
     re.MULTILINE,
 )
-_ANY_EXEC = re.compile(r"^[^#\n]*\bexec\s", re.MULTILINE)
+_ANY_EXEC = lazily(r"^[^#\n]*\bexec\s", re.MULTILINE)
 #: The last line of a pyenv shim: exec "/…/libexec/pyenv" exec "$program" "$@".
-_PYENV_EXEC = re.compile(
+_PYENV_EXEC = lazily(
     r"""^[ \t]*exec[ \t]+["']?(?:/[^"'$\n]*/)?pyenv["']?[ \t]+exec[ \t]+["']?([^"'\s]+)""",
     re.MULTILINE,
 )
-_LIBRARY_DIR = re.compile(r"(?:python|pypy)(\d+\.\d+)(t?)$")
+_LIBRARY_DIR = lazily(r"(?:python|pypy)(\d+\.\d+)(t?)$")
 _LIBRARY_ROOTS = ("lib", "lib64")
 
 

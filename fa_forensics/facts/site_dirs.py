@@ -7,13 +7,13 @@ The standard library's own directories are left out: no distribution lies there.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import field
 
 from fa_forensics.facts.files import absolute, read_bounded
 from fa_forensics.facts.interpreter import Interpreter
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 
 #: A .pth file larger than this (bytes) is not read: real ones have a few lines.
@@ -22,7 +22,7 @@ MAX_PTH = 1 << 20
 #: .pth files whose import line changes no directory: setuptools, virtualenv, coverage. Those of
 #: namespace packages make a module out of directories that are on the path already; those of
 #: setuptools' editable installs are read by ``package.editable_mapping``.
-_HARMLESS_PTH = re.compile(
+_HARMLESS_PTH = lazily(
     r"(?:distutils-precedence|_virtualenv|a1_coverage|.*-nspkg|__editable__.*)\.pth"
 )
 

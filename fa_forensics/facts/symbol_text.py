@@ -5,33 +5,34 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.demangle import MAX_MANGLED, demangle, qualified_name
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 
-_MANGLED = re.compile(r"_{1,3}Z[\w.$]+")
-_VERSIONED = re.compile(
+_MANGLED = lazily(r"_{1,3}Z[\w.$]+")
+_VERSIONED = lazily(
     r"(?<![\w.$])(?P<name>[A-Za-z_][\w.$]*)"
     r"(?:@@?|,\s+version\s+|\s+version\s+(?=[A-Z]\w*_|lib))(?P<version>[\w.+-]+)"
 )
-_C_NAME = re.compile(r"[A-Za-z_]\w*")
-_AFTER_COLON = re.compile(r"(?:undefined symbol|Symbol not found)\s*:\s*", re.IGNORECASE)
+_C_NAME = lazily(r"[A-Za-z_]\w*")
+_AFTER_COLON = lazily(r"(?:undefined symbol|Symbol not found)\s*:\s*", re.IGNORECASE)
 #: A C++ name with a scope or a parameter list: ``c10::cuda::SetDevice(int)``.
-_READABLE = re.compile(r"[\w:~<>\[\]\s,&*()]*(?:::|\()[\w:~<>\[\]\s,&*()=!+\-/|^%.]*")
+_READABLE = lazily(r"[\w:~<>\[\]\s,&*()]*(?:::|\()[\w:~<>\[\]\s,&*()=!+\-/|^%.]*")
 #: What a readable name has and a sentence has not: a scope, or parameters right behind a name.
-_NAMED = re.compile(r"[A-Za-z_~]\w*(?:\[abi:\w+\])?(?:::|\()|operator|[>\]]\(")
+_NAMED = lazily(r"[A-Za-z_~]\w*(?:\[abi:\w+\])?(?:::|\()|operator|[>\]]\(")
 
 
 #: A colon by itself, which no C++ name has; what may stand behind a parameter list.
-_LONE_COLON = re.compile(r"(?<!:):(?!:)")
-_QUALIFIERS = re.compile(r"\s*(?:const|volatile|noexcept)\b")
+_LONE_COLON = lazily(r"(?<!:):(?!:)")
+_QUALIFIERS = lazily(r"\s*(?:const|volatile|noexcept)\b")
 
 
 #: What a parameter list begins with, told from a file or a remark in brackets.
-PARAMETERS = re.compile(
+PARAMETERS = lazily(
     r"\(\s{0,3}(?:\)|(?:const\s{1,3})?(?:(?:void|bool|char|short|int|long|float|double|unsigned"
     r"|signed|size_t|u?int\d\d?_t)\b|\w{1,60}(?:::|\s?[&*<])))"
 )
-_AROUND_SCOPE = re.compile(r"(?<=[\w>]) ?:: (?=[\w~])|(?<=[\w>]) :: ?(?=[\w~])")
-_NAME_AND_BLANK = re.compile(r"[\w:~]{1,1000} (?=\()")
+_AROUND_SCOPE = lazily(r"(?<=[\w>]) ?:: (?=[\w~])|(?<=[\w>]) :: ?(?=[\w~])")
+_NAME_AND_BLANK = lazily(r"[\w:~]{1,1000} (?=\()")
 
 
 def without_blanks(text: str) -> str:

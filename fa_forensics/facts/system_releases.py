@@ -11,13 +11,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
 
 #: The families of symbol versions that the system's libraries define.
 GLIBC, GLIBCXX, CXXABI, GCC = "GLIBC", "GLIBCXX", "CXXABI", "GCC"
 FAMILIES = (GLIBC, GLIBCXX, CXXABI, GCC)
 
 Number = tuple[int, ...]
-_NUMBER = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
+_NUMBER = lazily(r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
 
 
 class SystemRelease(NamedTuple):

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Sequence
 
 from fa_forensics.errors import ForensicsError, OutOfResources
 from fa_forensics.facts.files import read_bounded
+from fa_forensics.patterns import lazily
 from fa_forensics.resolve.process import LoadedObject, Process
 
 STAGE = "import torch"
 
 #: Rows of torch's list: ``'cublas': 'libcublas.so.*[0-9]'`` or ``("cublas", "libcublas…")``.
-_PRELOAD = re.compile(r"""["']([\w-]+)["']\s*[:,]\s*["'](lib[\w-]+\.so\.\*\[0-9\])["']""")
+_PRELOAD = lazily(r"""["']([\w-]+)["']\s*[:,]\s*["'](lib[\w-]+\.so\.\*\[0-9\])["']""")
 
 
 def load_torch(
