@@ -245,3 +245,41 @@ def test_an_instance_of_a_template_is_weak_and_asked_for() -> None:
         missing(f"{SITE.format(8)}/q/_C.so", "_ZN3c1015SmallVectorBaseIjE8grow_podEPvmm")
     )
     assert "weak copy" not in said(answer)
+
+
+TO_NUMPY = "_ZN5torch5utils15tensor_to_numpyERKN2at6TensorEb"
+GET_ITEM = "_ZN5torch8autograd19THPVariable_getitemEP7_objectS2_"
+
+
+def test_a_function_that_its_library_hides_is_not_had_by_a_rebuild() -> None:
+    """pytorch issue 154105: the header of 2.7.0 declares it, libtorch_python does not export it."""
+    answer = first(missing("/x/conv.so", TO_NUMPY), "torch 2.7.0")
+    assert 'python -m pip install "torch>=2.8.0"' in answer.help
+    assert 'python -m pip install "torch==2.6.0"' in answer.help
+    assert "is the other way out" not in said(answer) and "lacks it too" in said(answer)
+    alone = first(missing("/x/conv.so", TO_NUMPY))
+    assert "can be compiled again" not in said(alone)
+    assert 'python -m pip install "torch>=2.8.0"' in alone.help
+
+
+def test_what_is_hidden_since_then_for_good_needs_an_older_torch() -> None:
+    answer = first(missing(f"{SITE.format(9)}/foo/_C.so", GET_ITEM), "torch 2.8.0")
+    assert answer.direction == "file-older" and "rm -rf build" not in said(answer)
+    assert 'python -m pip install "torch==2.6.0"' in answer.help
+
+
+def test_another_overload_of_the_same_release_is_no_successor() -> None:
+    """torch/csrc/jit/frontend/tracer.h: addInputs has one for each type of a parameter."""
+    symbol = "_ZN5torch3jit6tracer9addInputsEPNS0_4NodeEPKcRKN3c1013TensorOptionsE"
+    answer = first(missing("/x/p.so", symbol), "torch 1.7.0")
+    assert answer.direction == "file-older"
+    assert "optional<at::Tensor> const&`" not in said(answer)
+    assert "`at::TensorOptions const&` became `c10::TensorOptions const&`" in said(
+        first(missing("/x/p.so", symbol))
+    )
+
+
+@pytest.mark.parametrize("behind", [",", ";", ".", ")", " "])
+def test_the_mark_behind_a_variables_value_is_the_sentences(behind: str) -> None:
+    paste = read_paste(f"vllm v0.16.0 (editable, VLLM_USE_PRECOMPILED=1{behind} driver 590)")
+    assert paste.versions["env:VLLM_USE_PRECOMPILED"] == "1"

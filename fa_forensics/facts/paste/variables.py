@@ -19,6 +19,8 @@ _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "p
         "vllm_precompiled_wheel_location")  # fmt: skip
 
 
+#: What a sentence puts behind a value, and no value ends with.
+_PUNCTUATION = ",;.`)"
 #: The shell's words before a variable that is set.
 _SETTING = lazily(r"(?:\b(?:export|setting|set|adding|with)\s+|[`'\"])+\Z", re.IGNORECASE)
 
@@ -43,7 +45,8 @@ def read_variables(
             line = source.line_at(place)
             match = pattern.search(line.body)
             if match is not None and not _put_it_right(line.body, match.start(), match.end()):
-                offer(f"env:{name.upper()}", REPORT, line.number, match["value"])
+                value = match["value"].rstrip(_PUNCTUATION) or match["value"]
+                offer(f"env:{name.upper()}", REPORT, line.number, value)
                 break
             if re.search(rf"echo\s+\$\{{?{name}", line.body, re.IGNORECASE):
                 for below in line.below(1):

@@ -10,10 +10,11 @@ from fa_forensics.atlas.overloads import Named
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.demangle import fold_flavour, qualified_name
 from fa_forensics.facts.mangled import OTHER_FLAVOUR, SAME_NAME
+from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_install import is_published
 from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
-from fa_forensics.why.torch_names.signature import changes, unlike_parameters
+from fa_forensics.why.torch_names.signature import changes, one_became_the_other, unlike_parameters
 from fa_forensics.why.torch_names.spelling import same_text
 
 #: Where a torch stands in relation to the releases that have a name.
@@ -89,6 +90,8 @@ class History:
     ``line`` those that followed one another with the asked one among them. ``moved`` is a
     name of another scope that took its place, ``kin`` tells that torch's releases export
     other members of the same class; ``pythons`` are those that each release has wheels for.
+    ``hidden`` are releases whose library keeps the function to itself, in every form, so that a
+    file that is built on one of them lacks it too.
     """
 
     symbol: str
@@ -102,6 +105,7 @@ class History:
     moved: Named | None
     kin: bool
     pythons: Mapping[str, tuple[str, ...]]
+    hidden: tuple[str, ...] = ()
 
     def interval(self, releases: Sequence[str]) -> str:
         """Releases as text: "2.1.0" to "2.2.2", as people write it."""
@@ -214,7 +218,33 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
     if gone and not alive and name.startswith("_Z"):
         kin = _has_kin(demangled, atlas, machine)
     pythons = {build.release: tuple(build.pythons) for build in atlas.builds(machine)}
-    return History(name, machine, known, releases, alive, twin, forms, line, moved, kin, pythons)
+    hidden = _hidden(name, alive, forms, known, atlas, machine)
+    return History(
+        name, machine, known, releases, alive, twin, forms, line, moved, kin, pythons, hidden
+    )
+
+
+def _hidden(
+    name: str,
+    alive: Sequence[str],
+    forms: Sequence[Form],
+    known: Sequence[str],
+    atlas: Atlas,
+    machine: str,
+) -> tuple[str, ...]:
+    """The releases whose library no longer exports what its headers do not mark for export.
+
+    A weak name is of an inline function or a template, which a file brings itself.
+    """
+    row = read_table("hidden_names.json")["since"]
+    last, first = row["last"], row["first"]
+    if first not in known or last not in alive or first in alive:
+        return ()
+    exports = {(e.library, e.bind) for e in atlas.exports(name, machine) if e.release == last}
+    if (row["library"], "global") not in exports:
+        return ()
+    had = {release for form in forms for release in form.releases}
+    return tuple(r for r in known[known.index(first) :] if r not in had)
 
 
 def _written_twin(rows: Sequence[Named], demangled: str) -> Named | None:
@@ -290,7 +320,15 @@ def _neighbour(form: Form, forms: Sequence[Form], known: Sequence[str], step: in
         return None
     inside, beyond = known[edge], known[edge + step]
     found = [o for o in forms if beyond in o.releases and inside not in o.releases]
+    stay = sum(beyond in o.releases and inside in o.releases for o in forms)
+    if stay >= _OVERLOADED:
+        found = [o for o in found if one_became_the_other(form.demangled, o.demangled)]
     return min(found, key=lambda other: _distance(form, other), default=None)
+
+
+#: A function with so many other signatures that stay is overloaded by type: what comes with a
+#: release is most likely one more of them, and takes no other's place.
+_OVERLOADED = 4
 
 
 def _distance(form: Form, other: Form) -> tuple[int, int, str]:

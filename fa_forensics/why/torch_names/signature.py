@@ -84,6 +84,18 @@ def unlike_parameters(old: str, new: str) -> int:
     return ((olds - news) + (news - olds)).total()
 
 
+def one_became_the_other(old: str, new: str) -> bool:
+    """Whether two overloads differ in no type: in its scope, in a parameter more or less, or order.
+
+    ``at::TensorOptions`` and ``c10::TensorOptions`` are one type, a Tensor and an int are not.
+    """
+    before, after = parameters(fold_flavour(old)), parameters(fold_flavour(new))
+    if before is None or after is None:
+        return False
+    olds, news = (Counter(re.sub(r"\b\w+::", "", _bare(p)) for p in s[0]) for s in (before, after))
+    return not (olds - news) or not (news - olds)
+
+
 def _bare(text: str) -> str:
     """A parameter's type without const and reference, by the newest names of its templates."""
     for row in _tables()["renames"]:

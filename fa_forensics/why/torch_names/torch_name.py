@@ -368,5 +368,9 @@ def _help(
         return (reinstall_torch(place, release), look), ()
     if history is None or tables.ages is None:
         return (look,), ()
+    if judgement.direction != "other-flavour" and present.release in history.hidden:
+        from fa_forensics.why.ways.hidden import before_or_behind
+
+        return before_or_behind(place, history, needed_by)
     helped = torch_commands(place, history, tables.ages, needed_by, judgement.direction)
     return without_a_build(helped, judgement.direction, present)

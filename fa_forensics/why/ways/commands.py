@@ -77,8 +77,9 @@ def commands_by_history(
 
     No torch before ``since`` is offered.
     """
-    built = rebuild(place, needed_by, direction)
     flavour = direction == "other-flavour"
+    hidden = not flavour and history is not None and bool(history.hidden)
+    built = None if hidden else rebuild(place, needed_by, direction)
     commands = [which_torch(place, flavour)]
     listed = has_official_wheels(needed_by)
     if listed:
@@ -90,7 +91,7 @@ def commands_by_history(
     releases = _installable(place, history, since)
     still = history is not None and history.releases[-1:] == history.known[-1:]
     newer = direction == "file-newer" or still
-    every = history is None or not releases or (still and direction == "unknown")
+    every = history is None or not releases or (still and direction == "unknown" and not hidden)
     remarks: tuple[str, ...] = ()
     if history is not None and not every:
         wanted = _from_on(releases, history, place) if newer else f"=={releases[-1]}"
@@ -111,18 +112,18 @@ def commands_by_history(
     if listed:
         remarks = (*remarks, OFFICIAL)
     numbered = numbered_as_torch(needed_by)
-    lacked = (
-        not numbered
-        and history is not None
-        and history.releases
-        and history.releases != history.known
-    )
+    had = history.releases if history is not None and not (numbered or hidden) else ()
+    lacked = bool(had) and history is not None and had != history.known
     if built is None and not flavour and lacked and not is_wheel_alone(needed_by):
         again = again_from_source(place, needed_by)
         remarks = (*remarks, _COMPILED_HERE, *((_IN_ITS_SOURCE,) if again else ()))
         commands += [again] if again else []
     if built is None and flavour:
         remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands, needed_by))
+    if history is not None and hidden:
+        from fa_forensics.why.ways.hidden import not_on_these
+
+        remarks = (*remarks, not_on_these(history))
     return (*commands, inspect_command(place, needed_by)), (*numbered, *remarks)
 
 

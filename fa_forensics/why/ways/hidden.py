@@ -1,0 +1,52 @@
+"""A function that some releases of torch keep to themselves, though headers may declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fa_forensics.why.place import Place
+from fa_forensics.why.torch_names.history import History, order_key
+from fa_forensics.why.ways.commands import inspect_command, install
+
+
+def not_on_these(history: History) -> str:
+    """That a build on one of those releases changes nothing, in a sentence."""
+    these, behind = history.hidden, _behind(history, history.hidden[0])
+    words = (
+        f"torch {history.interval(these)} {'exports' if len(these) == 1 else 'export'} no form of "
+        "this function: from 2.7.0 on libtorch_python keeps to itself what its headers do not mark "
+        "for export. Where they still declare it, a file that is compiled on such a torch lacks it "
+        "too"
+    )
+    if behind:
+        words += f"; torch {behind[0]} and later have it again"
+    return f"{words}. A source that does not call it (a newer release may be one) helps as well."
+
+
+def before_or_behind(
+    place: Place, history: History, needed_by: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, remarks) for a torch that is one of those: the releases on both sides of it."""
+    present = place.present
+    assert present is not None
+    python = place.environment.version_short if place.environment else None
+    python = python or (place.told.python if place.told else None)
+    pythons = history.pythons
+    served = [r for r in history.releases if not python or python in pythons.get(r, (python,))]
+    older = [r for r in served if order_key(r) < order_key(present.release)]
+    newer = [r for r in _behind(history, present.release) if r in served]
+    commands = [install(place, f"torch>={newer[0]}")] if newer else []
+    commands += [install(place, f"torch=={older[-1]}")] if older else []
+    if not commands:
+        return (inspect_command(place, needed_by),), (not_on_these(history),)
+    which = "Either torch has the name; each" if len(commands) > 1 else "That torch has it, and"
+    note = (
+        f"{which} changes torch for all other packages too, and the extension is built again for "
+        "it where the last command shows more names that are missing."
+    )
+    return (*commands, inspect_command(place, needed_by)), (not_on_these(history), note)
+
+
+def _behind(history: History, release: str) -> list[str]:
+    """The releases after one that have the name again."""
+    return [r for r in history.releases if order_key(r) > order_key(release)]
