@@ -11,6 +11,7 @@ from fa_forensics.facts.paste.around import (
     importing,
     path_of_line_above,
 )
+from fa_forensics.facts.paste.asking import who_asks
 from fa_forensics.facts.paste.beside import package_beside
 from fa_forensics.facts.paste.first_import import order_told
 from fa_forensics.facts.paste.lines import Line
@@ -31,7 +32,6 @@ from fa_forensics.facts.paste.system_around import (
     cuda_torch_around,
     for_one_torch,
     loaded_by_torch,
-    package_of_frame,
     shown_elsewhere,
     shown_number,
     system_around,
@@ -68,7 +68,7 @@ def _missing(line: Line, match: re.Match[str]) -> Mention | None:
     if "dso_loader" in line.lower or "could not load dynamic library" in line.lower:
         detail["by"] = "tensorflow"
     elif not detail["import"]:
-        detail["by"] = package_of_frame(line)
+        detail.update(who_asks(line))
     if any("ctypes" in above.body for above in line.above(4)):
         detail["ctypes"] = "yes"
     if "error while loading shared libraries" in body[: match.start()].lower():

@@ -6,12 +6,13 @@ import itertools
 import re
 
 from fa_forensics.facts.paste.around import importing
+from fa_forensics.facts.paste.asking import who_asks
 from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.loader import missing
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
-from fa_forensics.facts.paste.system_around import package_of_frame, shown_number, system_around
+from fa_forensics.facts.paste.system_around import shown_number, system_around
 from fa_forensics.patterns import lazily
 
 #: Libraries that sentences tell to be missing, and their names in them.
@@ -162,5 +163,5 @@ def _named_alone(line: Line, match: re.Match[str]) -> Mention | None:
     detail["other_number"] = shown_number(line, match["library"])
     detail.update(system_around(line))
     if not detail["import"]:
-        detail["by"] = package_of_frame(line)
+        detail.update(who_asks(line))
     return missing(line, match.start(), match["library"], detail)

@@ -5,35 +5,10 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.around import frame
+from fa_forensics.facts.paste.asking import package_of_frame
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.programs import without_python
 from fa_forensics.patterns import lazily
-
-_FRAME_PACKAGE = lazily(r"(?:site|dist)-packages/(?P<name>[A-Za-z_]\w{1,60})/")
-#: Packages that look for libraries themselves, and are named where no frame shows them.
-_LOOKS_ITSELF = (
-    "onnxruntime", "torchcodec", "torchaudio", "ctranslate2", "faster_whisper", "faster-whisper",
-)  # fmt: skip
-#: Packages that people name without a frame of theirs, of which one alone counts.
-_OF_PYG = ("torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv")
-#: What makes a line one that installs or lists packages: it does not say who failed.
-_LISTED = lazily(r"\binstall\b|[=<>~]=|\.whl\b|^-r\b", re.IGNORECASE)
-
-
-def package_of_frame(line: Line) -> str:
-    """The package of the traceback's last step that is not torch's or Python's own."""
-    text = line.source.text
-    before = text[max(0, line.start - 1_500) : line.start]
-    names = _FRAME_PACKAGE.findall(before[before.rfind("Traceback ") + 1 :])
-    name = next((name for name in reversed(names) if name != "torch"), "")
-    if name:
-        return str(name)
-    near = f"{before}{text[line.start : line.start + 800]}".lower()
-    told = "\n".join(one for one in near.split("\n") if not _LISTED.search(one))
-    found = next((name for name in _LOOKS_ITSELF if name in told), "")
-    alone = [one for one in _OF_PYG if one in told or one.replace("_", "-") in told]
-    return found or (alone[0] if len(alone) == 1 else "")
-
 
 #: A compiled part of which a package has one for each torch: libgraphbolt_pytorch_2.4.0.so. The
 #: number is what torch calls itself, without what stands behind a "+": conda-forge's 2.4.0.post301.

@@ -24,7 +24,8 @@ def row_without_torch(path: str, told: str = "") -> Mapping[str, Any] | None:
     if library is not None:
         names.add(library[1])
     for row in read_table("without_torch.json")["rows"]:
-        if names & set(row["folders"]):
+        own = {str(row.get("install", "")).replace("-", "_"), *row.get("packages", {}).values()}
+        if names & {*row["folders"], *(name.replace("-", "_") for name in own if name)}:
             found: Mapping[str, Any] = row
             return found
     return None

@@ -34,9 +34,11 @@ from fa_forensics.why.texts.libraries.inside_torch import (
     in_torch_lib,
     inside_before_wheels,
 )
+from fa_forensics.why.texts.libraries.listed import as_guess
 from fa_forensics.why.texts.libraries.major_alone import EXACT, ONE_RUNTIME, major_alone
 from fa_forensics.why.texts.libraries.needing import (
     import_torch_first,
+    is_guessed,
     needing,
     package_needing,
     rebuild_commands,
@@ -82,9 +84,10 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         major = cuda_major_of_soname(seen, tried)
     if is_torch_itself(seen) or is_preloaded(seen, owner, major):
         return of_torch_itself(seen, soname, owner, major)
+    bits = of_bitsandbytes(seen, soname, owner, exact_toolkit(soname) or major)
     special = (
         of_another_maker(seen, soname, owner)
-        or of_bitsandbytes(seen, soname, owner, exact_toolkit(soname) or major)
+        or (as_guess(bits, seen, soname, "bitsandbytes") if bits is not None else None)
         or without_torch(seen, soname, owner, major)
         or of_program(seen, soname, owner, major)
         or part_answer(seen, soname, owner)
@@ -234,7 +237,7 @@ def other_toolkit(
     ready = ("fa-forensics wheels",) if package_needing(seen) == PACKAGE else ()
     return seen.answer(
         KIND, "FA602", cause, owner=owner, direction=NEWER if newer else OLDER,
-        confidence="medium" if by else "high",
+        confidence="medium" if by or is_guessed(seen) else "high",
         help=(*(ask if by else ()), *ready, *rebuilt, *other, who_needs_it(seen)),
         notes=(*notes, *rebuild_notes(seen)),
     )  # fmt: skip
@@ -293,7 +296,7 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
         "have to agree: a build of that package for the CPU, or a torch for that CUDA. Installing "
         "CUDA alone does not mend it."
     )
-    cpu = bool(seen.mention.detail.get("cpu_wanted"))
+    cpu = bool(seen.mention.detail.get("cpu_wanted")) or _for_each_build(seen)
     helps = list(rebuild_commands(seen)) if cpu else []
     release = (seen.torch or "").partition("+")[0]
     atlas = seen.tables.atlas
@@ -304,10 +307,16 @@ def _cpu_torch(seen: Seen, soname: str, owner: str | None) -> Answer:
         helps.append(again)
     arm = _for_arm(seen, release, wanted or "")
     return seen.answer(
-        KIND, "FA601", cause, owner=owner, direction=NONE, confidence="high",
+        KIND, "FA601", cause, owner=owner, direction=NONE,
+        confidence="medium" if is_guessed(seen) else "high",
         help=(*arm, *helps, who_needs_it(seen)),
         notes=(*((_CPU_FOR_ARM,) if arm else ()), *(rebuild_notes(seen) if cpu else ())),
     )  # fmt: skip
+
+
+def _for_each_build(seen: Seen) -> bool:
+    """Whether PyTorch publishes the package for torch without CUDA too."""
+    return package_needing(seen) in ("torchvision", "torchaudio")
 
 
 _CPU_FOR_ARM = (

@@ -17,6 +17,7 @@ from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
 from fa_forensics.why.texts.libraries.attached import attached_wheel, installed_release
 from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cuda
+from fa_forensics.why.texts.libraries.listed import is_guess, is_unpaired, named_alone
 from fa_forensics.why.texts.libraries.torch_release import OF_ALL, is_for_all, release_for_torch
 from fa_forensics.why.texts.python.pairs import LABEL_OF_TORCH
 from fa_forensics.why.ways.builds import name_then
@@ -35,9 +36,16 @@ def needing(seen: Seen) -> str:
         return f"the extension {module}"
     if module:
         return f"the extension that {module} imports"
-    package = seen.mention.detail.get("by") or package_of_line(seen) or _named_alone(seen)
+    package = package_of_text(seen)
     part = f" ({_PARTS[package]})" if package in _PARTS else ""
+    if is_guessed(seen):
+        return f"an extension (most likely of {package}{part})"
     return f"a compiled part of {package}{part}" if package else "the extension"
+
+
+def is_guessed(seen: Seen) -> bool:
+    """Whether the package in ``needing`` is known by a list or a passing word alone."""
+    return bool(package_of_text(seen)) and is_guess(seen) and package_of_line(seen) is None
 
 
 #: Packages whose compiled code is a distribution of its own.
@@ -60,7 +68,7 @@ def package_needing(seen: Seen) -> str | None:
     by = by.replace("-", "_") if by else by
     name = name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
     name = name or package_of_line(seen)
-    return name or _known(_named_alone(seen))
+    return name or _known(named_alone(seen))
 
 
 def _known(name: str) -> str | None:
@@ -105,7 +113,7 @@ def flavours_needing(seen: Seen) -> Flavours | None:
     detail = seen.mention.detail
     told = (detail.get("import") or detail.get("by") or "").split(".")
     folder = _FOLDER.search(seen.mention.file or "")
-    found = flavours_of((told[0], folder[1] if folder else "", _named_alone(seen)))
+    found = flavours_of((told[0], folder[1] if folder else "", named_alone(seen)))
     if found is not None and found.index:
         release = re.match(r"0\.(\d{1,2})", seen.versions.get(f"pkg:{found.plain[0]}", ""))
         if _cuda_major(seen) not in found.labels or (release and int(release[1]) < _SINCE):
@@ -117,27 +125,10 @@ def flavours_needing(seen: Seen) -> Flavours | None:
 _SINCE = 10
 
 
-def _named_alone(seen: Seen) -> str:
-    """The one package besides torch that a text names where nothing says what was imported."""
-    if seen.mention.detail.get("import") or seen.mention.detail.get("by") or seen.mention.file:
-        return ""
-    keys = [key for key in seen.versions if key.startswith(("pkg:", "named:"))]
-    names = {key.partition(":")[2] for key in keys}
-    left = {name for name in names if name not in _OF_TORCH and not name.startswith("nvidia-")}
-    return left.pop() if len(left) == 1 else ""
-
-
 def package_of_text(seen: Seen) -> str:
     """The package that a text names as the one which needs something; "" for none or several."""
     detail = seen.mention.detail
-    return detail.get("by") or package_of_line(seen) or _named_alone(seen)
-
-
-#: torch, and what people install and list with it.
-_OF_TORCH = (
-    "torch", "torchvision", "torchaudio", "triton", "numpy", "setuptools", "pip", "uv", "pytorch",
-    "pytorch-cuda", "cudatoolkit", "ninja",
-)  # fmt: skip
+    return detail.get("by") or package_of_line(seen) or named_alone(seen)
 
 
 #: The directory below site-packages that a file lies in.
@@ -252,6 +243,10 @@ def _of_index(seen: Seen, name: str) -> str:
             f'"git+{_SOURCES[name]}@TAG"'
         )
     release = release_for_torch(seen, name)
+    if ".dev" in (seen.torch or "") and is_unpaired(seen, name):
+        return f"{seen.pip} install --pre --upgrade --force-reinstall torch {name}" + index_option(
+            f"nightly/{torch_label(seen) or 'cuXYZ'}"
+        )  # a nightly of one day goes with one of that day, and old ones are not kept
     if not release and name == "torchaudio" and _is_new(seen.mention.library or ""):
         # Its releases are those of torch, by number.
         own = "import torch; print(torch.__version__.split(chr(43))[0])"

@@ -15,6 +15,7 @@ from fa_forensics.why.nvidia.without_torch import releases_for, row_without_torc
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import on_path, there_already
 from fa_forensics.why.texts.libraries.cudnn_there import is_before_cudnn_9
+from fa_forensics.why.texts.libraries.listed import as_guess
 from fa_forensics.why.texts.libraries.needing import needing, package_needing, package_of_text
 from fa_forensics.why.torch_names.history import order_key
 
@@ -24,7 +25,9 @@ def without_torch(seen: Seen, soname: str, owner: str | None, major: str | None)
     detail = seen.mention.detail
     told = (detail.get("by") or detail.get("import") or package_of_text(seen)).partition(".")[0]
     row = row_without_torch(seen.mention.file or "", told)
-    return None if row is None else _of_package(seen, soname, owner, major, row)
+    if row is None:
+        return None
+    return as_guess(_of_package(seen, soname, owner, major, row), seen, soname, row["title"])
 
 
 def _of_package(
