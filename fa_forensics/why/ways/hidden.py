@@ -11,16 +11,21 @@ from fa_forensics.why.ways.commands import inspect_command, install
 
 def not_on_these(history: History) -> str:
     """That a build on one of those releases changes nothing, in a sentence."""
-    these, behind = history.hidden, _behind(history, history.hidden[0])
-    words = (
-        f"torch {history.interval(these)} {'exports' if len(these) == 1 else 'export'} no form of "
-        "this function: from 2.7.0 on libtorch_python keeps to itself what its headers do not mark "
-        "for export. Where they still declare it, a file that is compiled on such a torch lacks it "
-        "too"
-    )
+    these, behind = history.interval(history.hidden), _behind(history, history.hidden[0])
     if behind:
-        words += f"; torch {behind[0]} and later have it again"
-    return f"{words}. A source that does not call it (a newer release may be one) helps as well."
+        return (
+            f"The function is not exported, in any form, by torch {these}: from 2.7.0 on "
+            "libtorch_python keeps to itself what its headers do not mark for export. Where they "
+            "still declare it, a file that is compiled on such a torch lacks it too; torch "
+            f"{behind[0]} and later have it again. A source that does not call it (a newer "
+            "release may be one) helps as well."
+        )
+    return (
+        f"The function is not exported, in any form, by torch {these}: from 2.7.0 on "
+        "libtorch_python keeps to itself what its headers do not mark for export. Where they "
+        "still declare it, a file that is compiled on such a torch lacks it too. A source that "
+        "does not call it (a newer release may be one) helps as well."
+    )
 
 
 def before_or_behind(
@@ -39,10 +44,10 @@ def before_or_behind(
     commands += [install(place, f"torch=={older[-1]}")] if older else []
     if not commands:
         return (inspect_command(place, needed_by),), (not_on_these(history),)
-    which = "Either torch has the name; each" if len(commands) > 1 else "That torch has it, and"
     note = (
-        f"{which} changes torch for all other packages too, and the extension is built again for "
-        "it where the last command shows more names that are missing."
+        "A torch that has the name is what helps; it changes torch for all other packages too, "
+        "and the extension is built again for it where the last command shows more names that are "
+        "missing."
     )
     return (*commands, inspect_command(place, needed_by)), (not_on_these(history), note)
 
