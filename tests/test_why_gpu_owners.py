@@ -156,3 +156,52 @@ def test_flash_attention_3_is_known_by_how_it_prints() -> None:
     assert answer.owner == "flash-attn-3" and "2.8.3" not in answer.cause
     assert not any("FLASH_ATTN_CUDA_ARCHS" in command for command in answer.help)
     assert "scaled_dot_product_attention" in said(answer) and "sdpa" in said(answer)
+
+
+def test_the_words_of_flashinfer_outrank_a_list_of_versions() -> None:
+    answer = first(
+        f"RuntimeError: RMSNorm failed with error code {_NO_IMAGE}",
+        "PyTorch 2.4.0+cu124, sglang 0.2.12, flashinfer 0.1.4+cu124torch2.4, vllm 0.5.4, "
+        "Tesla V100-SXM2-32GB",
+    )
+    text = _all(answer)
+    assert answer.owner == "flashinfer" and "--disable-flashinfer" in text
+    assert "vllm 0.5.4" not in text and "7.0" in said(answer)
+
+
+def test_no_program_of_a_list_is_named_where_the_words_are_of_flashinfer() -> None:
+    answer = first(f"SiluAndMul failed with error code {_NO_IMAGE}", "vllm 0.5.4, Tesla V100")
+    assert answer.owner is None and "vllm" not in said(answer)
+
+
+@pytest.mark.parametrize("name", ["xformers 0.0.27.post2", "pytorch3d 0.7.4", "vllm 0.5.4"])
+def test_a_package_that_is_only_listed_is_no_certain_owner(name: str) -> None:
+    answer = first(f"RuntimeError: CUDA error: {_NO_IMAGE}", f"torch 2.4.0+cu121, {name}, V100")
+    assert answer.confidence == "medium"
+    assert "most likely" in said(answer) or " or " in said(answer)
+
+
+def test_flash_attn_2_in_a_list_did_not_start_a_kernel_on_a_gpu_that_it_refuses() -> None:
+    answer = first(f"CUDA error: {_NO_IMAGE}", "torch 2.0.1+cu117, flash-attn 2.5.8, V100")
+    assert answer.owner is None and "refuses" not in said(answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("GTX 3090", "8.6"), ("gtx4090", "8.9"), ("RTX 1080 Ti", "6.1"), ("4x4090", "8.9"),
+     ("4090D", "8.9"), ("3090s", "8.6"), ("8xH100", "9.0"), ("Tesla-V100", "7.0")],
+)  # fmt: skip
+def test_a_gpu_is_known_by_the_names_that_people_write(name: str, number: str) -> None:
+    assert number in _all(first(f"CUDA error: {_NO_IMAGE}", f"CUDA 11.8, {name}, numpy 1.26"))
+
+
+@pytest.mark.parametrize(
+    ("torch", "most", "newer"),
+    [("1.9.0+cu102", "7.5 at most", "8.0 (A100, A30) takes CUDA 11.0"),
+     ("2.5.1+cu124", "9.0 at most", "12.0 (RTX 50xx, RTX PRO Blackwell) takes CUDA 12.8")],
+)  # fmt: skip
+def test_the_cuda_of_torch_bounds_a_rebuild_for_a_gpu_that_is_not_named(
+    torch: str, most: str, newer: str
+) -> None:
+    text = _all(first(f"CUDA error: {_NO_IMAGE}", f"torch {torch}"))
+    assert most in text and newer in text

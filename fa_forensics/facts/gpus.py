@@ -189,6 +189,8 @@ def _by_name(text: str, table: GpuTable) -> Capability | None:
     while words:
         if key in table.names:
             return table.names[key]
+        if (other := _other_series(key)) in table.names:
+            return table.names[other]
         # "NVIDIA H100 80GB HBM3": what follows the model is dropped word by word.
         last = words[-1]
         if last not in table.variants and not re.match(r"\d+(gb|mib)?$", last):
@@ -198,11 +200,17 @@ def _by_name(text: str, table: GpuTable) -> Capability | None:
     return None
 
 
+def _other_series(key: str) -> str:
+    """A GeForce under the series that it is not of, as people write it: "GTX 3090"."""
+    series, _, model = key.partition(" ")
+    return " ".join(({"gtx": "rtx", "rtx": "gtx"}.get(series, ""), model))
+
+
 def _words(text: str) -> list[str]:
     """``NVIDIA A100-SXM4-80GB`` → nvidia, a100, sxm4, 80gb; ``RTX4090`` → rtx, 4090."""
     lower = text.lower().replace("max-q", "max-q ").replace("(", " ").replace(")", " ")
     lower = re.sub(r"\b(rtx|gtx)(\d)", r"\1 \2", lower)
-    lower = re.sub(r"(\d)(ti|super)\b", r"\1 \2", lower)
+    lower = re.sub(r"(\d)(ti|super|d)\b", r"\1 \2", lower)
     words = re.split(r"[\s_/]+|(?<!max)-", lower)
     return [word for word in words if word]
 

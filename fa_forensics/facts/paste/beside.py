@@ -64,6 +64,9 @@ _TOLD = lazily(
 )
 
 
+_SGL = lazily(r"sgl[-_]kernel")
+
+
 def said_beside(line: Line) -> dict[str, str]:
     """{"asked": package, "call": code, "sm": code}, as far as the lines around a message say it."""
     found: dict[str, str] = {}
@@ -75,7 +78,7 @@ def said_beside(line: Line) -> dict[str, str]:
         name = built["name"].lower().replace("_", "-") if built is not None else ""
         if name in PACKAGES and name not in _NO_EXTENSION and name not in _TOOLS:
             found.setdefault("asked", name)
-        if "failed with error" in line.lower and "sgl" in near.lower:
+        if "failed with error" in line.lower and _SGL.search(near.lower):
             found.setdefault("asked", "sgl-kernel")  # FlashInfer's kernels are in its file too
         if near is not line and (call := _CALL.search(near.body)):
             found.setdefault("call", call[0])

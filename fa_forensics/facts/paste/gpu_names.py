@@ -76,7 +76,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
         "gpu",
     ),
     ("dgx spark", r"(?<!\w)(DGX Spark)(?!\w)", "gpu"),
-    ("tesla", r"\b(Tesla [A-Z]\d{1,3}S?)\b", "gpu"),
+    ("tesla", r"\b(Tesla[ -][A-Z]\d{1,3}S?)\b", "gpu"),
     (
         "gtx",
         r"\b((?:NVIDIA )?(?:GeForce )?GTX[ -]?\d{3,4}M?(?: ?(?:Ti|SUPER))?)\b",
@@ -86,16 +86,19 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     *(  # bare numbers, behind a word or before one that makes them a card
         (
             sign,
-            r"(?<![\w.$])(?:(?<=\ba )|(?<=\ban )|(?<=\bmy )|(?<=\bon )|(?<=\btwo )|(?<=\bthe )"
+            r"(?:(?<![\w.$])|(?<=\b\dx))"
+            r"(?:(?<=\b\dx)|(?<=\ba )|(?<=\ban )|(?<=\bmy )|(?<=\bon )|(?<=\btwo )|(?<=\bthe )"
             r"|(?<=\dx )|(?<=with )|(?<=have )|(?<=using )|(?<=NVIDIA )|(?<=GeForce )"
             r"|(?<=GPU )|(?<=GPU: )|(?<=GPU:)|(?<=显卡)|(?<=显卡:)|(?<=显卡: )"
-            rf"|(?:(?<![^\n])|(?<=[,;/])|(?<=[,;/] ))(?={_NUMBERS} ?(?:Ti|SUPER)?\s?(?:[,;/]|$))"
+            rf"|(?:(?<![^\n])|(?<=[,;/])|(?<=[,;/] ))"
+            rf"(?={_NUMBERS} ?(?:Ti|SUPER|D)?s?\s?(?:[,;/]|$))"
             rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop|\s?显?卡)))"
-            rf"({_NUMBERS}(?: ?(?:Ti|SUPER)\b)?)(?=s?(?!\w|[.:-]\d))",
+            rf"({_NUMBERS}(?: ?(?:Ti|SUPER|D)\b)?)(?=s?(?!\w|[.:-]\d))",
             "gpu",
         )
-        for sign in ("050", "060", "070", "080", "090", "1660")
+        for sign in ("050", "060", "070", "080", "090", "1650", "1660")
     ),
+    *((sign, r"(?<![\w.-])(980 ?Ti)(?!\w)", "gpu") for sign in ("980ti", "980 ti")),
     (
         "jetson",
         r"\b(Jetson (?:(?:AGX |Orin |Xavier )?(?:Orin|Xavier|Thor|Nano|NX|TX[12]))"
@@ -108,7 +111,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     *(
         (
             sign,
-            rf"(?<![A-Za-z0-9_./-])({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
+            rf"(?:(?<![A-Za-z0-9_./-])|(?<=\b\dx))({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
             "gpu",
         )
         for sign in (

@@ -153,7 +153,7 @@ def package_in(seen: Seen) -> str | None:
     text = words_of(seen)
     return _as_named(
         seen,
-        _by_words(text)
+        package_by_words(text)
         or ("flash-attn" if re.search(r"flash[-_ ]?attention", text, re.IGNORECASE) else None)
         or _only_package(seen),
     )
@@ -177,10 +177,10 @@ def _as_named(seen: Seen, package: str | None) -> str | None:
 
 def package_of_line(seen: Seen) -> str | None:
     """The distribution that the line of a mention names, by its import name or its module."""
-    return _by_words(seen.mention.line)
+    return package_by_words(seen.mention.line)
 
 
-def _by_words(text: str) -> str | None:
+def package_by_words(text: str) -> str | None:
     """The package whose import name, or whose compiled module, is among the words of a text."""
     from fa_forensics.rules.remedy import known_packages
     from fa_forensics.why.seen import without_environments

@@ -13,7 +13,7 @@ from fa_forensics.rules.coverage import NONE, code_for, fit, what_would_run
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.clues import cuda_version, inspect_for, words_of
-from fa_forensics.why.texts.gpu.gpu_code_owner import shown
+from fa_forensics.why.texts.gpu.gpu_code_owner import bundler, own_copy, printed_by_fa3, shown
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, TORCH_ARCHS
 
 _NEEDS_NONE = (
@@ -196,3 +196,23 @@ def flash_again(
         "was made for, and one that was made with this GPU in its list is the other way out."
     )
     return commands, (said, wheel, _NEEDS_NONE)
+
+
+def hopper_alone(seen: Seen, row: Limits) -> Answer:
+    """FlashAttention 3 without a GPU named: what its build can hold at all says enough."""
+    cause = (
+        f'{row.name} is compiled for {" and ".join(row.archs)} alone, and code with an "a" runs '
+        "on that one part, here compute capability 9.0 (H100, H200), without PTX to fall back on. "
+        "On Blackwell (10.x, 12.x) no rebuild and no architecture list helps."
+    )
+    bundled = bundler(seen)
+    owner = bundled or row.distributions[0]
+    return seen.answer(
+        KIND, "FA504", cause, owner=owner, direction="none", confidence="high",
+        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), owner)),
+        notes=(
+            *((own_copy(bundled),) if bundled else printed_by_fa3(seen)),
+            "FlashAttention 2 (flash-attn), FlashAttention 4 (flash-attn-4) and torch's own "
+            "scaled_dot_product_attention serve other GPUs.",
+        ),
+    )  # fmt: skip

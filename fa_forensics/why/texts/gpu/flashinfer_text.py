@@ -22,6 +22,11 @@ _FIRST = (7, 5)
 _PREBUILT = lazily(r"prebuilt|pre-?compiled|jit[_-]cache|\bcubin|\+cu\d{3}torch", re.IGNORECASE)
 #: Its name, and words of its kernels: ``SingleDecodeWithKVCache kernel launch failed``.
 _OWN = lazily(r"flashinfer|With(?:Paged|Ragged)?KVCache|\bmoe_utils\b", re.IGNORECASE)
+#: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
+_FAILED = lazily(
+    r"\b\w{3,60} failed with error(?: code)?:? (?:no kernel image|invalid device function)"
+)
+FLASHINFER = ("flashinfer", "flashinfer-python")
 _OTHER_BACKEND = (
     "Without FlashInfer: SGLang takes --attention-backend triton (or torch_native), vLLM another "
     "one by --attention-backend or VLLM_ATTENTION_BACKEND; for fused MoE both have Triton's."
@@ -61,6 +66,12 @@ def _labelled(seen: Seen) -> tuple[tuple[int, ...], str] | None:
     return release, f"https://flashinfer.ai/whl/{found['cuda']}/{found['torch']}/"
 
 
+def without_flashinfer(seen: Seen) -> str:
+    """How the programs that call it are set to do without, by the time of the text's release."""
+    early = re.match(r"0\.[0-3]\.", seen.versions.get("pkg:sglang", "")) is not None
+    return _THEN if early or _labelled(seen) is not None else _OTHER_BACKEND
+
+
 def _newer(seen: Seen, gpu: Gpu | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes) to take a newer FlashInfer, under the name that is installed."""
     here = _labelled(seen)
@@ -89,6 +100,27 @@ def _newer(seen: Seen, gpu: Gpu | None) -> tuple[tuple[str, ...], tuple[str, ...
     )  # fmt: skip
 
 
+def in_its_words(seen: Seen) -> bool:
+    """Whether a message is in the words of FlashInfer's kernels, which sgl-kernel has too."""
+    return _FAILED.search(seen.mention.line) is not None
+
+
+#: FlashInfer's words for its kernels are those of sgl-kernel too, which has them from there.
+EITHER = "FlashInfer, or sgl-kernel, which has FlashInfer's kernels too,"
+
+
+def either_lacks(which: str) -> str:
+    """The cause where only the words of the message tell that it is one of the two."""
+    return (
+        f"{EITHER} holds no code for {which}: the words are those of its kernels. What was "
+        "compiled leaves that GPU out; torch and the driver play no part."
+    )
+
+
+def _named(seen: Seen, names: tuple[str, ...]) -> bool:
+    return any(f"{key}:{one}" in seen.versions for key in ("pkg", "named") for one in names)
+
+
 def of_flashinfer(seen: Seen) -> bool:
     """Whether a message is FlashInfer's, by its path, its words or the lines beside it."""
     detail = seen.mention.detail
@@ -101,6 +133,9 @@ def _by_itself(seen: Seen) -> bool:
     """Whether the message itself shows it, and not the lines around it alone."""
     mention = seen.mention
     said = f"{mention.line} {mention.file or ''} {mention.detail.get('part', '')}"
+    beside = mention.detail.get("project") == _NAME or _named(seen, FLASHINFER)
+    if in_its_words(seen) and beside and not _named(seen, ("sgl-kernel",)):
+        return True
     return _OWN.search(said) is not None
 
 
@@ -145,7 +180,7 @@ def flashinfer_lacks(seen: Seen) -> Answer:
         )
     elif gpu is not None and gpu.capability >= (9, 0):
         notes += beliefs(gpu)[:1]
-    notes += [] if old else [_AS_IT_RUNS, _OTHER_BACKEND]
+    notes += [] if old else [_AS_IT_RUNS, without_flashinfer(seen)]
     fixed = gpu is not None and gpu.capability[0] == 12 and prebuilt
     return seen.answer(
         KIND, "FA504", cause, owner=_NAME, direction="none",
@@ -182,6 +217,6 @@ def _never(seen: Seen, gpu: Gpu) -> Answer:
             *notes,
             "Two ways out: a program that is set to another attention, or a GPU of compute "
             "capability 7.5 or newer.",
-            _OTHER_BACKEND,
+            without_flashinfer(seen),
         ),
     )  # fmt: skip

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.gpus import Gpu
+from fa_forensics.facts.package import normalized
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.patterns import lazily
+from fa_forensics.rules.coverage import what_would_run
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import called, cuda_version, named, package_in, words_of
+from fa_forensics.why.texts.clues import (
+    called,
+    cuda_version,
+    named,
+    package_by_words,
+    package_in,
+    words_of,
+)
 from fa_forensics.why.texts.gpu.torch_for_gpu import covers
 
 #: Projects that compile FlashAttention 3 into their own files, by the path of its sources.
@@ -159,3 +168,37 @@ def two_runtimes(seen: Seen) -> str | None:
 def shown(seen: Seen, gpu: Gpu) -> str:
     """A GPU in a sentence: a list of a family's names, for a bare capability, is nobody's GPU."""
     return named(gpu) if "," in gpu.name and not seen.gpu else called(gpu)
+
+
+#: What around a message shows whose code ran; "asked" is a pip line beside it, and shows nothing.
+_SHOWS = ("part", "call", "code", "prints", "stack", "trace")
+
+
+def listed_alone(seen: Seen, package: str | None) -> bool:
+    """Whether a package only stands among the versions of a text, or in a pip line beside.
+
+    No path, no step of the traceback and no word of the message names it then: another extension
+    may be the one that failed.
+    """
+    if package is None or seen.package is not None or of_bitsandbytes(seen) is not None:
+        return False
+    detail = seen.mention.detail
+    if any(detail.get(key) for key in _SHOWS) or called_module(seen) is not None:
+        return False
+    if normalized(detail.get("project", "")) == package:
+        return False
+    said = (seen.mention.line, seen.mention.file or "")
+    words = "\n".join((*said, *(text for key, text in detail.items() if key != "asked")))
+    spoken = "flash" in words.lower() and package.startswith("flash")
+    return not spoken and package_by_words(words) is None
+
+
+def most_likely(seen: Seen, gpu: Gpu, file: str, torch_has: bool) -> str:
+    """The cause where a package is only listed in the text: likely, and not shown."""
+    beside = "another extension does" if torch_has else "another extension does, or torch itself"
+    return (
+        f"Something holds no code for {shown(seen, gpu)}, which runs "
+        f"{what_would_run(gpu.capability)}: most likely {file}, the package with GPU code of its "
+        f"own that the text names, but nothing in the message says whose kernel it was; else "
+        f"{beside}."
+    )

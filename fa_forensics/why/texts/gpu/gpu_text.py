@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Gpu
-from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.coverage import NONE, what_would_run
 from fa_forensics.rules.gpu_remedy import rebuild
@@ -26,12 +25,27 @@ from fa_forensics.why.texts.clues import (
 from fa_forensics.why.texts.gpu.bitsandbytes_gpu import reported
 from fa_forensics.why.texts.gpu.code_here import CodeHere, code_here
 from fa_forensics.why.texts.gpu.cuda_alike import nvidia_alone
-from fa_forensics.why.texts.gpu.flash_builds import flash_again, gpu_at_hand, part_of_flash
-from fa_forensics.why.texts.gpu.flashinfer_text import flashinfer_lacks, of_flashinfer
+from fa_forensics.why.texts.gpu.flash_builds import (
+    flash_again,
+    gpu_at_hand,
+    hopper_alone,
+    part_of_flash,
+)
+from fa_forensics.why.texts.gpu.flashinfer_text import (
+    EITHER,
+    FLASHINFER,
+    either_lacks,
+    flashinfer_lacks,
+    in_its_words,
+    of_flashinfer,
+    without_flashinfer,
+)
 from fa_forensics.why.texts.gpu.gpu_code_owner import (
     bundler,
     called_module,
     in_every_torch,
+    listed_alone,
+    most_likely,
     of_bitsandbytes,
     own_copy,
     package_shown,
@@ -94,6 +108,7 @@ from fa_forensics.why.texts.gpu.several_gpus import (
     not_served,
     one_of_several,
 )
+from fa_forensics.why.texts.gpu.torch_for_gpu import most_of_cuda
 
 _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
@@ -101,15 +116,7 @@ _BUILD_NOTE = (
 )
 
 
-_SERVES_EITHER = "A build with both of them in its list, as the command has it, serves either GPU."
-
-
-#: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
-_FLASHINFER = lazily(r"\b\w{3,60} failed with error(?: code)?:? no kernel image")
-
-
-def _words(seen: Seen) -> str:
-    return " ".join((seen.mention.line, *seen.mention.detail.values(), *seen.versions)).lower()
+_SERVESEITHER = "A build with both of them in its list, as the command has it, serves either GPU."
 
 
 def _whose(seen: Seen) -> str | None:
@@ -120,7 +127,17 @@ def _whose(seen: Seen) -> str | None:
     package = package or of_server(seen)
     if package is not None and plain_torch(seen) and package_of_line(seen) is None:
         return None
-    return package
+    if not listed_alone(seen, package) or package in ("sgl-kernel", *FLASHINFER):
+        return package
+    # Who speaks in its own words is not the one that a list of versions has beside them.
+    return None if in_its_words(seen) or _refuses(seen, package) else package
+
+
+def _refuses(seen: Seen, package: str | None) -> bool:
+    """Whether a package stops before any kernel on the GPU: no kernel of its own was missing."""
+    rows = [row for row in flash_rows(seen, package) if row.id != "fa3"]
+    gpus = gpus_of(seen)[:1]
+    return bool(rows and gpus) and not any(row.accepts(gpus[0].capability) for row in rows)
 
 
 def no_kernel(seen: Seen) -> Answer:
@@ -130,7 +147,10 @@ def no_kernel(seen: Seen) -> Answer:
     gpus = gpus or not_served(seen)[:1]
     if (found := part_of_flash(seen, gpus)) is not None:
         return found
-    if gpus and (old := too_old_for(seen, package, gpus[0])) is not None:
+    if in_its_words(seen) and package in (None, *FLASHINFER) and of_flashinfer(seen):
+        return flashinfer_lacks(seen)
+    old = too_old_for(seen, package, gpus[0]) if gpus and not in_its_words(seen) else None
+    if old is not None:
         return old
     if gpus and torch_lacks(seen, gpus[0]):
         return with_its_program(seen, torch_answer(seen, gpus[0], torch_list(seen)), gpus[0])
@@ -138,7 +158,7 @@ def no_kernel(seen: Seen) -> Answer:
         return found
     if gpus and package is None and (found := mixed(seen, gpus[0])):
         return found
-    if package in (None, "flashinfer", "flashinfer-python") and of_flashinfer(seen):
+    if package in (None, *FLASHINFER) and of_flashinfer(seen):
         return flashinfer_lacks(seen)
     rows = flash_rows(seen, package)
     if not gpus and several and not rows:
@@ -176,13 +196,12 @@ def _not_here(
     notes = [*_notes_on(seen, gpu, package, rows, advice.notes), *beside]
     if package == "bitsandbytes" and on_windows(seen):
         helps, notes = [*windows_wheel(seen)], [*windows_notes(seen, gpu)]
-    if package is None and _FLASHINFER.search(seen.mention.line):
-        cause = (
-            f"FlashInfer, or sgl-kernel, which has FlashInfer's kernels too, holds no code for "
-            f"{called(gpu)}: the words are those of its kernels. Its wheel leaves that GPU out; "
-            "torch and the driver play no part."
-        )
-        look = inspect_for(seen, gpus, "sgl-kernel" if "sglang" in _words(seen) else "flashinfer")
+    if in_its_words(seen) and (package is None or listed_alone(seen, package)):
+        cause = either_lacks(called(gpu))
+        ours = [note for note in notes if note not in (*advice.notes, _BUILD_NOTE)]
+        notes = [without_flashinfer(seen), *ours]
+        told = package or "named:sglang" in seen.versions or "pkg:sglang" in seen.versions
+        look = inspect_for(seen, gpus, "sgl-kernel" if told else "flashinfer-python")
     if package is None and in_its_directory(seen):
         notes = [*directory_notes(seen), *(n for n in notes if n not in advice.notes[:1])]
         helps = [*([] if list_has(seen, gpu) else build_for(seen, gpu)), *helps]
@@ -192,10 +211,11 @@ def _not_here(
         helps = [*commands, *(one for one in helps if one not in advice.help)]
     two = two_runtimes(seen)
     sure = package is not None and not told_by_name(seen, package)
+    sure = sure and not listed_alone(seen, package)
     sure = sure and sure_of_package(seen, gpu, torch_says_nothing(seen))
     first = (built_for(seen, gpu), two)
     notes = [*(note for note in first if note), *notes]
-    if package is None and (others := suspects(seen)):
+    if package is None and not in_its_words(seen) and (others := suspects(seen)):
         notes.insert(0, _listed(others))
         *looks, look = (inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3])
         helps = [*helps, *looks]
@@ -256,6 +276,9 @@ def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None
     file = f"{package} {version}" if version else package
     if package == "flash-attn-3" and version is None:
         return f"The FlashAttention 3 that was called holds no code for {which}, which runs {runs}."
+    if listed_alone(seen, package):
+        torch_has = torch_list(seen) is not None or in_every_torch(gpu)
+        return most_likely(seen, gpu, file, torch_has)
     if bundled:
         return f"The FlashAttention 3 in {file} holds no code for {which}, which runs {runs}."
     return f"The {file} that is installed holds no code for {which}, which runs {runs}."
@@ -296,11 +319,12 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
     """The kind is clear; which of torch and the extension lacks the code is not."""
     name = package or operator(seen) or "an extension"
     if rows and rows[-1].id == "fa3":
-        return _hopper(seen, rows[-1])
-    if package is None and _FLASHINFER.search(seen.mention.line):
-        name = "FlashInfer, or sgl-kernel, which has FlashInfer's kernels too,"
+        return hopper_alone(seen, rows[-1])
+    own, listed = in_its_words(seen), listed_alone(seen, package)
+    likely = ", most likely," if listed and not own else ""
+    name = EITHER if own and (package is None or listed) else name
     cause = (
-        f"A kernel was started that {name} has no code of for {gpu_at_hand(seen)}. "
+        f"A kernel was started that {name}{likely} has no code of for {gpu_at_hand(seen)}. "
         "The first command shows the GPU and what torch itself has code for: "
         "if torch's list covers the GPU, it is the extension that lacks it."
     )
@@ -330,12 +354,13 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
             "itself has code for both GPUs of that name, so that it is not torch that lacks it."
         )
         again = tuple(text.replace('"X.Y"', f'"{targets}"') for text in again)
-        notes = [both, _SERVES_EITHER, *notes[1:]]
+        notes = [both, _SERVESEITHER, *notes[1:]]
     elif both:
         notes.insert(0, both)
     if newer := newer_server(seen, package, None):
         again = (*newer, *(one for one in again if " --upgrade " not in one))
         notes = [*server_notes(seen, package, None), *notes]
+    notes += () if both else most_of_cuda(seen)
     return seen.answer(
         KIND, "FA504", cause, owner=package or operator(seen), direction="none",
         confidence="high" if stack and package else "medium",
@@ -349,26 +374,6 @@ def _look(seen: Seen, package: str | None) -> tuple[str, ...]:
     if on_windows(seen) or (package is None and in_its_directory(seen)):
         return ()
     return (inspect_for(seen, (), package),)
-
-
-def _hopper(seen: Seen, row: Limits) -> Answer:
-    """FlashAttention 3 without a GPU named: what its build can hold at all says enough."""
-    cause = (
-        f'{row.name} is compiled for {" and ".join(row.archs)} alone, and code with an "a" runs '
-        "on that one part, here compute capability 9.0 (H100, H200), without PTX to fall back on. "
-        "On Blackwell (10.x, 12.x) no rebuild and no architecture list helps."
-    )
-    bundled = bundler(seen)
-    owner = bundled or row.distributions[0]
-    return seen.answer(
-        KIND, "FA504", cause, owner=owner, direction="none", confidence="high",
-        help=(f"{seen.python} {TORCH_ARCHS}", inspect_for(seen, (), owner)),
-        notes=(
-            *((own_copy(bundled),) if bundled else printed_by_fa3(seen)),
-            "FlashAttention 2 (flash-attn), FlashAttention 4 (flash-attn-4) and torch's own "
-            "scaled_dot_product_attention serve other GPUs.",
-        ),
-    )  # fmt: skip
 
 
 def lost_function(seen: Seen) -> Answer:

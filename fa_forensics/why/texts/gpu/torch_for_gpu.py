@@ -13,7 +13,7 @@ from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.rules.coverage import NONE, code_for, fit
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import serves
+from fa_forensics.why.texts.clues import cuda_version, serves
 
 
 def covers(archs: Sequence[str], gpu: Gpu) -> bool:
@@ -190,3 +190,28 @@ def install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
         later = [build for build in having if order_key(build.release) >= own]
         release = (later[0] if later else having[-1]).release
     return (f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',)
+
+
+def most_of_cuda(seen: Seen) -> tuple[str, ...]:
+    """The newest GPUs that torch's CUDA compiles for, where the text does not name the GPU."""
+    told = cuda_version(seen.torch_cuda)
+    if told is None or told[0] < 8:
+        return ()
+    rows = [family for family in gpu_table().families if family.column and not family.integrated]
+    known = [row for row in rows if parse_cuda(row.since_cuda) <= told]
+    majors = {row.capability[0] for row in known}
+    # Code for 8.6 runs on 8.9: only a new major version is out of reach.
+    later = {row.capability[0]: row for row in reversed(rows) if row.capability[0] not in majors}
+    if not known or not later:
+        return ()
+    most = max(known, key=lambda row: row.capability)
+    asks = ", ".join(
+        f"{capability_text(row.capability)} ({row.label}) takes CUDA {row.since_cuda}"
+        for row in reversed(later.values())
+    )
+    return (
+        f"Torch's CUDA {told[0]}.{told[1]} compiles for compute capability "
+        f"{capability_text(most.capability)} at most ({most.label}). For a GPU of a newer "
+        f"generation no list of targets gives machine code on that torch: {asks} or newer. A "
+        "torch for such a CUDA comes first, and the extension is then built with its toolkit.",
+    )
