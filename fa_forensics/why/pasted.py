@@ -26,6 +26,7 @@ MOST_ANSWERS = 5
 LISTINGS = ("ldd-line", "nm-line", "readelf-line")
 MOST_LINES = 100
 _ONCE = ("FA202", "FA402")
+_OF_WINDOWS = ("flag:windows", "flag:windows-told", "flag:powershell")
 #: The torch in question has the name.
 _EXPORTED = "FA607"
 #: No release has it: it says least of when the file was built.
@@ -61,11 +62,21 @@ def paste_answers(
     if not found:
         found = _from_listings(listed, paste, place, tables, elsewhere)
     answers = with_context(tuple(found), paste, place, tables) or (nothing_recognised(),)
-    if "flag:powershell" not in paste.versions:
+    if not any(flag in paste.versions for flag in _OF_WINDOWS) or not paste.mentions:
         return answers
-    from fa_forensics.why.ways.powershell import in_powershell
+    return _as_typed_there(answers, Seen(paste.mentions[0], paste, place, tables, elsewhere))
 
-    return tuple(map(in_powershell, answers))
+
+def _as_typed_there(answers: tuple[Answer, ...], seen: Seen) -> tuple[Answer, ...]:
+    """The answers with their commands for the prompt of a Windows that the text is of."""
+    from fa_forensics.why.texts.builds.toolkit_commands import in_wsl, on_windows
+    from fa_forensics.why.ways.powershell import in_powershell
+    from fa_forensics.why.ways.windows_shell import on_windows_prompt
+
+    powershell = "flag:powershell" in seen.versions
+    if on_windows(seen) and not in_wsl(seen):
+        answers = tuple(on_windows_prompt(answer, powershell) for answer in answers)
+    return tuple(map(in_powershell, answers)) if powershell else answers
 
 
 def _as_meant(answer: Answer, mention: Mention) -> Answer:

@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.paste import build_torch, empty_link, python_abi
 from fa_forensics.facts.paste.around import frame, importing, package_file_near, source_tree
+from fa_forensics.facts.paste.imported_from import imported_from
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Build, Recogniser, by_pattern, plain
@@ -152,8 +153,7 @@ def _swallowed(line: Line, match: re.Match[str]) -> Mention | None:
 
 def _stop_iteration(line: Line, match: re.Match[str]) -> Mention | None:
     """Only where a package looked for its .so files with ``next(….glob(…))``."""
-    texts = [line.body, *(above.body for above in line.above(8)), *(b.body for b in line.below(2))]
-    for text in texts:
+    for text in (line.body, *(a.body for a in line.above(8)), *(b.body for b in line.below(2))):
         at = text.find("glob(")
         near = text[max(0, at - 200) : at + 300]
         if at >= 0 and ("next(" in near) and re.search(r"\.so|extension|so_", near):
@@ -225,11 +225,11 @@ def _named(what: str, **fixed: str) -> Build:
             groups["partly"] = "yes"
         path, function, code = frame(line)
         detail = {**fixed, **groups, "frame": path, "function": function, "code": code}
-        renamed = _RENAME.search(line.body)
-        if renamed is not None:
+        if fixed.get("sort") == "import" and "module" not in groups:
+            detail |= imported_from(line, match.start(), groups["name"])
+        if (renamed := _RENAME.search(line.body)) is not None:
             detail["where"] = renamed[1]
-        if not path:
-            detail["near"] = package_file_near(line)
+        detail |= {} if path else {"near": package_file_near(line)}
         return line.mention(what, match.start(), detail=detail)
 
     return build

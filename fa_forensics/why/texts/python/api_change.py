@@ -24,7 +24,8 @@ from fa_forensics.why.texts.clues import package_in, version_of
 from fa_forensics.why.texts.python.api_names import name_of_release, parameter_of_release
 from fa_forensics.why.texts.python.call_counts import pybind_arguments
 from fa_forensics.why.texts.python.half_imported import half_imported
-from fa_forensics.why.texts.python.python_text import looks_compiled, missing_module, tree_of
+from fa_forensics.why.texts.python.not_built import never_built
+from fa_forensics.why.texts.python.python_text import looks_compiled, missing_module
 
 KIND, CODE = "api-change", "FA881"
 FLASH = "flash-attn"
@@ -165,8 +166,8 @@ def missing_attribute(seen: Seen) -> Answer:
 
         return operator_missing(seen)
     line = seen.mention.line
-    if looks_compiled(name) and detail.get("partly") and tree_of(detail, module):
-        return missing_module(seen, f"{module}.{name}")  # a source tree that was not built
+    if looks_compiled(name) and never_built(detail, module):
+        return missing_module(seen, f"{module}.{name}")
     if detail.get("partly") or re.search(r"unknown.location|consider.renaming", line):
         return half_imported(seen, name, module)
     if looks_compiled(name) and detail.get("sort") in ("import", "module"):

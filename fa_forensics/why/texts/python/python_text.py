@@ -9,10 +9,8 @@ from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen, directory_of
-from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.clues import (
     distribution_of,
-    installed,
     jobs_of,
     package_in,
     pip_name,
@@ -125,7 +123,9 @@ def missing_module(seen: Seen, module: str) -> Answer:
         if half is not None:
             return half
     tagged = by_its_tag(seen, module, package, rebuilds(seen, package, row))
-    return tagged or _absent(seen, module, package, row)
+    from fa_forensics.why.texts.python.not_built import absent
+
+    return tagged or absent(seen, module, package, rebuilds(seen, package, row))
 
 
 def looks_compiled(module: str) -> bool:
@@ -202,103 +202,6 @@ _NO_FLASH = (
 )
 
 
-def _absent(
-    seen: Seen, module: str, package: str | None, row: Mapping[str, object] | None
-) -> Answer:
-    """Python files of the package ask for its compiled module, which is not found."""
-    version = version_of(seen, package) if package else None
-    name = f"{package} {version}" if version else package or "the package"
-    last = module.split(".")[-1]
-    here = not seen.elsewhere and seen.place.environment is not None
-    here = here and package is not None and installed(seen, package) is not None
-    cause = f"The Python files of {name} are there, its compiled module {last} is not found"
-    python = seen.python_version if here or seen.elsewhere else None
-    tree = seen.mention.detail.get("tree", "") or tree_of(seen.mention.detail, module)
-    if tree and not here:
-        return _in_a_tree(seen, module, package, last, tree)
-    if here:
-        cause += (
-            f": no file {last}.*.so is in this environment. The installation left the compiled "
-            "part out."
-        )
-    else:
-        of = f" than {python}" if python else ""
-        cause += (
-            f". Two causes fit: the build left it out (or a source tree without a build is "
-            f"imported), or it is there for another Python{of}, whose tag in the file name this "
-            "one does not look for. The first command tells them apart."
-        )
-    skipped = "FLASH_ATTENTION_SKIP_CUDA_BUILD, " if package == "flash-attn" else ""
-    notes = [
-        f"No file: the package was installed without compiling ({skipped}an interrupted build, the "
-        "source directory as working directory). A file with another cpython tag: it was built by, "
-        "or renamed for, another Python.",
-    ]
-    notes[:0] = too_old_for(seen, package)
-    if package == "torch":
-        notes.append(
-            "A wheel that was renamed to pass pip's check has the other Python's tag inside."
-        )
-    find = (
-        f"{seen.python} -c 'import sys, glob; print(sys.version); "
-        f'[print(f) for p in sys.path for f in glob.glob(p + "/{module.replace(".", "/")}*.so")]\''
-    )
-    return seen.answer(
-        "damaged-file", ABSENT, cause, owner=package, direction="none",
-        confidence="high" if here else "medium",
-        help=(find, *rebuilds(seen, package, row)), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def tree_of(detail: Mapping[str, str], module: str) -> str:
-    """The source tree, outside of site-packages, that a package was imported from; "" for none."""
-    top = (module if "." in module else detail.get("module") or "").split(".")[0]
-    for path in (detail.get("where", ""), detail.get("frame", "")):
-        apart = top and f"/{top}/" in path and not re.search(r"-packages/|\.egg/", path)
-        if apart and path.startswith(("/", "~/")):
-            return path.rpartition(f"/{top}/")[0].partition(f"/{top}/{top}/")[0]
-    return ""
-
-
-def _in_a_tree(seen: Seen, module: str, package: str | None, last: str, tree: str) -> Answer:
-    """A source tree is imported in place of the installed package, and was not built in place."""
-    top = (module if "." in module else seen.mention.detail.get("module", "")).split(".")[0]
-    version = version_of(seen, package) if package else None
-    name = f"{package} {version}" if version else package or top
-    cause = (
-        f"{top} is imported from the source tree {tree}, and its compiled module {last} is not "
-        f"there: the tree was never built in place. The working directory, or an editable install, "
-        f"comes before an installed {name}, which may be whole."
-    )
-    if re.match(r"[A-Za-z]:", tree):
-        return _in_a_folder_of_windows(seen, name, top, last, tree)
-    return seen.answer(
-        "damaged-file", ABSENT, cause, owner=package, direction="none", confidence="medium",
-        help=(f"cd / && {seen.python} -c 'import {top}; print({top}.__file__)'",
-              f"cd {_quoted(tree)} && {seen.pip} install -v --no-build-isolation -e ."),
-        notes=("Where the first command prints the installed package, run the program from another "
-               "directory than the source tree; else the second builds the tree in place.",),
-    )  # fmt: skip
-
-
-def _in_a_folder_of_windows(seen: Seen, name: str, top: str, last: str, tree: str) -> Answer:
-    """As in a tree, or a wheel that was unpacked by hand, perhaps one for another system."""
-    cause = (
-        f"{top} is imported from the directory {tree}, and its compiled module {last} is not "
-        f"there for this Python: a source tree that was not built, or a wheel unpacked by hand "
-        f"(one for another system or Python). It comes before an installed {name}."
-    )
-    return seen.answer(
-        "damaged-file", ABSENT, cause, owner=top, direction="none", confidence="medium",
-        help=(f"dir /b {tree}\\{top}\\{last}*",
-              f'cd \\ && {seen.python} -c "import {top}; print({top}.__file__)"',
-              f"{seen.pip} install {top}"),
-        notes=("Leave that directory and take it off PYTHONPATH: where the second command prints "
-               "another place, the program works from there. Else let pip install the package: it "
-               "takes the wheel for this Python, which copying folders does not.",),
-    )  # fmt: skip
-
-
 def _caught(seen: Seen, module: str) -> Answer:
     """The package caught the error of its compiled module and went on without it."""
     package = package_in(seen)
@@ -312,16 +215,20 @@ def _caught(seen: Seen, module: str) -> Answer:
 
         return import_told(seen, module, package, rebuilds(seen, package, row))
     load = f"import {module}"
+    placed = re.search(
+        r"-packages[/\\]([A-Za-z_]\w{0,60})[/\\]", seen.mention.detail.get("frame", "")
+    )
     if module == "_C":
-        top = str(row["import"]).removesuffix("._C") if row else "PACKAGE"
+        top = str(row["import"]).removesuffix("._C") if row else placed[1] if placed else "PACKAGE"
         load = f"from {top} import _C"
+    package = package or (placed[1] if placed else None)
     name = package or "the package"
     cause = (
         f"{name[0].upper() + name[1:]} caught the error of its compiled module {module} and went "
         "on without it: what stopped that import stands further above, or nowhere. Two causes fit: "
         "the module was not built, or it does not load."
     )
-    top = str(row["import"]).split(".")[0] if row else ""
+    top = str(row["import"]).split(".")[0] if row else placed[1] if placed else ""
     if not top or f"/{top}/" not in seen.mention.detail.get("frame", ""):
         cause = (
             f"The code that uses the compiled module {module} caught the error of its import and "
@@ -334,8 +241,16 @@ def _caught(seen: Seen, module: str) -> Answer:
             f"{seen.python} -c 'import torch; {load}'",
             f"fa-forensics inspect {package or 'PACKAGE'}",
         ),
-        notes=("The first command shows the error that was caught.",),
+        notes=("The first command shows the error that was caught.", _COMPILE_IT),
     )  # fmt: skip
+
+
+_COMPILE_IT = (
+    'Where that is "No module named" or "cannot import name", the module was not built: pip '
+    "install -v --no-build-isolation --no-deps -e . in the directory with its setup.py compiles "
+    "it, with a torch for CUDA, a toolkit of the same version and CUDA_HOME set to it. Any other "
+    "error says itself what does not load."
+)
 
 
 def rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:
@@ -353,11 +268,6 @@ def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
     version = known.version if known else ""
     version = "" if re.search(r"\.?dev\d|\+g[0-9a-f]{5}", version) else version  # on no index
     return rebuild_command(raw_python(seen), package, version, row, jobs_of(seen))
-
-
-def _quoted(path: str) -> str:
-    """A path for a shell, which has to see a ~ at its start; a stand-in for a cut one."""
-    return "/path/to/the/source" if "..." in path else quoted(path)
 
 
 def pybind_crash(seen: Seen) -> Answer:

@@ -1,0 +1,217 @@
+"""A compiled module that was never built: where it is looked for, and how it is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from fa_forensics.facts.python_api import has_partners
+from fa_forensics.patterns import lazily
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+from fa_forensics.why.shell import quoted
+from fa_forensics.why.texts.builds.toolkit_commands import on_linux, on_windows
+from fa_forensics.why.texts.clues import installed, pip_name, version_of
+from fa_forensics.why.texts.python.project_modules import too_old_for
+
+ABSENT = "FA880"
+
+#: Modules of extensions for torch, by the names that their projects give them; PIL._imaging and
+#: Python's own _ctypes are none.
+_OF_TORCH = lazily(r"(?:^|_)(?:C|ext|cuda|kernels?|ops)$|_C_|cuda")
+_PART = lazily(r"[A-Za-z_]\w{0,80}")
+
+
+def absent(seen: Seen, module: str, package: str | None, again: tuple[str, ...]) -> Answer:
+    """Python files of the package ask for its compiled module, which is not found.
+
+    ``again`` is the command that builds a package that pip knows.
+    """
+    version = version_of(seen, package) if package else None
+    name = f"{package} {version}" if version else package or "the package"
+    last = module.split(".")[-1]
+    here = not seen.elsewhere and seen.place.environment is not None
+    here = here and package is not None and installed(seen, package) is not None
+    cause = f"The Python files of {name} are there, its compiled module {last} is not found"
+    python = seen.python_version if here or seen.elsewhere else None
+    tree = seen.mention.detail.get("tree", "") or tree_of(seen.mention.detail, module)
+    if tree and not here:
+        return _in_a_tree(seen, module, package, last, tree)
+    if here:
+        cause += (
+            f": no file {last}.*.so is in this environment. The installation left the compiled "
+            "part out."
+        )
+    else:
+        of = f" than {python}" if python else ""
+        cause += (
+            f". Two causes fit: the build left it out (or a source tree without a build is "
+            f"imported), or it is there for another Python{of}, whose tag in the file name this "
+            "one does not look for. The first command tells them apart."
+        )
+    skipped = "FLASH_ATTENTION_SKIP_CUDA_BUILD, " if package == "flash-attn" else ""
+    notes = [
+        f"No file: the package was installed without compiling ({skipped}an interrupted build, the "
+        "source directory as working directory). A file with another cpython tag: it was built by, "
+        "or renamed for, another Python.",
+    ]
+    notes[:0] = too_old_for(seen, package)
+    if package == "torch":
+        notes.append(
+            "A wheel that was renamed to pass pip's check has the other Python's tag inside."
+        )
+    helps, more = _built(seen, module, package, again)
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=package, direction="none",
+        confidence="high" if here else "medium",
+        help=(_find(seen, module), *helps), notes=(*notes, *more),
+    )  # fmt: skip
+
+
+def _find(seen: Seen, module: str) -> str:
+    """Every file of the module, under whatever tag, for any shell.
+
+    The first entry of the path that ``python -c`` has is empty: the working directory.
+    """
+    path = module.replace(".", "/")
+    ends = ("pyd",) if on_windows(seen) else ("so",) if on_linux(seen) else ("so", "pyd")
+    files = " + ".join(f"glob.glob(os.path.join(p,'{path}*.{end}'))" for end in ends)
+    return (
+        f'{seen.python} -c "import sys, os, glob; print(sys.version); [print(f) for p in sys.path '
+        f'for f in {files}]"'
+    )
+
+
+def _built(
+    seen: Seen, module: str, package: str | None, again: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): how the module of an extension for torch is compiled."""
+    last = module.split(".")[-1]
+    if package == "torch" or not _OF_TORCH.search(last) or too_old_for(seen, package):
+        return again, ()
+    if again and "--no-build-isolation" not in again[0]:
+        return again, ()  # a wheel
+    look, notes = _toolkit(seen)
+    if again:
+        return (look, *again), notes
+    folder = "/path/to/the/source"
+    where = (
+        f"{folder} is the directory with the setup.py (or pyproject.toml) that has the sources of "
+        f"{last}: the project's own, or the one below it that its README has compiled."
+    )
+    return (look, *_build_in(seen, folder)), (where, *notes)
+
+
+def _toolkit(seen: Seen) -> tuple[str, tuple[str, ...]]:
+    """(command, notes): what a build of an extension for CUDA has to find."""
+    look = (
+        f'{seen.python} -c "import torch; from torch.utils.cpp_extension import CUDA_HOME; '
+        'print(torch.__version__, torch.version.cuda, torch.cuda.is_available(), CUDA_HOME)"'
+    )
+    note = (
+        "Many a setup.py leaves the compiled part out, and reports no error, where torch is a "
+        "build without CUDA, CUDA_HOME is None or torch sees no GPU (in docker build, on a login "
+        "node): the command with CUDA_HOME prints these. A toolkit of torch's CUDA version with "
+        "its nvcc, CUDA_HOME set to it, has to be there before the build (without a GPU, "
+        "FORCE_CUDA=1 or TORCH_CUDA_ARCH_LIST where the project reads them); then its log shows "
+        "that nvcc runs."
+    )
+    windows = (
+        "On Windows the build takes Visual Studio's C++ compiler and nvcc; a prebuilt wheel of "
+        "the package for this torch, CUDA and Python, where somebody has one, needs neither."
+    )
+    return look, (note, *((windows,) if on_windows(seen) else ()))
+
+
+def _build_in(seen: Seen, folder: str) -> tuple[str, ...]:
+    """Compile a source tree in place with the torch that is there."""
+    build = " ".join((seen.pip, "install -v --no-build-isolation --no-deps -e", "."))
+    if on_windows(seen):
+        return f'pushd "{folder}"', build  # which changes the drive too, in PowerShell as in cmd
+    return (f"cd {_quoted(folder)} && {build}",)
+
+
+def tree_of(detail: Mapping[str, str], module: str) -> str:
+    """The source tree, outside of site-packages, that a package was imported from; "" for none."""
+    top = (module if "." in module else detail.get("module") or "").split(".")[0]
+    for path in (detail.get("where", ""), detail.get("frame", "")):
+        sep = "\\" if re.match(r"[A-Za-z]:\\", path) else "/"
+        part = f"{sep}{top}{sep}"
+        apart = top and part in path and not re.search(r"-packages[/\\]|\.egg[/\\]", path)
+        if apart and (sep == "\\" or path.startswith(("/", "~/"))):
+            return path.rpartition(part)[0].partition(f"{part}{top}{sep}")[0]
+    return ""
+
+
+def never_built(detail: Mapping[str, str], module: str) -> bool:
+    """Whether ``from . import _C`` found no file, though Python speaks of a circular import.
+
+    A package that asks for its own compiled module while it starts is half initialised in any
+    case. torch's family has a release of each for each torch, which is looked at first.
+    """
+    if not detail.get("partly"):
+        return False
+    own = detail.get("sort") == "import" and "." not in module and not has_partners(module)
+    return own or bool(tree_of(detail, module))
+
+
+def _in_a_tree(seen: Seen, module: str, package: str | None, last: str, tree: str) -> Answer:
+    """A source tree is imported in place of the installed package, and was not built in place."""
+    top = (module if "." in module else seen.mention.detail.get("module", "")).split(".")[0]
+    tree = re.sub(r"(?<=[\w.-])[/\\]src$", "", tree)  # setup.py lies beside src/, not in it
+    version = version_of(seen, package) if package else None
+    name = f"{package} {version}" if version else package or top
+    cause = (
+        f"{top} is imported from the source tree {tree}, and its compiled module {last} is not "
+        f"there: the tree was never built in place. The working directory, or an editable install, "
+        f"comes before an installed {name}, which may be whole."
+    )
+    if re.match(r"[A-Za-z]:", tree):
+        return _in_a_folder_of_windows(seen, name, top, last, tree)
+    look, notes = _toolkit(seen) if _OF_TORCH.search(last) else ("", ())
+    first = f"cd / && {seen.python} -c 'import {top}; print({top}.__file__)'"
+    (build,) = _build_in(seen, tree)
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=package, direction="none", confidence="medium",
+        help=(first, *((look,) if look else ()), build),
+        notes=("Where the first command prints the installed package, run the program from another "
+               "directory than the source tree; else the last builds the tree in place.",
+               *notes),
+    )  # fmt: skip
+
+
+def _in_a_folder_of_windows(seen: Seen, name: str, top: str, last: str, tree: str) -> Answer:
+    """As in a tree, or a wheel that was unpacked by hand, perhaps one for another system."""
+    cause = (
+        f"{top} is imported from the directory {tree}, and its compiled module {last} is not "
+        f"there for this Python: a source tree that was not built, or a wheel unpacked by hand "
+        f"(one for another system or Python). It comes before an installed {name}."
+    )
+    known = pip_name(seen, top)
+    helps = [" ".join(("dir", "/b", f'"{tree}\\{top}\\{last}*"')),
+             f'cd \\ && {seen.python} -c "import {top}; print({top}.__file__)"']  # fmt: skip
+    notes = ["Leave that directory and take it off PYTHONPATH: where the second command prints "
+             "another place, the program works from there."]  # fmt: skip
+    look, more = _toolkit(seen) if _OF_TORCH.search(last) else ("", ())
+    helps += [look] if look else []
+    if known is not None:
+        helps.append(f"{seen.pip} install {known}")
+        notes.append(
+            "Else let pip install the package: it takes the wheel for this Python, which copying "
+            "folders does not."
+        )
+    else:
+        helps += _build_in(seen, tree)
+        notes.append(
+            "Else, where the directory has a setup.py or pyproject.toml, the last command compiles "
+            "the module there."
+        )
+    return seen.answer(
+        "damaged-file", ABSENT, cause, owner=top, direction="none", confidence="medium",
+        help=tuple(helps), notes=(*notes, *more),
+    )  # fmt: skip
+
+
+def _quoted(path: str) -> str:
+    """A path for a shell, which has to see a ~ at its start; a stand-in for a cut one."""
+    return "/path/to/the/source" if "..." in path else quoted(path)

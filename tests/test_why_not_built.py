@@ -1,0 +1,94 @@
+"""Compiled modules that were never built: whose they are, where they are looked for, and how."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why import explain
+
+
+def first(text: str) -> Answer:
+    """The first answer to a text of another machine."""
+    return explain([text], sys.executable, {}, where="elsewhere").answers[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mega_core import _C\nImportError: cannot import name '_C'",
+        ">>> from mega_core import _C\nImportError: cannot import name _C",
+        "    from mega_core import layers, _C\n        ^^^^\nImportError: cannot import name '_C'",
+        "`from mega_core import _C` gives: ImportError: cannot import name '_C'",
+        "ImportError: cannot import name '_C'\n\nwhen I run from mega_core import _C",
+        'File "./mega_core/layers/nms.py", line 3, in <module>\n    from mega_core import _C\n'
+        "ImportError: cannot import name '_C'",
+        'File "/x/lib/python3.7/site-packages/mega_core/layers/nms.py", line 3, in <module>\n'
+        "    from .. import _C\nImportError: cannot import name '_C'",
+        "cannot import name '_C' from 'mega_core'",
+        "ImportError: cannot import name '_C' from partially initialized module 'mega_core' "
+        "(most likely due to a circular import)",
+    ],
+)
+def test_the_import_line_names_the_package_whatever_surrounds_it(text: str) -> None:
+    answer = first(text)
+    assert (answer.code, answer.owner) == ("FA880", "mega-core")
+    assert "mega_core/_C*" in answer.help[0]
+    assert "--no-build-isolation" in answer.help[-1] and "CUDA_HOME" in answer.help[1]
+
+
+def test_the_command_finds_a_module_of_another_python_in_the_working_directory(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mega_core").mkdir()
+    (tmp_path / "mega_core" / "_C.cpython-36m-x86_64-linux-gnu.so").touch()
+    command = first("cannot import name '_C' from 'mega_core'").help[0]
+    command = command.replace("python ", f"{sys.executable} ", 1)
+    shown = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "mega_core/_C.cpython-36m-x86_64-linux-gnu.so" in shown.stdout
+
+
+WINDOWS = (
+    '  File "D:\\envs\\m\\lib\\site-packages\\causal_conv1d\\causal_conv1d_interface.py", line 7\n'
+    "    import causal_conv1d_cuda\nModuleNotFoundError: No module named 'causal_conv1d_cuda'"
+)
+
+
+def test_on_windows_the_file_is_a_pyd_and_no_command_begins_with_a_variable() -> None:
+    answer = first(WINDOWS)
+    assert "causal_conv1d_cuda*.pyd" in answer.help[0] and "*.so" not in answer.help[0]
+    assert answer.help[-1].startswith('set "CAUSAL_CONV1D_FORCE_BUILD=TRUE" & ')
+    assert "Visual Studio" in " ".join(answer.notes)
+    assert not any(" -c '" in command for command in answer.help)
+
+
+def test_powershell_has_its_own_way_to_set_a_variable() -> None:
+    answer = first("PS D:\\x> python app.py\n" + WINDOWS)
+    assert answer.help[-1].startswith("$env:CAUSAL_CONV1D_FORCE_BUILD='TRUE'; ")
+
+
+def test_a_tree_on_windows_is_built_and_no_namesake_is_installed() -> None:
+    answer = first(
+        "ImportError: cannot import name '_C' from 'groundingdino' "
+        "(D:\\GroundingDINO\\groundingdino\\__init__.py)"
+    )
+    assert 'pushd "D:\\GroundingDINO"' in answer.help
+    assert not any(command.endswith("install groundingdino") for command in answer.help)
+
+
+def test_a_directory_called_src_is_none_with_a_setup() -> None:
+    answer = first(
+        "ImportError: cannot import name '_C' from 'natten' (/home/u/NATTEN/src/natten/__init__.py)"
+    )
+    assert any(command.startswith("cd /home/u/NATTEN && ") for command in answer.help)
+
+
+def test_a_module_of_pillow_is_none_that_needs_cuda() -> None:
+    answer = first("ImportError: cannot import name '_imaging' from 'PIL'")
+    assert not any("CUDA_HOME" in command for command in answer.help)
