@@ -198,3 +198,37 @@ def test_a_path_without_its_beginning_is_that_of_the_step_that_loads_it() -> Non
     assert f"/home/user/{tree}/{file}" in " ".join(answer.help)
     strange = first(text + missing(f".../other/{file}", symbol))
     assert "/home/user" not in " ".join(strange.help)
+
+
+OLD_SCHEMA = "_ZN5torch3jit17parseSchemaOrNameERKSs"
+
+
+def test_pygs_channel_and_conda_forge_build_for_two_torches() -> None:
+    """pytorch_geometric's issue 6513: the packages of the channel pyg, conda-forge's torch."""
+    text = f"conda installation fails with undefined symbol ({OLD_SCHEMA})\n"
+    answer = first(text, "pytorch from conda-forge, pyg from its own conda channel")
+    assert "conda install -c conda-forge pytorch_scatter pytorch_sparse pytorch_cluster" in (
+        answer.help
+    )
+    assert any("-c pytorch pytorch::pytorch" in text for text in answer.help)
+    assert not any("conda update" in text for text in answer.help)
+
+
+def test_a_module_in_its_projects_clone_is_built_there_again() -> None:
+    """The repository of torchaudio is pytorch/audio: ...audio/_torch_sox is no installed file."""
+    file = "...audio/_torch_sox.cpython-36m-x86_64-linux-gnu.so"
+    answer = first(
+        f"ImportError: {file}: undefined symbol: _ZN2at19NonVariableTypeMode10is_enabledEv"
+    )
+    assert any(text.startswith("rm -rf build") and text.endswith("-e .") for text in answer.help)
+    assert not any("--upgrade" in text for text in answer.help)
+
+
+def test_the_release_of_the_text_is_taken_again_where_its_file_is_another_builds() -> None:
+    """xformers 0.0.28.post3 asks for torch 2.5.1; StorageImpl's function is of 2.6 and later."""
+    file = "/x/lib/python3.12/site-packages/xformers/_C.so"
+    symbol = "_ZNK3c1011StorageImpl27throw_data_ptr_access_errorEv"
+    answer = first(
+        f"OSError: {file}: undefined symbol: {symbol}", "torch 2.5.1+cu124, xformers 0.0.28.post3"
+    )
+    assert any(text.endswith("--no-cache-dir xformers==0.0.28.post3") for text in answer.help)

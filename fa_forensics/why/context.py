@@ -31,6 +31,7 @@ from fa_forensics.why.ways.not_the_wheel import (
     from_its_source,
     of_a_nightly,
     of_another_copy,
+    own_release_again,
 )
 from fa_forensics.why.ways.old_heads import at_that_time
 from fa_forensics.why.ways.other_ways import other_ways
@@ -186,7 +187,8 @@ def _by_its_version(answer: Answer, paste: Paste, place: Place) -> Answer:
     torch = tags.torch or torch_of(name or "", version)
     if torch is None:
         return answer
-    strange = _not_of_its_torch(answer, name or "", version, torch, by_tag=tags.torch is not None)
+    tagged = tags.torch is not None
+    strange = _not_of_its_torch(answer, name or "", version, torch, place, by_tag=tagged)
     if strange is not None:
         return strange
     if tags.torch is None and compiled_there(paste, name or "", file):
@@ -284,7 +286,7 @@ def _other_wheel(answer: Answer, place: Place, name: str, version: str) -> str:
 
 
 def _not_of_its_torch(
-    answer: Answer, name: str, version: str, torch: str, by_tag: bool
+    answer: Answer, name: str, version: str, torch: str, place: Place, by_tag: bool
 ) -> Answer | None:
     """A file that needs a name which the torch of its package's version has not; None for others.
 
@@ -309,7 +311,8 @@ def _not_of_its_torch(
         "--no-build-isolation pip takes one of its own for that: the one that pyproject.toml pins, "
         "else the newest), or was left by another release."
     )
-    return replace(answer, notes=(note, *answer.notes))
+    helps = own_release_again(answer, name, version, place)
+    return replace(answer, help=helps, notes=(note, *answer.notes))
 
 
 #: Notes on a command for the extension and one for torch.

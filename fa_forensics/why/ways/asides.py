@@ -12,9 +12,9 @@ from fa_forensics.facts.python_api import partner_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER
 from fa_forensics.why.place import Place
-from fa_forensics.why.seen import file_of, package_of
+from fa_forensics.why.seen import file_of, module_of, package_of
 from fa_forensics.why.ways.first_use import at_first_use
-from fa_forensics.why.ways.one_channel import of_one_channel
+from fa_forensics.why.ways.one_channel import beside_condas_torch, of_one_channel
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -24,12 +24,35 @@ _DEEPMD = "/deepmd/lib/"
 
 def with_asides(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
     """The answer with what other lines of the text say of the file or of its package."""
-    answer = _nothing_else(answer, paste)
+    answer = _refused_afterwards(_nothing_else(answer, paste), paste)
     if answer.kind not in DRIFT or not is_torch(answer.owner or ""):
         return answer
     answer = _of_its_nightly(_flavour_told(answer, paste), paste, place, name)
     answer = _without_a_wheel(answer, paste, place)
-    return of_one_channel(at_first_use(answer, paste, place), paste, place)
+    answer = of_one_channel(at_first_use(answer, paste, place), paste, place)
+    return beside_condas_torch(answer, paste, place)
+
+
+def _refused_afterwards(answer: Answer, paste: Paste) -> Answer:
+    """The answer for flash-attn's file with a word on a GPU that it refuses once it loads."""
+    told = paste.versions.get("gpu") or paste.versions.get("capability")
+    if not told or module_of(file_of(paste)) != "flash_attn_2_cuda":
+        return answer
+    from fa_forensics.facts.flash_limits import all_limits
+    from fa_forensics.why.texts.clues import called, named_gpu
+
+    gpu = named_gpu(told)
+    rows = [row for row in all_limits() if row.id == "fa2"]
+    if gpu is None or not rows or any(row.accepts(gpu.capability) for row in rows):
+        return answer
+    older = " FlashAttention 1 (flash-attn 1.x) takes it." if gpu.capability == (7, 5) else ""
+    note = (
+        f"A build of flash-attn 2 that loads does not run on {called(gpu)} all the same: its own "
+        f"check asks for compute capability 8.0 or newer, and no build changes that.{older} "
+        "On such a GPU flash-attn is best taken off, and the program set to torch's own "
+        "scaled_dot_product_attention (sdpa)."
+    )
+    return replace(answer, notes=(note, *answer.notes))
 
 
 #: vLLM's packages have FlashAttention's kernels in vllm/vllm_flash_attn since 0.5 (its setup.py).

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.demangle import mentions_cxx11
+from fa_forensics.facts.python_api import torch_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR
@@ -25,6 +28,29 @@ def banner_torch(paste: Paste, key: str) -> str:
     told = next((m.detail[key] for m in paste.mentions if m.detail.get(key)), "")
     found = _RELEASE.match(told)
     return found[0] if found is not None else ""
+
+
+def may_be_taken_again(answer: Answer, name: str, version: str, place: Place) -> bool:
+    """Whether the release of a text is for the torch there, and its failing file of another build.
+
+    The published wheel of that release then lacks no name of that torch.
+    """
+    torch, present = torch_of(name, version), place.present
+    if torch is None or present is None or not present.published or not _PLAIN.fullmatch(version):
+        return False
+    have = {minor_of(release) for release in answer.exported_by}
+    return minor_of(torch) == minor_of(present.release) and minor_of(torch) not in have
+
+
+def own_release_again(answer: Answer, name: str, version: str, place: Place) -> tuple[str, ...]:
+    """The commands with that release in place of another one that belongs to the same torch."""
+    if not may_be_taken_again(answer, name, version, place):
+        return answer.help
+    wanted = re.compile(rf"(--force-reinstall --no-deps --no-cache-dir {re.escape(name)}==)[\w.]+$")
+    return tuple(wanted.sub(rf"\g<1>{version}", text) for text in answer.help)
+
+
+_PLAIN = lazily(r"\d{1,3}(?:\.\d{1,4}){1,3}(?:\.post\d{1,3})?")
 
 
 def of_another_copy(paste: Paste, name: str, version: str, torch: str) -> str:

@@ -96,3 +96,58 @@ def of_one_channel(answer: Answer, paste: Paste, place: Place) -> Answer:
     )
     notes = (n for n in answer.notes if not _ON_INDEX.match(n))
     return replace(answer, help=tuple(dict.fromkeys(kept)), notes=(note, *notes))
+
+
+#: What the channel pyg calls them, conda-forge's names with hyphens.
+_OF_PYG = ("pytorch_scatter", "pytorch_sparse", "pytorch_cluster")
+_FOR_INDEX = lazily(
+    r"\sinstall\s--force-reinstall|\s--upgrade\s|^conda\s(?:update|install)\s|torch[=>]="
+)
+
+
+def beside_condas_torch(answer: Answer, paste: Paste, place: Place) -> Answer:
+    """The answer for PyG's packages of its own channel beside conda-forge's torch.
+
+    That channel builds for the torch of the channel pytorch, which is pre-cxx11, and conda-forge
+    has the same packages for its own torch (pytorch_geometric's issue 6513).
+    """
+    by = place.told.torch_by if place.told is not None else ""
+    new = mentions_cxx11(answer.symbol or "", answer.demangled or "")
+    if answer.direction != FLAVOUR or new or "conda-forge" not in by:
+        return answer
+    file = file_of(paste)
+    own = directory_of(file) in (
+        None,
+        *(name.replace("py", "", 1).replace("_", "-") for name in _OF_PYG),
+    )
+    if "flag:pyg-channel" not in paste.versions or (file and not own):
+        return answer
+    torch = place.present.release if place.present is not None else ""
+    torch = torch if torch and order_key(torch) <= order_key(_LAST_OF_CHANNEL) else "X.Y.Z"
+    commands = (
+        "conda list --show-channel-urls | grep -iE 'torch|pyg'",
+        f"conda install -c conda-forge {' '.join(_OF_PYG)}",
+        f"conda install -c pytorch pytorch::pytorch={torch}",
+    )
+    cause = (
+        "The torch in the text is conda-forge's, which is cxx11, and the file is most likely "
+        "of the channel pyg, which builds for the torch of the channel pytorch, the pre-cxx11 "
+        "one: the releases may match, the flavours do not."
+    )
+    note = (
+        "One of the two installations is enough. The first takes PyG's compiled packages from "
+        "conda-forge, which builds them for its own torch; those of the channel pyg (pytorch-"
+        "scatter, pytorch-sparse, ..., by conda list) go first, with conda remove. The second "
+        "takes the torch that the packages of the channel pyg were built for: X.Y.Z stands for "
+        f"its release, up to {_LAST_OF_CHANNEL}, and pytorch-cuda=X.Y -c nvidia behind it for its "
+        "CUDA. Compiled on that machine, with pip --no-build-isolation, they fit as well."
+    )
+    kept = [text for text in answer.help if not _FOR_INDEX.search(text)]
+    notes = (n for n in answer.notes if not _ON_INDEX.match(n) and not _ON_CONDA.match(n))
+    return replace(
+        answer, cause=cause, confidence="medium", help=(*commands, *kept), notes=(note, *notes)
+    )
+
+
+#: Notes on conda-forge's torch beside a file of the package index.
+_ON_CONDA = lazily(r"(?:The torch in the text is conda-forge|conda-forge builds)\b")

@@ -34,6 +34,7 @@ from fa_forensics.why.ways.by_torch import (
     release_for,
     without_newest,
 )
+from fa_forensics.why.ways.not_the_wheel import may_be_taken_again
 from fa_forensics.why.ways.prereleases import of_its_maker
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
@@ -66,7 +67,8 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         answer = replace(answer, notes=kept)
     if name is None:
         return answer
-    answer = _without_what_fails(answer, paste, name)
+    if not may_be_taken_again(answer, name, paste.versions.get(f"pkg:{name}", ""), place):
+        answer = _without_what_fails(answer, paste, name)
     answer = of_its_maker(answer, paste, name)
     answer = without_newest(answer, name)
     helps = [_with_partner(text, name) for text in answer.help]

@@ -34,8 +34,23 @@ _CHECKOUT = lazily(
 
 def checkout_of(file: str) -> str:
     """The directory of a project's source in a path whose beginning was left out; "" for none."""
-    found = _CHECKOUT.match(file)
-    return found[0] if found is not None and "-packages/" not in file else ""
+    if "-packages/" in file:
+        return ""
+    found = _CHECKOUT.match(file) or _CLONE.match(file)
+    if found is None or "name" not in found.groupdict():
+        return found[0] if found is not None else ""
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.seen import package_of
+
+    row = row_of(package_of(file) or "") or {}
+    project = str(row.get("repository") or row.get("requirement") or "").rpartition("/")[2]
+    return found[0] if project and project == found["name"] else ""
+
+
+#: The same by the name of the project's repository: ...audio/_torch_sox.cpython-36m.so.
+_CLONE = lazily(
+    r"(?:\.\.\.|\u2026)/?(?P<name>[A-Za-z][\w-]{1,60})(?=/(?:\w{1,60}/){0,2}[\w.-]{1,120}$)"
+)
 
 
 def jit_directory(file: str) -> str:
