@@ -43,7 +43,8 @@ class Told:
     ``gpu_since`` is the first torch with code for the GPU that it names, ``since`` the first
     that the release ``since_of`` of a package in the text has a wheel for. ``driver_below`` is
     the CUDA version that the driver does not reach, as the text says ("CUDA driver < 12.8").
-    ``cuda`` is the CUDA that the text's torch was built for, where it tells no release ("12.1").
+    ``cuda`` is the CUDA that the text's torch was built for, where it tells no release ("12.1"),
+    and ``index_cuda`` the one of the address that pip is given there.
     """
 
     machine: str = ""
@@ -61,6 +62,7 @@ class Told:
     since_of: str = ""
     driver_below: tuple[int, int] | None = None
     cuda: str = ""
+    index_cuda: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,6 +245,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         *first_for_package(paste),
         driver_below=driver_below(paste),
         cuda="" if version or abi else paste.versions.get("torch_cuda", ""),
+        index_cuda=paste.versions.get("index_cuda", ""),
     )
     if version is None:
         return Place(None, None, None, None, told=told)

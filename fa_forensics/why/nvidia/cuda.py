@@ -29,6 +29,7 @@ from fa_forensics.why.nvidia.cuda_cure import (
     newer_than_pinned,
     newer_wheel,
     of_another_file,
+    other_line,
     same_wheel,
     torches_with,
     wheel_command,
@@ -58,6 +59,7 @@ from fa_forensics.why.nvidia.cuda_origin import (
 )
 from fa_forensics.why.nvidia.places import outside_wheels
 from fa_forensics.why.nvidia.wheels import (
+    NEWEST,
     TOLD,
     CudaHistory,
     Wheel,
@@ -122,7 +124,7 @@ def cuda_answer(
     asked = symbol.version or ""
     helps = _help(judgement, place, history, wheel, torches, needed_by, asked)
     if not shared and any("pip" in text and " install " in text and ">=" in text for text in helps):
-        notes.append(_about_pin(history, wheel, needed_by))
+        notes += [*other_line(place, history), _about_pin(history, wheel, needed_by)]
     if shared and history is not None:
         helps = (*separate_commands(place, shared, history), *helps[-1:])
     return Answer(
@@ -145,7 +147,8 @@ def cuda_answer(
 
 def _about_pin(history: CudaHistory | None, wheel: Wheel | None, needed_by: Sequence[str]) -> str:
     """What is said of the version that torch asks for, where a command installs another one."""
-    late = history is not None and history.soname.startswith("libnvJitLink.") and wheel is None
+    link = history is not None and history.soname.startswith("libnvJitLink.")
+    late = link and (wheel is None or wheel.how.startswith(NEWEST))
     pinned = of_another_file(needed_by) or (PINNED_LATE if late else PINNED)
     if history is None or wheel is None or wheel.how == TOLD or history.has(wheel):
         return pinned
@@ -164,7 +167,7 @@ def _bringing(torches: Sequence[str], tables: Tables, place: Place) -> list[str]
         return []
     span = interval_text(torches, tables.atlas.releases(place.machine))
     verb = "brings" if len(torches) == 1 else "bring"
-    return [f"torch {span} {verb} a version that has it."]
+    return [f"Of the torches on the package index {span} {verb} a version that has it."]
 
 
 def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bool:
@@ -335,7 +338,8 @@ def _help(
         by_hand = () if EITHER in judgement.notes else preload(place, history, needed_by)
         return (needed_libraries(needed_by), *by_hand, look)
     if wheel is not None and history.has(wheel):
-        listed = (list_wheels(place, short_name(history)),) if place.told is not None else ()
+        both = "nvjitlink|cusparse" if "nvJitLink" in history.soname else short_name(history)
+        listed = (list_wheels(place, both),) if place.told is not None else ()
         again = same_wheel(place, wheel, history, needed_by)
         return (without_path(place), *listed, *again, look)
     commands = list(wheel_command(place, history, wheel))

@@ -10,7 +10,14 @@ from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.nvidia.cuda_origin import short_name
-from fa_forensics.why.nvidia.wheels import NEWEST, TOLD, CudaHistory, Wheel, cuda_major
+from fa_forensics.why.nvidia.wheels import (
+    NEWEST,
+    TOLD,
+    CudaHistory,
+    Wheel,
+    cuda_major,
+    shared_lines,
+)
 from fa_forensics.why.place import Place
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.ways.builds import pip_of
@@ -112,6 +119,25 @@ def _line(history: CudaHistory, place: Place) -> str:
     lines = list(dict.fromkeys(row.distribution for row in history.having))
     suffix = f"-cu{cuda_major(place) or '12'}"
     return next((name for name in lines if name.endswith(suffix)), lines[-1])
+
+
+def other_line(place: Place, history: CudaHistory | None) -> tuple[str, ...]:
+    """What is said where a text does not tell torch's CUDA, and wheels for several fit the soname.
+
+    Those of one library write to one file, whatever their CUDA.
+    """
+    if history is None or cuda_major(place) is not None:
+        return ()
+    shared = [one for one in shared_lines(history) if history.of(one)]
+    line = _line(history, place)
+    others = [one for one in shared if one != line]
+    if line not in shared or not others:
+        return ()
+    return (
+        f"The command is for a torch for CUDA {line[-2:]} (torch.version.cuda): for another one "
+        f"the wheel is {' or '.join(others)}. The one for the wrong CUDA writes its library over "
+        "the right one.",
+    )
 
 
 def wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tuple[str, ...]:

@@ -121,6 +121,8 @@ def cuda_major(place: Place) -> str | None:
     """The CUDA major version of the torch to answer for; None without one."""
     if place.requested is not None:
         return (place.requested.cuda or "").split(".")[0] or None
+    if place.told is not None and (told := place.told.cuda or place.told.index_cuda):
+        return told.split(".")[0]
     torch = place.environment.torch if place.environment else None
     return torch.cuda.split(".")[0] if torch is not None and torch.cuda else None
 

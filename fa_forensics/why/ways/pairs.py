@@ -14,7 +14,7 @@ from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_cuda import cuda_builds
-from fa_forensics.facts.torch_index import TORCH_INDEX, index_option
+from fa_forensics.facts.torch_index import TORCH_INDEX, index_option, is_on_index
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
@@ -35,6 +35,7 @@ from fa_forensics.why.ways.by_torch import (
     without_newest,
 )
 from fa_forensics.why.ways.not_the_wheel import may_be_taken_again
+from fa_forensics.why.ways.partner_index import with_partner_index
 from fa_forensics.why.ways.prereleases import of_its_maker
 from fa_forensics.why.ways.projects import of_its_project
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of
@@ -167,6 +168,7 @@ _ON_TORCH_ALONE = lazily(r"(?:Another build of the extension|Every torch since|I
 
 def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
     """The answer with the index that has the text's build of torch, where plain pip has another."""
+    answer = with_partner_index(answer, paste, place, tables)
     plain = [text for text in answer.help if "--index-url" not in text]
     found = [match for text in plain if (match := _TORCH.search(text))]
     if place.told is None or not found or answer.kind not in DRIFT or tables.ages is None:
@@ -200,9 +202,20 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
             f"torch {release} has no build for the CUDA of the text's torch ({label}): the command "
             f"brings the one for CUDA {cuda}, which takes a driver for that."
         )
+    elif label and cuda and not cuda_builds(minor_of(release)) and not _is_own(label, cuda):
+        note = (
+            f"The package index has torch {release} for CUDA {cuda}, and the torch in the text is "
+            f"that of {label}: the driver has to serve CUDA {cuda}. Of the builds for other CUDA "
+            "versions pytorch.org/get-started tells; none need be there for that one any more."
+        )
     else:
         return answer
     return replace(answer, help=helps, notes=(*answer.notes, note))
+
+
+def _is_own(label: str, cuda: str) -> bool:
+    """Whether a label is that of the CUDA of the package index's build."""
+    return cuda_of_label(label) == minor_of(cuda)
 
 
 def _label(paste: Paste, place: Place, release: str) -> str:
@@ -222,9 +235,7 @@ def _told_label(paste: Paste, place: Place) -> str:
 
 def _is_another(label: str, cuda: str, release: str) -> bool:
     """Whether a label names another build than that for ``cuda``, one that the release has."""
-    known = cuda_builds(minor_of(release))
-    wanted = cuda_of_label(label)
-    return wanted != minor_of(cuda) and (not known or wanted in known)
+    return cuda_of_label(label) != minor_of(cuda) and is_on_index(release, label)
 
 
 def _from_index(command: str, label: str) -> str:

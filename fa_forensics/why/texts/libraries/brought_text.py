@@ -6,7 +6,7 @@ import re
 
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.tables import read_table
-from fa_forensics.facts.torch_index import index_option
+from fa_forensics.facts.torch_index import index_option, is_on_index
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel, wheels_on_path
@@ -104,6 +104,7 @@ def torch_again(seen: Seen, release: str, told: str = "") -> str:
     if not re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", label):
         cuda = seen.versions.get("torch_cuda") or seen.versions.get("index_cuda") or told
         label = cuda_label(cuda)
+        label = label if is_on_index(release, label) else ""
     own = cuda_label(cuda_of_index(seen, release))
     if not label or label == own:
         return command

@@ -10,7 +10,7 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.flash_names import extra_folder
 from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import brings_torch
-from fa_forensics.facts.torch_index import index_option
+from fa_forensics.facts.torch_index import index_option, is_on_index
 from fa_forensics.patterns import lazily
 from fa_forensics.why.nvidia.cuda_origin import opened
 from fa_forensics.why.seen import Seen, package_of
@@ -220,7 +220,9 @@ def torch_label(seen: Seen) -> str:
     local = (seen.torch or "").partition("+")[2]
     if re.fullmatch(r"cpu|cu\d{2,3}|rocm[\d.]{1,6}", local):
         return local
-    return cuda_label(seen.torch_cuda or "")
+    label = cuda_label(seen.torch_cuda or "")
+    release = re.match(r"\d\.\d{1,2}", seen.torch or "")
+    return label if release is None or is_on_index(release[0], label) else ""
 
 
 def _is_new(library: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from fa_forensics.facts.torch_index import index_option
+from fa_forensics.facts.torch_index import index_option, is_on_index
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Answerer, Seen, directory_of
@@ -95,7 +95,7 @@ def _official(seen: Seen, torch: str) -> tuple[str, ...]:
     told = seen.torch_cuda or seen.versions.get("cuda", "")
     found = re.match(r"(1[123])\.(\d)", told)
     install = f'{seen.pip} install "torch=={torch}"'
-    if found is not None:
+    if found is not None and is_on_index(torch, f"cu{found[1]}{found[2]}"):
         install += index_option(f"cu{found[1]}{found[2]}")
     return ("conda remove --force pytorch", install)
 
