@@ -136,3 +136,44 @@ def test_what_the_writer_built_is_the_owner_and_its_list_is_read() -> None:
     assert any("--no-binary xformers" in text for text in answer.help)
     assert "TORCH_CUDA_ARCH_LIST in the text is 12.0" in said(answer)
     assert "without xformers" in said(answer)
+
+
+def test_no_command_asks_an_old_torch_for_what_it_does_not_have() -> None:
+    line = "nvcc fatal   : Unsupported gpu architecture 'compute_75'"
+    old, new = first(line, "torch 1.3.1, CUDA 8.0"), first(line, "torch 1.8.1, CUDA 8.0")
+    assert "get_arch_list" not in " ".join(old.help)  # pytorch pull request 41212, July 2020
+    assert "get_device_capability" in " ".join(old.help)
+    assert "get_arch_list" in " ".join(new.help)
+    assert any(note.startswith("PACKAGE is") for note in old.notes)
+
+
+@pytest.mark.parametrize("gpu", ["RTX 2080 Ti", "Tesla V100"])
+def test_a_build_of_flash_attn_2_is_not_all_on_a_gpu_that_it_refuses(gpu: str) -> None:
+    line = (
+        "ImportError: /x/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-"
+        "gnu.so: undefined symbol: _ZN3c104cuda9SetDeviceEi"
+    )
+    assert "does not run on" in first(line, f"torch 2.3.0+cu121, {gpu}").notes[0]
+    assert "does not run on" not in " ".join(first(line, "torch 2.3.0+cu121, RTX 3090").notes)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "says"),
+    [("Jetson Thor", "10.0f and 11.0f"), ("RTX 5090", "as a rule what the build needs")],
+)
+def test_sm100_in_the_name_of_a_kernel_is_a_family(gpu: str, says: str) -> None:
+    line = (
+        "ImportError: .../vllm/_C_stable_libtorch.abi3.so: undefined symbol: "
+        "_Z20cutlass_moe_mm_sm100RN5torch6stable6TensorERKS1_"
+    )
+    assert says in " ".join(first(line, f"vLLM from source, {gpu}").notes)
+
+
+def test_two_builds_for_different_machines_are_no_matter_of_the_release() -> None:
+    answer = first(
+        "torchvision 0.15.2+rocm5.4.2 requires torch==2.0.1, but you have torch 2.0.0+cu118 which "
+        "is incompatible."
+    )
+    commands = " ".join(answer.help)
+    assert '"torch==2.0.0+cu118" torchvision' in commands and "whl/cu118" in commands
+    assert "torch==2.0.1" not in commands

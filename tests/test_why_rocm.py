@@ -277,3 +277,12 @@ def test_a_cuda_in_brackets_behind_torch_is_that_of_the_build() -> None:
     text = "version `GLIBC_2.29' not found (required by /x/site-packages/libpyg.so)"
     told = repr(explain([f"{text}\nPyTorch 2.1.0 (conda cu118)"], None))
     assert "torch 2.1.0+cu118, as the text says" in told and "that PyPI has" not in told
+
+
+def test_the_first_release_on_record_is_not_told_as_the_first_with_a_target() -> None:
+    """torch 1.12 to 2.0 had gfx90a too, which the table does not know (its first row is 2.1)."""
+    answer = first(
+        "hipErrorNoBinaryForGpu: The program ISA amdgcn-amd-amdhsa--gfx942 is not compatible with "
+        "the device ISA amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-"
+    )
+    assert "from 2.1 on" not in " ".join(answer.notes)

@@ -62,6 +62,20 @@ class Wheels(NamedTuple):
         """The first minor release ("2.7") whose wheels have the target; None where none has."""
         return self.since.get(target)
 
+    def older(self, release: str) -> bool:
+        """Whether a release is from before the first one of which the targets are known."""
+        first = min(self.since.values(), key=minor_numbers)
+        return minor_numbers(release) < minor_numbers(first)
+
+    def lacks(self, target: str, release: str) -> bool:
+        """Whether it is known that the wheels of a release do not have the target."""
+        unknown = self.in_all_known(target) and self.older(release)
+        return not unknown and not self.has(target, release)
+
+    def in_all_known(self, target: str) -> bool:
+        """Whether the wheels have a target in each release of which the targets are known."""
+        return self.first(target) == min(self.since.values(), key=minor_numbers)
+
     def has(self, target: str, release: str) -> bool:
         """Whether the wheels of a release ("2.6.0") have the target."""
         since = self.first(target)

@@ -121,12 +121,18 @@ class Seen:
         if "help" in fields:
             # A relative name stands after "from" alone; of which package it is shows nowhere.
             typed = (_RELATIVE.sub("import MODULE", text) for text in fields["help"])
+            if _WITHOUT_LIST.match(self.torch or ""):
+                typed = (text.replace(_LIST, "") for text in typed)
             fields = {**fields, "help": tuple(typed)}
         return Answer(kind, code, cause=cause, **{**given, **fields})
 
 
 #: ``python -c 'import torch; import .kernels'`` is none of Python's syntax.
 _RELATIVE = lazily(r"\bimport \.[\w.]{0,200}(?=')")
+
+
+#: torch.cuda.get_arch_list is there since 1.7 (pytorch pull request 41212, July 2020).
+_WITHOUT_LIST, _LIST = lazily(r"(?:0\.\d|1\.[0-6])(?:\.|$)"), ", torch.cuda.get_arch_list()"
 
 
 Answerer = Callable[[Seen], Answer]

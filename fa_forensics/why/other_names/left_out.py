@@ -98,8 +98,8 @@ def part_words(demangled: str) -> tuple[str, tuple[str, ...]]:
         number = found["number"] if found is not None else ""
         return (
             f"Its name is that of code for one GPU architecture (sm_{number}), which is compiled "
-            f"only where the build's list has that one (TORCH_CUDA_ARCH_LIST: {_capability(number)}"
-            "; CMake's own), while the code that calls it was compiled all the same: the two "
+            f"only where the build's list has that one or one of its family (TORCH_CUDA_ARCH_LIST: "
+            f"{_capability(number)}; CMake's own), while the code that calls it was compiled all the same: the two "
             "conditions of the build do not agree.",
             (_SAME_SWITCHES,),
         )
@@ -139,6 +139,11 @@ def older_gpu(name: str, versions: Mapping[str, str]) -> str:
     )
 
 
+#: CMakeLists.txt of vLLM, SCALED_MM_ARCHS and CUTLASS_MOE_ARCHS: "10.0f;11.0f" from CUDA 13 on,
+#: "10.0a" before; 10.0f runs on 10.3 too.
+_FAMILY_OF_SM100 = ((10, 3), (11, 0))
+
+
 def of_one_arch(answer: Answer, seen: Seen) -> Answer:
     """A name of one GPU architecture's code: the same sources leave it out again."""
     plain = (answer.demangled or "").split("(")[0]
@@ -154,10 +159,17 @@ def of_one_arch(answer: Answer, seen: Seen) -> Answer:
     gpu = named_gpu(told) if told else None
     number = _capability(found["number"])
     notes = []
-    if gpu is not None and f"{gpu.capability[0]}" != number.split(".")[0]:
+    if gpu is not None and number == "10.0" and gpu.capability in _FAMILY_OF_SM100:
         notes.append(
-            f"{called(gpu)} runs no code for {number}: what the build needs is not that kernel but "
-            "a condition that leaves its caller out too."
+            f"sm100 in the name of a kernel is a family: projects compile such files for "
+            f"{called(gpu)} too, as vLLM does with CUDA 13 (10.0f and 11.0f). Either that GPU is "
+            "missing in this kernel's list of targets, or the code that calls it is to be left out "
+            "alike; newer sources of the project may have it."
+        )
+    elif gpu is not None and f"{gpu.capability[0]}" != number.split(".")[0]:
+        notes.append(
+            f"{called(gpu)} runs no code for {number}: as a rule what the build needs is not that "
+            "kernel but a condition that leaves its caller out too."
         )
     which = f" than {version}, where there is one" if version else ""
     notes.append(

@@ -17,6 +17,7 @@ from fa_forensics.why.texts.builds.toolkit_commands import (
     build_variables,
     on_windows,
     package_built,
+    unnamed,
     with_toolkit,
 )
 from fa_forensics.why.texts.clues import cuda_version, named_gpu, pip_name, version_of
@@ -198,7 +199,8 @@ def build_or_run(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes) to build again: by pip, or by the run where it compiles as it runs."""
     detail, package = seen.mention.detail, package_built(seen)
     if not detail.get("jit") or on_windows(seen):
-        return (f"{build_variables(seen, package)}{build_command(seen)}",), ()
+        again = f"{build_variables(seen, package)}{build_command(seen)}"
+        return (again,), unnamed(again)
     made = detail.get("made", "*")
     note = (
         "It is compiled as the program runs, so CUDA_HOME has to be set for the run itself; the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.torch_index import index_option, is_on_index
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list, on_amd
@@ -220,13 +221,18 @@ def pin_broken(seen: Seen) -> Answer:
     wants, has = detail.get("wants", ""), detail.get("has", "")
     release = f" {detail['release']}" if detail.get("release") else ""
     cause = (
-        f"{package}{release} asks for torch{wants}, and torch {has} is installed: pip put it there "
-        f"for another package. A compiled part of {package} that was built for torch{wants} need "
+        f"{package}{release} asks for torch{wants}, and torch {has} is installed: as a rule pip put "
+        f"it there for another package. A compiled part of {package} that was built for torch{wants} need "
         "not load with it."
     )
     helps = [f"fa-forensics inspect {package}"]
+    mine, theirs = has.partition("+")[2], detail.get("release", "").partition("+")[2]
+    if mine and theirs and mine[:2] != theirs[:2]:  # +cu118 beside +rocm5.4.2, or +cpu
+        return _of_two_indexes(seen, package, cause, has)
     if wants.startswith("==") and "," not in wants:
-        helps.insert(0, f'{seen.pip} install "torch{wants}"')
+        release = wants.strip("= ").partition("+")[0]
+        index = index_option(mine) if is_on_index(release, mine) else ""
+        helps.insert(0, f'{seen.pip} install "torch{wants}"{index}')
     return seen.answer(
         "wrong-torch", "FA606", cause, owner=package, direction="unknown", confidence="medium",
         help=tuple(helps),
@@ -234,6 +240,28 @@ def pin_broken(seen: Seen) -> Answer:
             "The other way out is a release of the package for the torch that is installed.",
             "What the package asks for is in its metadata; what its binary needs, inspect reads.",
         ),
+    )  # fmt: skip
+
+
+def _of_two_indexes(seen: Seen, package: str, cause: str, has: str) -> Answer:
+    """A package and torch are builds for another kind of machine each."""
+    label = has.partition("+")[2]
+    cause += (
+        f" The labels behind the numbers differ too: the two are builds for different machines "
+        f"(CUDA, ROCm, the CPU), so that {package} is to be taken from the index of torch's own "
+        "build, and torch stays."
+    )
+    again: tuple[str, ...] = ()
+    if package in ("torchvision", "torchaudio", "torchtext") and is_on_index(has, label):
+        again = (
+            f"{seen.pip} uninstall -y {package} && {seen.pip} install --no-cache-dir "
+            f'"torch=={has}" {package}{index_option(label)}',
+        )
+    return seen.answer(
+        "wrong-torch", "FA606", cause, owner=package, direction="unknown", confidence="medium",
+        help=(*again, f"fa-forensics inspect {package}"),
+        notes=("With torch's number told, pip takes the release that is made for it.",) if again
+        else (),
     )  # fmt: skip
 
 

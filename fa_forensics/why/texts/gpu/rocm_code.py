@@ -72,7 +72,7 @@ def no_code(seen: Seen) -> Answer:
         "AMD GPUs is for one target, and there is no PTX to fall back on."
     )
     release = _release(seen)
-    if package is None and target and release and not torch_wheels().has(target, release):
+    if package is None and target and release and torch_wheels().lacks(target, release):
         cause = (
             f"There is no code for {which}: torch {release} itself has none, if it is one of "
             "torch's own wheels for ROCm, and no extension is the first cause. Machine code of AMD "
@@ -207,7 +207,7 @@ def _owner(seen: Seen, target: str | None) -> str:
         return "hip"
     release = _release(seen)
     lacks = torch_wheels().first(target) is None or _nightly_before(seen, target) is not None
-    return "torch" if lacks or (release and not torch_wheels().has(target, release)) else "hip"
+    return "torch" if lacks or (release and torch_wheels().lacks(target, release)) else "hip"
 
 
 def _release(seen: Seen) -> str | None:
@@ -260,6 +260,10 @@ def _nightly_before(seen: Seen, target: str) -> str | None:
     return found[1] if found else None
 
 
+def _known_with(target: str, release: str | None) -> bool:
+    return release is not None and torch_wheels().has(target, release)
+
+
 def _in_wheels(seen: Seen, target: str) -> list[str]:
     """Whether torch's own wheels for ROCm have code for a target."""
     since, release = torch_wheels().first(target), _release(seen)
@@ -267,6 +271,12 @@ def _in_wheels(seen: Seen, target: str) -> list[str]:
         return [
             f"None of torch's own wheels for ROCm has code for {target}: a build from source has, "
             "or wheels that others make for it."
+        ]
+    if torch_wheels().in_all_known(target) and not _known_with(target, release):
+        return [
+            f"torch's own wheels for ROCm have code for {target} in all releases of which it is "
+            f"known, {since} and newer, and older ones may have it too: where the list of the "
+            "command has it, it is the extension that lacks it."
         ]
     if release is not None and torch_wheels().has(target, release):
         return [

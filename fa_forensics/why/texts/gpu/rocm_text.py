@@ -9,6 +9,7 @@ from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.clues import words_of
 from fa_forensics.why.texts.gpu.cuda_alike import amd_alone
 from fa_forensics.why.texts.gpu.rocm_code import LIST, no_code, not_started, override_for
 from fa_forensics.why.texts.libraries.needing import needing
@@ -42,12 +43,19 @@ def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
         "to be a build for ROCm, as torch is."
     )
     ask = f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'"
+    found = re.match(r"rocm\d\.\d", (seen.torch or "").partition("+")[2])
+    index = found[0] if found else "rocmX.Y"
+    loaded = () if "load_library" not in words_of(seen) else (
+        "The frame above that of torch/_ops.py, which called load_library, is in the package "
+        "that the file is of.",
+    )  # fmt: skip
     look = f"fa-forensics env --python {seen.python}" if not seen.elsewhere else "fa-forensics env"
     return seen.answer(
         KIND, "FA202", cause, owner=owner, direction="none", confidence="high",
         help=(ask, look),
         notes=(
-            "torchvision and torchaudio come from the same index as torch (.../whl/rocmX.Y); the "
+            *loaded,
+            f"torchvision and torchaudio come from the same index as torch (.../whl/{index}); the "
             "default index has them for CUDA. Other packages are built from source on this torch.",
         ),
     )  # fmt: skip
