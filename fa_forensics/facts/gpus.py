@@ -127,6 +127,9 @@ def gpu_table() -> GpuTable:
     )
 
 
+_SERIES = re.compile(r"\b[GR]TX(?![A-Za-z])", re.IGNORECASE)
+
+
 def parse_gpu(text: str) -> tuple[Gpu, ...]:
     """The GPUs meant by a word of the command line.
 
@@ -150,6 +153,10 @@ def parse_gpu(text: str) -> tuple[Gpu, ...]:
     if group:
         return group
     capability = _by_name(wanted, table)
+    if capability is None:
+        # A GeForce under the series that it is not of, as people write it: "GTX 3090".
+        wanted = _SERIES.sub(lambda found: "RTX" if found[0][0] in "Gg" else "GTX", wanted)
+        capability = _by_name(wanted, table)
     if capability is None:
         raise UsageError(f"no GPU is known as {wanted!r}", _nearest(wanted, table))
     return (Gpu(wanted, capability),)
@@ -189,8 +196,6 @@ def _by_name(text: str, table: GpuTable) -> Capability | None:
     while words:
         if key in table.names:
             return table.names[key]
-        if (other := _other_series(key)) in table.names:
-            return table.names[other]
         # "NVIDIA H100 80GB HBM3": what follows the model is dropped word by word.
         last = words[-1]
         if last not in table.variants and not re.match(r"\d+(gb|mib)?$", last):
@@ -198,12 +203,6 @@ def _by_name(text: str, table: GpuTable) -> Capability | None:
         words = words[:-1]
         key = _key(words, table.makers)
     return None
-
-
-def _other_series(key: str) -> str:
-    """A GeForce under the series that it is not of, as people write it: "GTX 3090"."""
-    series, _, model = key.partition(" ")
-    return " ".join(({"gtx": "rtx", "rtx": "gtx"}.get(series, ""), model))
 
 
 def _words(text: str) -> list[str]:

@@ -211,7 +211,7 @@ def _not_here(
         helps = [*commands, *(one for one in helps if one not in advice.help)]
     two = two_runtimes(seen)
     sure = package is not None and not told_by_name(seen, package)
-    sure = sure and not listed_alone(seen, package)
+    sure = sure and (bool(bundled) or not listed_alone(seen, package))
     sure = sure and sure_of_package(seen, gpu, torch_says_nothing(seen))
     first = (built_for(seen, gpu), two)
     notes = [*(note for note in first if note), *notes]
@@ -276,7 +276,7 @@ def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None
     file = f"{package} {version}" if version else package
     if package == "flash-attn-3" and version is None:
         return f"The FlashAttention 3 that was called holds no code for {which}, which runs {runs}."
-    if listed_alone(seen, package):
+    if listed_alone(seen, package) and not bundled:
         torch_has = torch_list(seen) is not None or in_every_torch(gpu)
         return most_likely(seen, gpu, file, torch_has)
     if bundled:
