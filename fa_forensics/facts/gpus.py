@@ -155,8 +155,9 @@ def parse_gpu(text: str) -> tuple[Gpu, ...]:
     capability = _by_name(wanted, table)
     if capability is None:
         # A GeForce under the series that it is not of, as people write it: "GTX 3090".
-        wanted = _SERIES.sub(lambda found: "RTX" if found[0][0] in "Gg" else "GTX", wanted)
-        capability = _by_name(wanted, table)
+        other = _SERIES.sub(lambda found: "RTX" if found[0][0] in "Gg" else "GTX", wanted)
+        capability = _by_name(other, table)
+        wanted = wanted if capability is None else other
     if capability is None:
         raise UsageError(f"no GPU is known as {wanted!r}", _nearest(wanted, table))
     return (Gpu(wanted, capability),)
