@@ -29,7 +29,7 @@ def test_of_a_list_the_package_is_told_as_the_likely_one(
     soname: str, versions: str, package: str
 ) -> None:
     answer = first(missing(soname, versions))
-    assert f"n extension (most likely of {package})" in answer.cause
+    assert f"n extension (probably of {package})" in answer.cause
     assert "compiled part of" not in answer.cause and answer.confidence == "medium"
 
 

@@ -66,7 +66,8 @@ class Flavours:
     """A package that is given out for each CUDA major version.
 
     It has one distribution for each (``wheels``), or one name, and an index for each CUDA
-    (``index``, with ``labels``).
+    (``index``, with ``labels``). ``faulty`` are the releases of a distribution that were built for
+    another CUDA than it is for, and the release that took the place of each.
     """
 
     title: str
@@ -74,6 +75,7 @@ class Flavours:
     plain: tuple[str, ...]
     index: str
     labels: Mapping[str, str]
+    faulty: Mapping[str, Mapping[str, str]]
 
 
 def flavours_of(names: Iterable[str]) -> Flavours | None:
@@ -83,7 +85,7 @@ def flavours_of(names: Iterable[str]) -> Flavours | None:
         if wanted & set(row["folders"]):
             return Flavours(
                 row["title"], row["wheels"], tuple(row["plain"]), row.get("index", ""),
-                row.get("labels", {}),
+                row.get("labels", {}), row.get("faulty", {}),
             )  # fmt: skip
     return None
 

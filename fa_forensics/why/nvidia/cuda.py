@@ -375,7 +375,11 @@ def _of_two_releases(
         return (without_path(place), copy, list_wheels(place, short_name(history)))
     # The search path of conda's own torch: one package has all of CUDA 11 there, and no wheel.
     listed = "conda list | grep -iE 'cudatoolkit|cublas|pytorch'"
-    newer = ('conda install "cudatoolkit>=11.1,<12"',) if history.soname.endswith(".11") else ()
+    own = (  # conda's torch is built for one CUDA, and changes with it
+        'conda install pytorch torchvision torchaudio "cudatoolkit>=11.1,<12" '
+        "-c pytorch -c conda-forge"
+    )
+    newer = (own,) if history.soname.endswith(".11") else ()
     return (without_path(place), copy, listed, *newer)
 
 

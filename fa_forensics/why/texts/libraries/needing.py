@@ -39,7 +39,7 @@ def needing(seen: Seen) -> str:
     package = package_of_text(seen)
     part = f" ({_PARTS[package]})" if package in _PARTS else ""
     if is_guessed(seen):
-        return f"an extension (most likely of {package}{part})"
+        return f"an extension (probably of {package}{part})"
     return f"a compiled part of {package}{part}" if package else "the extension"
 
 
@@ -149,7 +149,10 @@ def flavour_command(seen: Seen) -> str | None:
     others = " ".join(name for cuda, name in found.wheels.items() if cuda != major)
     version = next((seen.versions[f"pkg:{n}"] for n in (*found.plain, *found.wheels.values())
                     if f"pkg:{n}" in seen.versions), "")  # fmt: skip
-    pinned = f"{wanted}=={version}" if version else wanted
+    instead = found.faulty.get(wanted, {}).get(version, "")
+    pinned = f"{wanted}=={instead or version}" if version else wanted
+    if instead:
+        return f'{seen.pip} install --force-reinstall --no-deps "{pinned}"'
     return (
         f"{seen.pip} uninstall -y {others} && "
         f'{seen.pip} install --force-reinstall --no-deps "{pinned}"'
@@ -272,10 +275,11 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         )
     if flavours is not None:
         names = ", ".join(f"{name} for CUDA {cuda}" for cuda, name in flavours.wheels.items())
-        return (
+        one = (
             f"{flavours.title} has a distribution for each CUDA ({names}), and one alone is to be "
-            "installed: that for torch's CUDA and the driver.",
+            "installed: that for torch's CUDA and the driver."
         )
+        return (one, *_made_for_another(seen, flavours))
     name = package or package_needing(seen)
     row = row_of(name) if name else None
     if name is None or row is None:
@@ -303,6 +307,18 @@ def rebuild_notes(seen: Seen, package: str | None = None) -> tuple[str, ...]:
         "index has one of them alone: plain pip install gets that one again."
     )
     return (of_each,) if label else (of_each, LABEL_OF_TORCH)
+
+
+def _made_for_another(seen: Seen, flavours: Flavours) -> tuple[str, ...]:
+    """That the text's own release was built for another CUDA than its distribution is for."""
+    told = [seen.versions.get(f"pkg:{name}", "") for name in flavours.plain]
+    return tuple(
+        f"The wheel {name} {bad} was itself built for another CUDA than its name says, so that "
+        f"installing it again changes nothing: {good} took its place."
+        for name, releases in flavours.faulty.items()
+        for bad, good in releases.items()
+        if bad in (*told, seen.versions.get(f"pkg:{name}"))
+    )
 
 
 def _by_its_page(seen: Seen, row: Mapping[str, object]) -> tuple[str, ...]:

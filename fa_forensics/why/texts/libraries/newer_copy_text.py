@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import replace
 
-from fa_forensics.facts.owner import owner_of_library
+from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
@@ -55,6 +55,8 @@ def _wheels_before_all(answer: Answer, seen: Seen) -> Answer:
     line = next((one for one in lines if number and one["major"] == number[1]), None)
     newest = _LINE_13.search(answer.interval or "") if number and number[1] == "13" else None
     at = next((i for i, c in enumerate(answer.help) if c.startswith("env -u ")), None)
+    if _OF_CONDA.search(seen.mention.file or ""):
+        return answer  # no wheel of NVIDIA is there
     if (line is None and newest is None) or at is None or seen.mention.detail.get("board"):
         return answer
     folder = line["short"].replace("-", "_") if line is not None else "cu13"
@@ -77,8 +79,10 @@ def _wheels_before_all(answer: Answer, seen: Seen) -> Answer:
     notes = [note]
     if number and number[1] == "11" and seen.torch is None:
         notes.append(
-            "Where pip lists no wheel of cuBLAS, torch is one of pytorch.org's index that holds it "
-            "itself: then torch/lib is that directory."
+            f"Where pip lists no wheel of {title_of(answer.owner or '')}, torch is one that holds "
+            "the library itself (pytorch.org's index), where torch/lib is that directory, or "
+            "conda's, whose libraries lie in $CONDA_PREFIX/lib: conda list | grep -i cuda shows "
+            "them, and the package with the older one is to be of torch's CUDA."
         )
     return replace(answer, help=tuple(helps), notes=(*notes, *answer.notes))
 
@@ -96,6 +100,8 @@ def _brings_its_own(seen: Seen) -> bool:
     return told and cuda.startswith("11.") and (cuda != "11.7" or "+cu117" in (seen.torch or ""))
 
 
+#: A library in conda's lib directory, by the way that conda's own torch goes to it.
+_OF_CONDA = lazily(r"-packages/torch/lib/(?:\.\./){4}lib\w")
 _NVIDIA = lazily(r"/nvidia/|/torch/lib/|^lib(?:cu|nv)")
 
 

@@ -210,6 +210,7 @@ def _commands(
     wanted_wheel = brought_by_torch(seen, soname) or f"{wheels[0]}{number}"
     if not without_deps(seen):
         helps.append(f'{seen.pip} install --force-reinstall --no-deps "{wanted_wheel}"')
+        helps.append(wheels_on_path(seen.python, folder_of_wheel(wheels[0])))
     if torch := _published(seen):
         helps.append(torch_again(seen, torch))
     elif without_deps(seen):
