@@ -232,3 +232,26 @@ def test_the_release_of_the_text_is_taken_again_where_its_file_is_another_builds
         f"OSError: {file}: undefined symbol: {symbol}", "torch 2.5.1+cu124, xformers 0.0.28.post3"
     )
     assert any(text.endswith("--no-cache-dir xformers==0.0.28.post3") for text in answer.help)
+
+
+def test_the_texts_system_decides_which_official_wheel_loads() -> None:
+    """flash-attn's wheels ask for glibc 2.32 since 2.8.0; Ubuntu 20.04 has 2.31."""
+    file = "/x/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so"
+    symbol = (
+        "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+    )
+    text = f"ImportError: {file}: undefined symbol: {symbol}"
+    old = first(text, "torch 2.5.1+cu124 flash-attn 2.6.3, Ubuntu 20.04")
+    assert any("flash_attn-2.7.4.post1+cu12torch2.5" in command for command in old.help)
+    new = first(text, "torch 2.5.1+cu124 flash-attn 2.6.3, Ubuntu 22.04")
+    assert any("flash_attn-2.8.3" in command for command in new.help)
+
+
+def test_the_release_of_the_text_is_built_for_a_torch_that_is_little_newer() -> None:
+    file = "/x/lib/python3.8/site-packages/selective_scan_cuda.cpython-38-x86_64-linux-gnu.so"
+    text = f"ImportError: {file}: undefined symbol: _ZN3c104cuda9SetDeviceEi"
+    near = first(text, "torch 2.3.0, mamba-ssm 2.0.3, Python 3.8")
+    assert any(command.endswith("mamba-ssm==2.0.3") for command in near.help)
+    assert "MAMBA_FORCE_BUILD=TRUE the command" in said(near)
+    far = first(text, "torch 2.8.0, mamba-ssm 2.0.3")
+    assert any(command.endswith("--no-binary mamba-ssm mamba-ssm") for command in far.help)

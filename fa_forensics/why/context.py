@@ -68,7 +68,7 @@ def with_context(
     first = other_ways(first, paste, place, named if ended else name, served)
     first = put_right(of_its_index(first, paste, place, tables), paste, place, named)
     if gem := gem_of(paste):
-        first = in_ruby(first, place, gem)
+        first = in_ruby(first, paste, place, gem)
     first = of_its_part(first, paste, named)
     first = built_by_uv(from_its_repository(first, paste, place), paste, place)
     first = of_another_commit(from_its_directory(first, paste), paste)

@@ -44,7 +44,8 @@ class Told:
     that the release ``since_of`` of a package in the text has a wheel for. ``driver_below`` is
     the CUDA version that the driver does not reach, as the text says ("CUDA driver < 12.8").
     ``cuda`` is the CUDA that the text's torch was built for, where it tells no release ("12.1"),
-    and ``index_cuda`` the one of the address that pip is given there.
+    and ``index_cuda`` the one of the address that pip is given there. ``glibc`` is that of
+    the system which the text names ("2.31" for Ubuntu 20.04).
     """
 
     machine: str = ""
@@ -62,6 +63,7 @@ class Told:
     since_of: str = ""
     driver_below: tuple[int, int] | None = None
     cuda: str = ""
+    glibc: str = ""
     index_cuda: str = ""
 
 
@@ -88,6 +90,11 @@ class Place:
         told = self.told.machine if self.told else ""
         own = self.environment.machine if self.environment else told
         return own if own in _MACHINES else _MACHINES[0]
+
+    @property
+    def glibc(self) -> str | None:
+        """The glibc of the machine that a text tells of."""
+        return (self.told.glibc or None) if self.told is not None else None
 
     @property
     def here(self) -> str:

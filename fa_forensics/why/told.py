@@ -35,6 +35,15 @@ def torch_of_text(paste: Paste, version: str | None) -> tuple[str, str]:
     return "", ""
 
 
+def told_glibc(paste: Paste) -> str:
+    """The glibc that a text tells, by its number or by its system's name; "" for none."""
+    from fa_forensics.facts.system_releases import system_named
+
+    versions = paste.versions
+    named = system_named(versions.get("os", ""))
+    return versions.get("glibc") or (named[1] if named is not None else "")
+
+
 #: 2.1 and 2.1.0: the torches of NVIDIA's images are of no patch release, and have no label.
 _OF_AN_IMAGE = lazily(r"\d{1,2}\.\d{1,2}(?:\.0)?")
 

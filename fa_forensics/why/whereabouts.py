@@ -225,7 +225,13 @@ def _is_here(file: str, here: Place) -> bool:
 
 def told_place(paste: Paste, tables: Tables) -> Place:
     """The torch that a text names: by the table of releases, else by its number alone."""
-    from fa_forensics.why.told import first_for_gpu, first_for_package, report_day, torch_of_text
+    from fa_forensics.why.told import (
+        first_for_gpu,
+        first_for_package,
+        report_day,
+        told_glibc,
+        torch_of_text,
+    )
 
     version = told_torch(paste, tables)
     abi, maker = torch_of_text(paste, version)
@@ -244,6 +250,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         first_for_gpu(paste),
         *first_for_package(paste),
         driver_below=driver_below(paste),
+        glibc=told_glibc(paste),
         cuda="" if version or abi else paste.versions.get("torch_cuda", ""),
         index_cuda=paste.versions.get("index_cuda", ""),
     )

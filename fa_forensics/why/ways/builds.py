@@ -383,13 +383,13 @@ def _official(place: Place, name: str, version: str, python: str | None) -> tupl
         return None
     torch = place.environment.torch if place.environment else None
     cuda = place.requested.cuda if place.requested else torch.cuda if torch else None
-    glibc = glibc_of(place.linker.process) if place.linker is not None else None
+    glibc = glibc_of(place.linker.process) if place.linker is not None else place.glibc
     home = Home(place.present.version, place.present.flavour, cuda, python, place.machine, glibc)
     build = official_wheel(name, version, home)
     if build is None:
         return None
-    there = place.present.text
-    return wheel_command(place.python or "python", build), wheel_does(build, there, glibc)
+    command = wheel_command(place.python or "python", build)
+    return command, wheel_does(build, place.present.text, glibc)
 
 
 def _tagged(file: str, place: Place) -> str | None:

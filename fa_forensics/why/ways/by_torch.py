@@ -47,6 +47,14 @@ def project_wheels(row: Mapping[str, object], name: str, place: Place) -> list[s
             f"{name}'s own project has wheels for torch {present.release}, by CUDA and Python: "
             f"{page}. One of them is seconds in place of a build."
         ]
+    if own.get("fetches"):
+        return [
+            f"{name}'s own project has wheels by torch, CUDA, Python and flavour "
+            f"({own['fetches']}). Its setup.py takes the one for the torch that is installed, "
+            f"where the release has one: without {own['variable']}=TRUE the command that compiles "
+            "is seconds in place of a build. Where that very wheel is the one that fails, it has "
+            "to be compiled."
+        ]
     return [
         f"{name}'s own project has wheels by torch and CUDA: {own['address']} is the address of "
         f"those for {own['of']}, and of that form are the others. One for the torch that runs is "

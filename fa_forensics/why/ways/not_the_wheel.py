@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.demangle import mentions_cxx11
-from fa_forensics.facts.python_api import torch_of
+from fa_forensics.facts.python_api import partner_of, torch_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import FLAVOUR
@@ -38,6 +38,8 @@ def may_be_taken_again(answer: Answer, name: str, version: str, place: Place) ->
     torch, present = torch_of(name, version), place.present
     if torch is None or present is None or not present.published or not _PLAIN.fullmatch(version):
         return False
+    if (partner_of(name, present.release) or "*").endswith("*"):
+        return False  # by the minor version alone: its patch releases may be of other nightlies
     have = {minor_of(release) for release in answer.exported_by}
     return minor_of(torch) == minor_of(present.release) and minor_of(torch) not in have
 

@@ -61,8 +61,22 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     tag = build_tags(paste.versions.get(f"pkg:{name}", "")).torch
     there = place.present.release.split(".")[:2] if place.present is not None else []
     meant = tag is not None and tag.split(".")[:2] == there
+    meant = meant or _near(answer, place)
     answer = _pinned(answer, name, version[0] if version else "", row, meant)
     return _of_its_time(answer, paste, place, name) if row.get("before") else answer
+
+
+def _near(answer: Answer, place: Place) -> bool:
+    """Whether the torch there is so little newer than the file's that its source still fits."""
+    present = place.present
+    if answer.direction != OLDER or present is None or not answer.exported_by:
+        return False
+    own, there = (release.split(".")[:2] for release in (answer.exported_by[-1], present.release))
+    return own[0] == there[0] and int(there[1]) - int(own[1]) <= _SOON
+
+
+#: Minor releases of torch that the source of a package mostly outlives.
+_SOON = 2
 
 
 def package_in_text(paste: Paste) -> str | None:
