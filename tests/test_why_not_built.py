@@ -92,3 +92,23 @@ def test_a_directory_called_src_is_none_with_a_setup() -> None:
 def test_a_module_of_pillow_is_none_that_needs_cuda() -> None:
     answer = first("ImportError: cannot import name '_imaging' from 'PIL'")
     assert not any("CUDA_HOME" in command for command in answer.help)
+
+
+def test_a_function_of_bitsandbytes_that_the_cpu_library_lacks_is_no_source_left_out() -> None:
+    answer = first("undefined symbol: cget_col_row_stats")
+    assert (answer.owner, answer.confidence) == ("bitsandbytes", "medium")
+    text = (
+        "UserWarning: The installed version of bitsandbytes was compiled without GPU support.\n"
+        "undefined symbol: cget_col_row_stats"
+    )
+    answers = explain([text], sys.executable, {}, where="elsewhere").answers
+    assert [one.owner for one in answers] == ["bitsandbytes"]
+
+
+def test_german_windows_says_that_a_library_is_missing_which_torch_for_the_cpu_lacks() -> None:
+    answer = first(
+        "ImportError: DLL load failed while importing flash_attn_2_cuda: "
+        "Das angegebene Modul wurde nicht gefunden."
+    )
+    assert "seldom the file itself" in answer.cause and "torch.version.cuda" in answer.help[0]
+    assert any("c10_cuda.dll" in note for note in answer.notes)

@@ -52,7 +52,10 @@ CODE_WORDS = {
 }
 
 #: Kind and code together, where they say more than either.
-BOTH_WORDS = {("damaged-file", "FA887"): "a wheel under a wrong name"}
+BOTH_WORDS = {
+    ("damaged-file", "FA887"): "a wheel under a wrong name",
+    ("damaged-file", "FA403"): "a module without its start function",
+}
 
 #: How many other signatures are shown; the most telling stand first.
 SHOWN = 6

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from fa_forensics.facts.bitsandbytes_names import is_for_gpu
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.patterns import lazily
 
@@ -140,6 +141,8 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     loading = [m for m in all_of_them if m.what in _LOADING and m is not mention]
     if "libbitsandbytes_cpu.so" in f"{mention.file} {mention.library}" and what in _LOADING:
         return any(m.detail.get("cpu") for m in all_of_them)
+    if "cuda-setup-failed" in others and not mention.file and is_for_gpu(mention.symbol):
+        return True
     if what == "no-module":
         module = mention.detail.get("module", "")
         if any(_tier(m) == 0 for m in all_of_them) and not _COMPILED.search(module):

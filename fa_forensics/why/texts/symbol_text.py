@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.bitsandbytes_names import is_for_gpu
 from fa_forensics.facts.owner import OWN, is_cuda, is_torch, owner_of, owner_of_library
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.patterns import lazily
@@ -50,6 +51,8 @@ def undefined_symbol(seen: Seen) -> Answer:
     cpu = _CPU_LIBRARY.search(file)
     if answer.owner == OWN and answer.code == "FA205" and cpu and cpu["package"] != "torch":
         return ctypes_attribute(seen)
+    if answer.owner == OWN and not file and is_for_gpu(answer.symbol):
+        return _of_bitsandbytes(seen)
     asking = owner_of_library(file)
     if asking == "cudnn" and answer.owner in (OWN, "cudnn") and not answer.exported_by:
         from fa_forensics.why.texts.libraries.cudnn_text import cudnn_mix
@@ -327,6 +330,20 @@ def ctypes_attribute(seen: Seen) -> Answer:
         "own-symbol", "FA207", cause, symbol=seen.mention.symbol, demangled=seen.mention.symbol,
         owner=package, direction=NONE, confidence="high", help=helps, notes=notes,
     )  # fmt: skip
+
+
+def _of_bitsandbytes(seen: Seen) -> Answer:
+    """A function of bitsandbytes for GPUs, and nothing says in which of its libraries."""
+    cpu = replace(seen.mention, file="libbitsandbytes_cpu.so")
+    answer = ctypes_attribute(replace(seen, mention=cpu))
+    cause = (
+        f"{seen.mention.symbol} is a function of bitsandbytes for GPUs. Most likely "
+        "libbitsandbytes_cpu.so was loaded, which has none of these, and which bitsandbytes takes "
+        "where its CUDA set-up failed: no GPU or driver is seen, the CUDA runtime library is not "
+        "found, or this release has no library for the CUDA of torch. Or its Python files are of "
+        "another release than its library."
+    )
+    return replace(answer, cause=cause, confidence="medium")
 
 
 def _too_old_for_cuda_12(seen: Seen) -> str:

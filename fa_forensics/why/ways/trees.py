@@ -222,6 +222,7 @@ def where_to_type(command: str, needed_by: Sequence[str]) -> tuple[str, ...]:
     parts = directory.split("/")
     if name in parts and parts.index(name) > 1:
         last = len(parts) - 1 - parts[::-1].index(name)
+        last -= parts[last - 1] == "src" and last > 2  # setup.py lies beside src/
         where = f"most likely {'/'.join(parts[:last])}"
     else:
         where = f"{directory} or one above it"

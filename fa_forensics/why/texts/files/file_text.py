@@ -248,7 +248,9 @@ def brought_along(path: str) -> bool:
 _BROUGHT = (
     "The file lies in no Python's site-packages: it is a copy of torch's library that a program "
     "brings in its own directory, or one of an archive of libtorch. That program's download (its "
-    "release archive, unpacked anew) or that archive puts it back; pip's torch is another copy."
+    "release archive, unpacked anew) or that archive puts it back; pip's torch is another copy. "
+    "Where it lies in a git clone and begins with version https://git-lfs, it is a pointer: git "
+    "lfs install && git lfs pull there fetches the file."
 )
 
 

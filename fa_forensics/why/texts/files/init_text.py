@@ -152,7 +152,7 @@ def _without_export(seen: Seen, module: str, wanted: str) -> Answer:
         "that was renamed, or was built under another name, fits too."
     )
     return seen.answer(
-        KIND, CODE, cause, owner=package, direction="none", confidence="medium",
+        "damaged-file", CODE, cause, owner=package, direction="none", confidence="medium",
         help=(look, f"dumpbin /exports {mask}"),
         notes=(
             "The first command prints each file and whether it holds that name; dumpbin comes with "

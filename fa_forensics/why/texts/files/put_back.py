@@ -147,7 +147,7 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
     from fa_forensics.why.texts.files.file_text import brought_along
 
     if owner == "torch" and brought_along(path):
-        return (), (_ROOM,)
+        return (), (_ROOM_ALONE,)
     known = reinstall(seen, owner)
     by_conda = _CONDAS_TORCH.match(path) if owner == "torch" else None
     if by_conda is not None and (not known or seen.versions.get("flag:from-conda")):
@@ -156,14 +156,14 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
         from_conda = (_MAY_BE_CONDAS,) if by_conda is not None else ()
         return known, (*_index_note(known[0]), *from_conda, _ROOM)
     if owner == "torch":
-        return (), (_ROOM,)
+        return (), (_ROOM_ALONE,)
     site = _SITE.search(path)
     if site is None and _BUILT.search(path):
         return _built_again(path)
     if site is None and owner is not None and is_cuda_library(base(path)):
         return _by_its_place(base(path))
     if site is None:
-        return (), (_ROOM,)
+        return (), (_ROOM_ALONE,)
     return _from_a_record(seen, path, site["site"])
 
 
@@ -177,6 +177,10 @@ def _index_note(command: str) -> tuple[str, ...]:
     return ()
 
 
+_ROOM_ALONE = (
+    "See first that the disk (and a quota) has room: a second download ends where the first did "
+    "otherwise."
+)
 _ROOM = (
     "See first that the disk (and a quota) has room: a second download ends where the first did "
     "otherwise. --no-cache-dir keeps pip from taking its damaged copy again."

@@ -64,8 +64,26 @@ def no_cuda_binary(seen: Seen) -> Answer:
             f"{seen.python} -m bitsandbytes",
             f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
         ),
-        notes=("Each release holds libraries for the CUDA versions of its time.",),
+        notes=(
+            "Each release holds libraries for the CUDA versions of its time.",
+            *(() if _takes_torchs(seen) else (_SEARCHED,)),
+        ),
     )  # fmt: skip
+
+
+#: bitsandbytes/cuda_setup/main.py up to 0.42; its release notes of 0.43.0.
+_SEARCHED = (
+    "Releases up to 0.42 look for libcudart.so themselves, in the conda environment's lib and in "
+    "LD_LIBRARY_PATH: the directory that has it (find / -name 'libcudart.so*') belongs into "
+    "LD_LIBRARY_PATH there. Releases from 0.43 on go by the CUDA of torch, so that the upgrade is "
+    "the shorter way."
+)
+
+
+def _takes_torchs(seen: Seen) -> bool:
+    """Whether the text names a release that looks for no CUDA runtime of its own."""
+    told = re.match(r"0\.(\d{1,2})\.", seen.versions.get("pkg:bitsandbytes", ""))
+    return told is not None and int(told[1]) > 42
 
 
 #: The CUDA of a library in its name: 129 is 12.9.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.bitsandbytes_names import is_for_gpu
 from fa_forensics.facts.flash_limits import parameter_since, parameters, release_key
 from fa_forensics.facts.flash_names import (
     Span,
@@ -243,7 +244,7 @@ def _of_an_object(seen: Seen, name: str, cls: str) -> Answer:
 
 def _of_none(seen: Seen, name: str) -> Answer:
     """Something is None that should have been an object; of bitsandbytes, its library."""
-    if re.match(r"c\w+_(?:fp16|fp32|bf16|grad)|cget_|cquantize|cdequantize|cadam|clion", name):
+    if is_for_gpu(name) or re.match(r"c\w+_(?:fp16|fp32|bf16)", name):
         from fa_forensics.why.texts.libraries.bitsandbytes_text import no_cuda_binary
 
         return no_cuda_binary(seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
@@ -205,7 +206,15 @@ def crash(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-_NOT_FOUND = lazily(r"module could not be found|WinError 126|找不到指定的模块")
+#: Errors 126 and 127 as Windows has them in English, German, French, Spanish and others.
+_NOT_FOUND = lazily(
+    r"module could not be found|WinError 126|找不到指定的模块|angegebene Modul|module sp.cifi"
+    r"|m.dulo especificado|指定されたモジュール"
+)
+_NO_PROCEDURE = lazily(
+    r"procedure|WinError 127|指定的程序|プロシージャ|angegebene Prozedur|proc.dure sp.cifi"
+    r"|proceso especificado|procedimiento especificado"
+)
 
 
 def windows(seen: Seen) -> Answer:
@@ -227,13 +236,15 @@ def windows(seen: Seen) -> Answer:
     )
     if re.search(r"not a valid Win32|Win32 应用程序|WinError 193", line):
         return _not_valid(seen)
-    if re.search(r"procedure|WinError 127|指定的程序|プロシージャ", line):
+    lost = False
+    if _NO_PROCEDURE.search(line):
         cause += (
             ' "The specified procedure could not be found" means that a library is there without a '
             "name that is needed: what is an undefined symbol on Linux, so most often a build for "
             "another torch."
         )
     elif _NOT_FOUND.search(line):
+        lost = True
         cause += (
             ' "The specified module could not be found" means that a library that the file needs '
             "is missing, seldom the file itself."
@@ -254,11 +265,23 @@ def windows(seen: Seen) -> Answer:
         )  # fmt: skip
     return seen.answer(
         "windows", WINDOWS, cause, owner=package_in(seen), direction="unknown", confidence="high",
-        help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.__file__)\"",),
-        notes=("A wheel for Windows is named for its torch and CUDA: compare with that line. "
+        help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.version.cuda, "
+              "torch.__file__)\"",),
+        notes=(*((_CUDA_DLLS,) if lost and package_in(seen) not in (None, "torch") else ()),
+               "A wheel for Windows is named for its torch and CUDA: compare with that line. "
                "Either the wheel that is named for them takes its place, or the torch that it "
                "names.",),
     )  # fmt: skip
+
+
+#: The package index has torch without CUDA alone for Windows.
+_CUDA_DLLS = (
+    "A file for CUDA needs torch's c10_cuda.dll and torch_cuda.dll. Where the command prints None "
+    "for the CUDA (or +cpu), these are what is missing: torch is a build without CUDA, as pip "
+    'takes it for Windows without an index, and pip install --force-reinstall "torch==X.Y.Z" '
+    f"--index-url {TORCH_INDEX}cuNNN brings the build for CUDA (X.Y.Z and NNN as in the wheel's "
+    "name)."
+)
 
 
 _DLL = lazily(r"[\"']([^\"'\n]{1,300}\.(?:dll|pyd))[\"']", re.IGNORECASE)

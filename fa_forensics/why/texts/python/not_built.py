@@ -127,7 +127,9 @@ def _build_in(seen: Seen, folder: str) -> tuple[str, ...]:
     """Compile a source tree in place with the torch that is there."""
     build = " ".join((seen.pip, "install -v --no-build-isolation --no-deps -e", "."))
     if on_windows(seen):
-        return f'pushd "{folder}"', build  # which changes the drive too, in PowerShell as in cmd
+        return " ".join(
+            ("pushd", f'"{folder}"')
+        ), build  # which changes the drive too, in PowerShell as in cmd
     return (f"cd {_quoted(folder)} && {build}",)
 
 

@@ -18,8 +18,9 @@ NONE = "None"
 
 #: Said of such a file, whatever torch is there.
 WITHOUT_KERNELS = (
-    ' "CUDA None" says that this xformers was compiled without CUDA (from source, where no nvcc '
-    "was found): no torch gives it kernels, so the file itself has to be replaced."
+    ' "CUDA None" says that this xformers was compiled without CUDA (from source: no CUDA toolkit '
+    "was found, or torch saw no GPU during the build and FORCE_CUDA=1 was not set): no torch gives "
+    "it kernels, so the file itself has to be replaced."
 )
 #: How to compile it with them.
 _FROM_SOURCE = (

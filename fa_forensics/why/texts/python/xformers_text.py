@@ -56,12 +56,10 @@ def xformers(seen: Seen) -> Answer:
     pythons = [detail.get("built_python"), detail.get("here_python")]
     if python is not None:
         pythons = [python["built"], python["have"]]
-    notes = [
-        "What really failed is hidden: the loader's message comes with XFORMERS_MORE_DETAILS=1.",
-    ]
+    notes = [] if _is_told(seen) else [_HIDDEN]
     if pythons[0] and pythons[1] and _minor(pythons[0]) == _minor(pythons[1]):
         notes.append("Python's patch release plays no part: only the minor version counts.")
-    helps = [*_more_details(seen), *_inspected(seen)]
+    helps = [*(() if _is_told(seen) else _more_details(seen)), *_inspected(seen)]
     direction, code, confidence = "unknown", BANNER, "high"
     if detail.get("os") == "macOS" and built and have and _release(built) == _release(have):
         return _on_a_mac(seen, built)
@@ -102,6 +100,16 @@ def xformers(seen: Seen) -> Answer:
         "wrong-torch", code, cause, owner="xformers", direction=direction, confidence=confidence,
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+_HIDDEN = "What really failed is hidden: the loader's message comes with XFORMERS_MORE_DETAILS=1."
+
+
+def _is_told(seen: Seen) -> bool:
+    """Whether the text has the loader's message, too: what a file named nowhere else lacks."""
+    what = ("undefined-symbol", "bare-symbol")
+    near = [m for m in seen.paste.mentions[:20] if m.what in what and m.symbol]
+    return any(not m.file or "xformers" in m.file for m in near)
 
 
 def _more_details(seen: Seen) -> tuple[str, ...]:
