@@ -166,8 +166,9 @@ def _bringing(torches: Sequence[str], tables: Tables, place: Place) -> list[str]
     if not torches or tables.atlas is None:
         return []
     span = interval_text(torches, tables.atlas.releases(place.machine))
-    verb = "brings" if len(torches) == 1 else "bring"
-    return [f"Of the torches on the package index {span} {verb} a version that has it."]
+    if len(torches) == 1:
+        return [f"Of the torches on the package index {span} brings a version that has it."]
+    return [f"Of the torches on the package index {span} bring a version that has it."]
 
 
 def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bool:

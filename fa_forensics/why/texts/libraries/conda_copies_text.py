@@ -79,7 +79,7 @@ def _of_condas_torch(answer: Answer, seen: Seen, folder: str) -> Answer:
 
 def _not_of_wheels(answer: Answer) -> tuple[str, ...]:
     """The remarks that hold without pip's torch."""
-    about = re.compile(r"Of the torches on the package index |torch asks for ")
+    about = re.compile(r"Of\sthe\storches\son\sthe\spackage\sindex\s|torch asks for ")
     return tuple(n for n in answer.notes if n != NO_TOOLKIT and not about.match(n))
 
 

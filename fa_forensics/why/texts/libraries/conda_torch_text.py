@@ -136,6 +136,6 @@ _SINCE_12 = lazily(r"(?P<wheel>nvidia-[a-z-]{3,30}-cu12) (?P<version>12\.[\d.]{1
 
 #: Remarks that hold for pip's torch alone.
 _ABOUT_WHEELS = lazily(
-    r"torch's wheels need no|Of the torches on the package index |torch asks for "
+    r"torch's wheels need no|Of\sthe\storches\son\sthe\spackage\sindex\s|torch asks for "
     r"|A newer release of the same major version serves torch"
 )

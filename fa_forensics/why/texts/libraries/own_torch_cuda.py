@@ -16,7 +16,7 @@ from fa_forensics.why.shell import quoted
 
 #: What is said of pip's torch and its wheels.
 _ABOUT_WHEELS = lazily(
-    r"torch's wheels need no|Of the torches on the package index |torch asks for "
+    r"torch's wheels need no|Of\sthe\storches\son\sthe\spackage\sindex\s|torch asks for "
     r"|A newer release of the same major version serves torch|nvidia-[\w-]{3,30}(?:,| and) nvidia-"
 )
 _WHEEL_OF_TORCH = lazily(r"(?:; |, and )nvidia-[\w-]{3,40} [\d.]{3,20}, brought by torch [^\n]+")
