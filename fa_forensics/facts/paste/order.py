@@ -141,8 +141,6 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     loading = [m for m in all_of_them if m.what in _LOADING and m is not mention]
     if "libbitsandbytes_cpu.so" in f"{mention.file} {mention.library}" and what in _LOADING:
         return any(m.detail.get("cpu") for m in all_of_them)
-    if "cuda-setup-failed" in others and not mention.file and is_for_gpu(mention.symbol):
-        return True
     if what == "no-module":
         module = mention.detail.get("module", "")
         if any(_tier(m) == 0 for m in all_of_them) and not _COMPILED.search(module):
@@ -198,6 +196,8 @@ def _left_out_on_a_mac(mention: Mention) -> bool:
 
 def _says_again(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     """Whether an earlier mention says the same of another file, or says why this one is said."""
+    if not mention.file and is_for_gpu(mention.symbol):
+        return any(m.what == "cuda-setup-failed" for m in all_of_them)
     same = [m for m in all_of_them if m.what == mention.what and m is not mention]
     if _left_out_on_a_mac(mention):
         return any(m.number < mention.number and _left_out_on_a_mac(m) for m in same)
