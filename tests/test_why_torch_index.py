@@ -9,9 +9,7 @@ from fa_forensics.facts.torch_index import is_on_index
 
 INDEX = "https://download.pytorch.org/whl/"
 #: c10::cuda::CUDAErrorLogCapture came with torch 2.14.
-NEW = (
-    "ImportError: /x/_C.so: undefined symbol: _ZN3c104cuda19CUDAErrorLogCaptureC1Ev"
-)
+NEW = "ImportError: /x/_C.so: undefined symbol: _ZN3c104cuda19CUDAErrorLogCaptureC1Ev"
 AUDIO = (
     "OSError: /x/site-packages/torchaudio/lib/libtorchaudio.abi3.so: undefined symbol: "
     "torch_dtype_float4_e2m1fn_x2"

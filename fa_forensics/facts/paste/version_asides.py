@@ -115,13 +115,15 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
             ("pyg", r"(?i)(?<![\w-])-c[ =]?(pyg)(?![\w-])"),
             (
                 "pyg",
-                r"(?i)\b(pyg)\b[^\n.;]{0,20} from (?:its|their|the|PyG'?s?) (?:own )?(?:conda )?channel",
+                r"(?i)\b(pyg)\b[^\n.;]{0,20} from (?:its|their|the|PyG'?s?) (?:own )?"
+                r"(?:conda )?channel",
             ),
             ("pyg", r"(?i)\b(pyg) (?:conda )?channel\b"),
             ("rusty1s", r"(?i)(?<![\w-])-c[ =]?(rusty1s)(?![\w-])"),
             (
                 "pyg",
-                r"(?i)^(?:py)?(?:torch|pyg)[\w-]{0,20} {1,40}\d[\w.]{1,20} {1,40}\S{1,60} {1,40}(pyg)\s*$",
+                r"(?i)^(?:py)?(?:torch|pyg)[\w-]{0,20} {1,40}\d[\w.]{1,20} {1,40}\S{1,60}"
+                r" {1,40}(pyg)\s*$",
             ),
         )
     ),

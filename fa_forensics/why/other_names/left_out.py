@@ -99,8 +99,8 @@ def part_words(demangled: str) -> tuple[str, tuple[str, ...]]:
         return (
             f"Its name is that of code for one GPU architecture (sm_{number}), which is compiled "
             f"only where the build's list has that one or one of its family (TORCH_CUDA_ARCH_LIST: "
-            f"{_capability(number)}; CMake's own), while the code that calls it was compiled all the same: the two "
-            "conditions of the build do not agree.",
+            f"{_capability(number)}; CMake's own), while the code that calls it was compiled all "
+            "the same: the two conditions of the build do not agree.",
             (_SAME_SWITCHES,),
         )
     if sort == CUDA:

@@ -221,9 +221,9 @@ def pin_broken(seen: Seen) -> Answer:
     wants, has = detail.get("wants", ""), detail.get("has", "")
     release = f" {detail['release']}" if detail.get("release") else ""
     cause = (
-        f"{package}{release} asks for torch{wants}, and torch {has} is installed: as a rule pip put "
-        f"it there for another package. A compiled part of {package} that was built for torch{wants} need "
-        "not load with it."
+        f"{package}{release} asks for torch{wants}, and torch {has} is installed: as a rule pip "
+        f"put it there for another package. A compiled part of {package} that was built for "
+        f"torch{wants} need not load with it."
     )
     helps = [f"fa-forensics inspect {package}"]
     mine, theirs = has.partition("+")[2], detail.get("release", "").partition("+")[2]

@@ -69,7 +69,7 @@ def of_cuda_10(seen: Seen, soname: str, owner: str | None, own: str | None) -> A
             "before Python starts (cuBLAS of 10.1 lies in /usr/lib/x86_64-linux-gnu). Where it "
             "shows none, conda's cudatoolkit of 10.1 or 10.2 has it for an environment of conda. "
             "The library of another CUDA under this name does not count.",
-            *(text for name, text in _BY_CUDA.items() if who.split()[-1] == name),
+            *(text for name, text in _BY_CUDA.items() if who.rstrip(")").split()[-1] == name),
             *rebuild_notes(seen),
             *there_already(seen),
         ),

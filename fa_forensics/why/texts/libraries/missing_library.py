@@ -22,7 +22,7 @@ from fa_forensics.why.texts.libraries.cuda_missing import (
     tensorflow,
 )
 from fa_forensics.why.texts.libraries.import_first import not_whole, torch_library
-from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands
+from fa_forensics.why.texts.libraries.needing import needing, package_of_text, rebuild_commands
 from fa_forensics.why.texts.libraries.outside_text import outside_answer
 from fa_forensics.why.texts.libraries.system_text import HASHED, system_library
 from fa_forensics.why.texts.libraries.wheels_path import folder_on_path
@@ -167,11 +167,9 @@ def _not_handed_in(seen: Seen, soname: str, owner: str, by: str) -> Answer:
 
 
 def _rocm(seen: Seen, soname: str, owner: str) -> Answer:
-    named = (
-        seen.mention.file or seen.mention.detail.get("import") or needing(seen) != "the extension"
-    )
-    of_torch = needing(seen) in ("a compiled part of torch", "a compiled part of pytorch")
-    if is_torch_itself(seen) or ((not named or of_torch) and owner not in _OF_EXTENSIONS):
+    told = seen.mention.file or seen.mention.detail.get("import")
+    of_torch = not told and package_of_text(seen) in (None, "", "torch", "pytorch")
+    if is_torch_itself(seen) or (of_torch and owner not in _OF_EXTENSIONS):
         return torch_of_rocm(seen, soname, owner)
     cause = (
         f"{soname} belongs to {title_of(owner)}: {needing(seen)} was built for AMD GPUs. With "
