@@ -189,10 +189,20 @@ def test_flash_attn_2_in_a_list_did_not_start_a_kernel_on_a_gpu_that_it_refuses(
 @pytest.mark.parametrize(
     ("name", "number"),
     [("GTX 3090", "8.6"), ("gtx4090", "8.9"), ("RTX 1080 Ti", "6.1"), ("4x4090", "8.9"),
-     ("4090D", "8.9"), ("3090s", "8.6"), ("8xH100", "9.0"), ("Tesla-V100", "7.0")],
+     ("4090D", "8.9"), ("3090s", "8.6"), ("8xH100", "9.0"), ("Tesla-V100", "7.0"),
+     ("RTX_5090", "12.0"), ("RTX 50 series", "12.0"), ("RTX 40xx", "8.9"), ("TeslaT4", "7.5"),
+     ("T1000", "7.5"), ("compute capability 12.0", "12.0")],
 )  # fmt: skip
 def test_a_gpu_is_known_by_the_names_that_people_write(name: str, number: str) -> None:
     assert number in _all(first(f"CUDA error: {_NO_IMAGE}", f"CUDA 11.8, {name}, numpy 1.26"))
+
+
+@pytest.mark.parametrize(
+    "words", ["requires compute capability 8.0 or higher", "made for the RTX 40 series and up"]
+)
+def test_what_something_asks_for_is_no_gpu_of_the_text(words: str) -> None:
+    text = _all(first(f"CUDA error: {_NO_IMAGE}", f"CUDA 11.8, numpy 1.26\nNAME {words}"))
+    assert "does not name the GPU" in text
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def _by_name(text: str, table: GpuTable) -> Capability | None:
 def _words(text: str) -> list[str]:
     """``NVIDIA A100-SXM4-80GB`` → nvidia, a100, sxm4, 80gb; ``RTX4090`` → rtx, 4090."""
     lower = text.lower().replace("max-q", "max-q ").replace("(", " ").replace(")", " ")
-    lower = re.sub(r"\b(rtx|gtx)(\d)", r"\1 \2", lower)
+    lower = re.sub(r"\b(rtx|gtx|tesla)([a-z]?\d)", r"\1 \2", lower)
     lower = re.sub(r"(\d)(ti|super|d)\b", r"\1 \2", lower)
     words = re.split(r"[\s_/]+|(?<!max)-", lower)
     return [word for word in words if word]

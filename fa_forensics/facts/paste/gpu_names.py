@@ -9,6 +9,12 @@ from fa_forensics.patterns import lazily
 #: The numbers of GeForce cards that people write alone.
 _NUMBERS = r"(?:[2-5]0[5-9]0|10[5-8]0|16[56]0)"
 
+#: Where a name is an item of a list, or somebody's own.
+_ITEM = (
+    r"(?:(?<![^\n])|(?<=[,;/(])|(?<=[,;/] )|(?<=\bmy )|(?<=\ba )|(?<=\ban )|(?<=GPU )|(?<=GPU: )"
+    r"|(?<=GPU:))"
+)
+
 #: AMD's cards and their graphics parts: with or without RX, and processors by their own names.
 AMD: tuple[tuple[str, str, str], ...] = (
     *(
@@ -65,7 +71,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "rtx",
-        r"(?:\b|(?<=\dx))((?:NVIDIA )?(?:GeForce |Quadro )?RTX[ -]?(?:PRO )?(?:A?\d{4,5})"
+        r"(?:\b|(?<=\dx))((?:NVIDIA )?(?:GeForce |Quadro )?RTX[ _-]?(?:PRO )?(?:A?\d{4,5})"
         r"(?: ?(?:Ti|SUPER|D|Ada))?)\b",
         "gpu",
     ),
@@ -76,7 +82,20 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
         "gpu",
     ),
     ("dgx spark", r"(?<!\w)(DGX Spark)(?!\w)", "gpu"),
-    ("tesla", r"\b(Tesla[ -][A-Z]\d{1,3}S?)\b", "gpu"),
+    ("tesla", r"\b(Tesla[ -]?[A-Z]\d{1,3}S?)\b", "gpu"),
+    *(
+        (
+            sign,
+            rf"{_ITEM}((?:NVIDIA )?(?:GeForce )?RTX[ -]?[2-5]0(?:xx|[ -]series))"
+            r"(?=\s?(?:[,;/)]|$|GPU|card|laptop))",
+            "gpu",
+        )
+        for sign in ("0xx", "0 series", "0-series")
+    ),
+    *(
+        (sign, rf"{_ITEM}((?:NVIDIA )?T(?:400|600|1000|1200|2000))(?=\s?(?:[,;/(]|$))", "gpu")
+        for sign in ("t400", "t600", "t1000", "t1200", "t2000")
+    ),
     (
         "gtx",
         r"\b((?:NVIDIA )?(?:GeForce )?GTX[ -]?\d{3,4}M?(?: ?(?:Ti|SUPER))?)\b",

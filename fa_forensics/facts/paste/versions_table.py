@@ -136,6 +136,14 @@ _REPORTS: tuple[Row, ...] = (
         REPORT,
     ),
     (
+        # An item of a list of versions; in a sentence it may be what something asks for.
+        "compute capability ",
+        r"(?:(?<![^\n])|(?<=[,;/(])|(?<=[,;/] ))(?:CUDA |GPU )?compute capability "
+        r"(\d{1,2}\.\d)(?=\s?(?:[,;)]|$))",
+        "capability",
+        REPORT,
+    ),
+    (
         "get_device_capability",
         r"get_device_capability\([^()]{0,20}\)\)?\s{0,10}(?:->|=|:|#)?\s{0,10}\(?"
         r"(\d{1,2},\s?\d)\)?",
