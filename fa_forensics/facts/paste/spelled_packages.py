@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from fa_forensics.facts.paste.denied import is_absent
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.version_forms import VERSION, VERSION_WORD
 from fa_forensics.patterns import lazily
@@ -38,7 +39,13 @@ def _versioned(name: str) -> re.Pattern[str]:
 
 
 def stands_alone(text: str, place: int, name: str) -> bool:
-    """Whether a package is named at a place as a word, an extra (.[vllm]) or a library (X.so)."""
+    """Whether a package is named at a place as a word, an extra (.[vllm]) or a library (X.so).
+
+    "vLLM, not flashinfer" names no flashinfer.
+    """
+    said = text[max(0, place - 60) : place].rpartition("\n")[2]
+    if is_absent(said, len(said)):
+        return False
     before = text[max(0, place - 1) : place]
     after = text[place + len(name) : place + len(name) + 3]
     return not re.match(r"[\w/.-]", before, re.ASCII) and not re.match(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.torch_index import index_option, is_on_index
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list, on_amd
@@ -227,7 +228,8 @@ def pin_broken(seen: Seen) -> Answer:
     )
     helps = [f"fa-forensics inspect {package}"]
     mine, theirs = has.partition("+")[2], detail.get("release", "").partition("+")[2]
-    if mine and theirs and mine[:2] != theirs[:2]:  # +cu118 beside +rocm5.4.2, or +cpu
+    kinds = [_KIND_OF_BUILD.fullmatch(label) for label in (mine, theirs)]
+    if kinds[0] and kinds[1] and kinds[0][1] != kinds[1][1]:  # +cu118 beside +rocm5.4.2, or +cpu
         return _of_two_indexes(seen, package, cause, has)
     if wants.startswith("==") and "," not in wants:
         release = wants.strip("= ").partition("+")[0]
@@ -241,6 +243,10 @@ def pin_broken(seen: Seen) -> Answer:
             "What the package asks for is in its metadata; what its binary needs, inspect reads.",
         ),
     )  # fmt: skip
+
+
+#: The labels of PyTorch's own indexes; +pt20cu118, +computecanada and +git1234567 are none.
+_KIND_OF_BUILD = lazily(r"(cpu|xpu|cu(?=\d)|rocm)[\d.]{0,8}")
 
 
 def _of_two_indexes(seen: Seen, package: str, cause: str, has: str) -> Answer:

@@ -22,9 +22,10 @@ _FIRST = (7, 5)
 _PREBUILT = lazily(r"prebuilt|pre-?compiled|jit[_-]cache|\bcubin|\+cu\d{3}torch", re.IGNORECASE)
 #: Its name, and words of its kernels: ``SingleDecodeWithKVCache kernel launch failed``.
 _OWN = lazily(r"flashinfer|With(?:Paged|Ragged)?KVCache|\bmoe_utils\b", re.IGNORECASE)
-#: FlashInfer says so of each of its kernels: "RMSNorm failed with error code ...".
+#: FlashInfer says so of each of its kernels, named in capitals: "RMSNorm failed with error code".
 _FAILED = lazily(
-    r"\b\w{3,60} failed with error(?: code)?:? (?:no kernel image|invalid device function)"
+    r"\b(?!C[uU]|G[pP][uU])[A-Z](?=\w{0,58}[a-z])(?=\w{0,58}[A-Z])\w{2,59} failed with error"
+    r"(?: code)?:? (?:no kernel image|invalid device function)"
 )
 FLASHINFER = ("flashinfer", "flashinfer-python")
 _OTHER_BACKEND = (

@@ -14,10 +14,11 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_of_line
 
-#: torch, and what people install and list with it.
+#: torch, what people install and list with it, and what is written in Python alone.
 _OF_TORCH = (
     "torch", "torchvision", "torchaudio", "triton", "numpy", "setuptools", "pip", "uv", "pytorch",
-    "pytorch-cuda", "cudatoolkit", "ninja",
+    "pytorch-cuda", "cudatoolkit", "ninja", "transformers", "accelerate", "diffusers", "peft",
+    "kernels", "pybind11",
 )  # fmt: skip
 #: The libraries of CUDA 11 and newer that have the CUDA major version in their names.
 _MAJOR = lazily(r"lib(?:cudart|nvrtc|cublas|cublasLt)\.so\.(1[1-9])(?:\.0)?$")

@@ -167,7 +167,7 @@ def missing_attribute(seen: Seen) -> Answer:
 
         return operator_missing(seen)
     line = seen.mention.line
-    if looks_compiled(name) and never_built(detail, module):
+    if looks_compiled(name) and never_built(detail, module, name):
         return missing_module(seen, f"{module}.{name}")
     if detail.get("partly") or re.search(r"unknown.location|consider.renaming", line):
         return half_imported(seen, name, module)

@@ -276,8 +276,9 @@ def windows(seen: Seen) -> Answer:
 
 #: The package index has torch without CUDA alone for Windows.
 _CUDA_DLLS = (
-    "A file for CUDA needs torch's c10_cuda.dll and torch_cuda.dll. Where the command prints None "
-    "for the CUDA (or +cpu), these are what is missing: torch is a build without CUDA, as pip "
+    "An extension of torch for CUDA needs torch's c10_cuda.dll and torch_cuda.dll. If this file is "
+    "one and the command prints None for the CUDA (or +cpu), these are what is missing: torch is a "
+    "build without CUDA, as pip "
     'takes it for Windows without an index, and pip install --force-reinstall "torch==X.Y.Z" '
     f"--index-url {TORCH_INDEX}cuNNN brings the build for CUDA (X.Y.Z and NNN as in the wheel's "
     "name)."

@@ -145,13 +145,18 @@ def tree_of(detail: Mapping[str, str], module: str) -> str:
     return ""
 
 
-def never_built(detail: Mapping[str, str], module: str) -> bool:
+#: ``_C``, ``_ext``, ``_cuda`` and ``quant_cuda`` are compiled; ``_utils`` and numba's ``cuda`` are
+#: Python files, which a circle of imports asks for.
+_BUILT = lazily(r"(?:^|_)(?:C|C_\w{1,40})$|_(?:ext|cuda|cpp)$|^_imaging$")
+
+
+def never_built(detail: Mapping[str, str], module: str, name: str) -> bool:
     """Whether ``from . import _C`` found no file, though Python speaks of a circular import.
 
     A package that asks for its own compiled module while it starts is half initialised in any
     case. torch's family has a release of each for each torch, which is looked at first.
     """
-    if not detail.get("partly"):
+    if not detail.get("partly") or not _BUILT.search(name):
         return False
     own = detail.get("sort") == "import" and "." not in module and not has_partners(module)
     return own or bool(tree_of(detail, module))
@@ -160,7 +165,10 @@ def never_built(detail: Mapping[str, str], module: str) -> bool:
 def _in_a_tree(seen: Seen, module: str, package: str | None, last: str, tree: str) -> Answer:
     """A source tree is imported in place of the installed package, and was not built in place."""
     top = (module if "." in module else seen.mention.detail.get("module", "")).split(".")[0]
-    tree = re.sub(r"(?<=[\w.-])[/\\]src$", "", tree)  # setup.py lies beside src/, not in it
+    # setup.py lies beside src/, not in it, but /usr/src and ~/src hold projects
+    home = r"(?<!^/usr)(?<!^/opt)(?<!^/root)(?<!^~)"
+    if not re.match(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\]+[/\\]src$", tree):
+        tree = re.sub(rf"(?<=[\w.-]){home}[/\\]src$", "", tree)
     version = version_of(seen, package) if package else None
     name = f"{package} {version}" if version else package or top
     cause = (
