@@ -84,3 +84,21 @@ def test_what_a_windows_file_lacks_depends_on_what_it_is_for() -> None:
         "torch 2.3.0+cpu, torch-scatter 2.1.2+pt23cpu",
     )
     assert "c10_cuda.dll" not in _all(answer) or "If this file is one" in _all(answer)
+
+
+def test_a_package_that_is_told_as_not_used_is_not_the_one() -> None:
+    answer = first(
+        "RuntimeError: RMSNorm failed with error code no kernel image is available for execution "
+        "on the device",
+        "I use vLLM, not flashinfer. GPU: Tesla V100",
+    )
+    assert "The kernel is FlashInfer's" not in said(answer) and answer.owner != "flashinfer"
+
+
+def test_a_rocblas_without_kernels_is_no_extension_without() -> None:
+    answer = first(
+        "rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: Illegal seek "
+        "for GPU arch : gfx1030",
+        "torch 1.10.0+rocm4.2",
+    )
+    assert answer.owner == "rocblas" and "it is the extension that lacks" not in _all(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.patterns import lazily
 
@@ -103,7 +104,8 @@ def project_beside(line: Line) -> str:
     """The project that a line names, or the lines around it; "" for none."""
     for near in (line, *line.above(4), *line.below(4)):
         for name, words in _PROJECTS:
-            if words.search(near.body[:4_000]):
+            found = words.search(near.body[:4_000])
+            if found is not None and not is_denied(near.body, found.start()):
                 return name
     return ""
 
