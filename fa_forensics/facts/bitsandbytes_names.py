@@ -10,11 +10,15 @@ from __future__ import annotations
 from fa_forensics.patterns import lazily
 
 _FOR_GPU = lazily(
-    r"(?!\w*_cpu_)c(?:(?:de)?quant(?:ize|_mm)\w*|int8_vector_quant|(?:batched_)?igemm\w*"
-    r"|(?:adam|adagrad|ademamix|lion|lars|momentum|rmsprop)\w*\d{1,2}bit\w*"
-    r"|get_(?:col_row_stats|row_stats|managed_ptr)|gemm_4bit_inference\w*|gemm_host_fp\d\d"
-    r"|spmm_coo\w*|transform_\w+|extractOutliers_\w+|estimate_quantiles_\w+"
-    r"|percentile_clipping_\w+|histogram_scatter_add_2d)"
+    r"c(?:(?:de)?quantize(?:_blockwise_(?:fp32|[bf]p?f?16)(?:_[nf][fp]4)?)?"
+    r"|dequant_mm_int32_fp16|int8_vector_quant|(?:batched_)?igemm"
+    r"|igemmlt_(?:turing_|ampere_)?(?:8|32)(?:_rowscale)?"
+    r"|(?:adam|adagrad|ademamix|lion|lars|momentum|rmsprop)"
+    r"(?:32bit|_static_8bit|_8bit_blockwise)_\w+"
+    r"|get_(?:col_row_stats|row_stats|managed_ptr)|gemm_4bit_(?:inference\w*|[bf]p?f?\d\d)"
+    r"|gemm_host_fp\d\d|spmm_coo(?:_very_sparse_naive_\w{1,5})?|transform_row2\w+"
+    r"|transform_(?:turing|ampere|8|32)(?:2|_)\w+|extractOutliers_(?:turing|ampere)"
+    r"|estimate_quantiles_fp\d\d|percentile_clipping_g\d\d|histogram_scatter_add_2d)"
 )
 
 

@@ -21,6 +21,12 @@ _WITH_VERSION = lazily(
     r"(?<![\w./-])[a-z][\w.-]{1,40}(?:\[\w{1,20}\])?(?: version)?[ \t:=(|]{1,60}"
     r"v?\d{1,4}\.\d[\w.+-]*"
 )
+#: A sentence that says what is not there: it names nobody who asks.
+_DENIED = lazily(
+    r"(?:\bnot|n't|\bnever|\bwithout|\bnor)(?: \w{1,20}){0,2} [a-z][\w-]{1,40}"
+    r"(?:,? (?:nor|or) [a-z][\w-]{1,40})?"
+)
+_WHISPER = lazily(r"ctranslate2|faster[-_]whisper")
 
 
 def package_of_frame(line: Line) -> str:
@@ -44,7 +50,9 @@ def _of_frame(line: Line) -> str:
 def _of_words(line: Line) -> str:
     near = f"{_before(line)}{line.source.text[line.start : line.start + 800]}".lower()
     plain = "\n".join(one for one in near.split("\n") if not _LISTED.search(one))
-    told = _WITH_VERSION.sub(" ", plain)
+    told = _DENIED.sub(" ", _WITH_VERSION.sub(" ", plain))
+    if "onnxruntime" in told and _WHISPER.search(told):
+        return ""  # either may ask for it
     found = next((name for name in _LOOKS_ITSELF if name in told), "")
     alone = [one for one in _OF_PYG if one in told or one.replace("_", "-") in told]
     return found or (alone[0] if len(alone) == 1 else "")

@@ -9,6 +9,12 @@ from fa_forensics.patterns import lazily
 #: The numbers of GeForce cards that people write alone.
 _NUMBERS = r"(?:[2-5]0[5-9]0|10[5-8]0|16[56]0)"
 
+#: What such a number counts, where it is no card: "with 1650 images", "8x2080 tokens".
+_NOT_COUNTED = (
+    r"(?! (?:images?|samples?|tokens?|steps?|files?|param\w*|epochs?|rows?|lines?|frames?|videos?"
+    r"|iter\w*|batch\w*|examples?|pixels?|px|ms|tests?|classes|points?|times|seconds|MB|MiB|GB)\b)"
+)
+
 #: Where a name is an item of a list, or somebody's own.
 _ITEM = (
     r"(?:(?<![^\n])|(?<=[,;/(])|(?<=[,;/] )|(?<=\bmy )|(?<=\ba )|(?<=\ban )|(?<=GPU )|(?<=GPU: )"
@@ -105,14 +111,15 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     *(  # bare numbers, behind a word or before one that makes them a card
         (
             sign,
-            r"(?:(?<![\w.$])|(?<=\b\dx))"
-            r"(?:(?<=\b\dx)|(?<=\ba )|(?<=\ban )|(?<=\bmy )|(?<=\bon )|(?<=\btwo )|(?<=\bthe )"
+            r"(?:(?<![\w.$])|(?<=\b[1-9]x)(?!1080(?! ?Ti)))"
+            r"(?:(?<=\b[1-9]x)|(?<=\ba )|(?<=\ban )|(?<=\bmy )|(?<=\bon )|(?<=\btwo )|(?<=\bthe )"
             r"|(?<=\dx )|(?<=with )|(?<=have )|(?<=using )|(?<=NVIDIA )|(?<=GeForce )"
             r"|(?<=GPU )|(?<=GPU: )|(?<=GPU:)|(?<=显卡)|(?<=显卡:)|(?<=显卡: )"
             rf"|(?:(?<![^\n])|(?<=[,;/])|(?<=[,;/] ))"
             rf"(?={_NUMBERS} ?(?:Ti|SUPER|D)?s?\s?(?:[,;/]|$))"
             rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop|\s?显?卡)))"
-            rf"({_NUMBERS}(?: ?(?:Ti|SUPER|D)\b)?)(?=s?(?!\w|[.:-]\d))",
+            rf"({_NUMBERS}(?: ?(?:Ti|SUPER|D)\b)?)(?=s?(?!\w|[.:-]\d))"
+            rf"{_NOT_COUNTED}",
             "gpu",
         )
         for sign in ("050", "060", "070", "080", "090", "1650", "1660")
@@ -130,7 +137,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     *(
         (
             sign,
-            rf"(?:(?<![A-Za-z0-9_./-])|(?<=\b\dx))({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
+            rf"(?:(?<![A-Za-z0-9_./-])|(?<=\b[1-9]x))({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
             "gpu",
         )
         for sign in (

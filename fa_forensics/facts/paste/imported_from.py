@@ -40,7 +40,7 @@ def imported_from(line: Line, at: int, name: str) -> dict[str, str]:
 
 
 def _whole(relative: str, above: list[str]) -> str:
-    """``..layers`` of a step in ``/home/u/P/core/ops/x.py`` as ``core.layers``, as far as told."""
+    """``..layers`` of a step in ``site-packages/core/ops/x.py`` as ``core.layers``, where told."""
     step = next((found for body in above if (found := _STEP.search(body)) is not None), None)
     if step is None:
         return ""
@@ -49,6 +49,7 @@ def _whole(relative: str, above: list[str]) -> str:
     site = next((n for n, one in enumerate(folders) if one.endswith("-packages")), None)
     up = len(relative) - len(rest) - 1
     kept = folders[: len(folders) - up] if up else folders
-    kept = kept[site + 1 :] if site is not None else kept[-1:]
+    # In a tree of its own nothing tells which of the directories is the package's.
+    kept = kept[site + 1 :] if site is not None else []
     whole = [*kept, *([rest] if rest else [])]
     return ".".join(whole) if kept and all(part.isidentifier() for part in kept) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.demangle import (
@@ -80,6 +81,14 @@ def cut_answer(seen: Seen) -> Answer:
     )
 
 
+def _where_to_type(seen: Seen, commands: Sequence[str]) -> tuple[str, ...]:
+    """Where a command that removes compiled modules belongs, where one is typed."""
+    from fa_forensics.why.ways.trees import where_to_type
+
+    removing = next((text for text in commands if " -delete" in text), "")
+    return where_to_type(removing, (seen.mention.file or "",))
+
+
 def _twins(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
     """One function in both std::string flavours: whichever is missing, torch has the other."""
     having = " and ".join(f"{readable(row.demangled)} (torch {row.interval})" for row in rows[:2])
@@ -92,7 +101,8 @@ def _twins(seen: Seen, start: str, owner: str, rows: list[Overload]) -> Answer:
     commands = [which_torch(seen.place, flavour=True)]
     built = rebuild(seen.place, (seen.mention.file,)) if seen.mention.file else None
     notes = numbered_as_torch((seen.mention.file or "",))
-    notes = notes if built is None else (f"The second command {built[1]}.",)
+    if built is not None:
+        notes = (*_where_to_type(seen, built[:1]), f"The second command {built[1]}.")
     if built is not None:
         commands.append(built[0])
     return seen.answer(
@@ -150,6 +160,7 @@ def _one_function(seen: Seen, start: str, owner: str, rows: list[Overload]) -> A
     name = qualified_name(rows[0].demangled)
     present = seen.place.present
     there = [row for row in rows if present is not None and present.release in row.exported_by]
+    where = _where_to_type(seen, commands)
     cause = f"The name is cut off. All names of torch that begin so are {name}"
     if present is None or not there:
         cause += (
@@ -159,7 +170,7 @@ def _one_function(seen: Seen, start: str, owner: str, rows: list[Overload]) -> A
         )
         return seen.answer(
             "symbol-drift", "FA201", cause, symbol=start, demangled=name, owner=owner,
-            overloads=tuple(rows), releases_looked_up=True, notes=(_WHICH_ONE,),
+            overloads=tuple(rows), releases_looked_up=True, notes=(*where, _WHICH_ONE),
             help=(*commands, seen.inspect_command()), confidence="medium",
         )  # fmt: skip
     left = [row for row in rows if row not in there]
@@ -180,8 +191,8 @@ def _one_function(seen: Seen, start: str, owner: str, rows: list[Overload]) -> A
         )
     return seen.answer(
         kind, code, cause, symbol=start, demangled=name, owner=owner, overloads=tuple(rows),
-        releases_looked_up=True, direction=direction, notes=(_WHICH_ONE,), confidence="medium",
-        help=(*commands, seen.inspect_command()),
+        releases_looked_up=True, direction=direction, notes=(*where, _WHICH_ONE),
+        confidence="medium", help=(*commands, seen.inspect_command()),
     )  # fmt: skip
 
 

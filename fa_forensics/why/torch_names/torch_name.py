@@ -369,8 +369,9 @@ def _help(
     if history is None or tables.ages is None:
         return (look,), ()
     if judgement.direction != "other-flavour" and present.release in history.hidden:
-        from fa_forensics.why.ways.hidden import before_or_behind
+        from fa_forensics.why.ways.hidden import before_or_behind, has_its_own_release
 
-        return before_or_behind(place, history, needed_by)
+        if not has_its_own_release(needed_by):
+            return before_or_behind(place, history, needed_by)
     helped = torch_commands(place, history, tables.ages, needed_by, judgement.direction)
     return without_a_build(helped, judgement.direction, present)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fa_forensics.facts.python_api import has_partners
 from fa_forensics.why.place import Place
+from fa_forensics.why.seen import package_of
 from fa_forensics.why.torch_names.history import History, order_key
 from fa_forensics.why.ways.commands import inspect_command, install
 
@@ -26,6 +28,12 @@ def not_on_these(history: History) -> str:
         "still declare it, a file that is compiled on such a torch lacks it too. A source that "
         "does not call it (a newer release may be one) helps as well."
     )
+
+
+def has_its_own_release(needed_by: Sequence[str]) -> bool:
+    """Whether a file is of a package with a release for each torch, which asks for no such name."""
+    packages = [package_of(file) for file in needed_by]
+    return any(has_partners(name) for name in packages)
 
 
 def before_or_behind(

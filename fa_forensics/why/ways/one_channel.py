@@ -138,9 +138,10 @@ def beside_condas_torch(answer: Answer, paste: Paste, place: Place) -> Answer:
         "One of the two installations is enough. The first takes PyG's compiled packages from "
         "conda-forge, which builds them for its own torch; those of the channel pyg (pytorch-"
         "scatter, pytorch-sparse, ..., by conda list) go first, with conda remove. The second "
-        "takes the torch that the packages of the channel pyg were built for: X.Y.Z stands for "
-        f"its release, up to {_LAST_OF_CHANNEL}, and pytorch-cuda=X.Y -c nvidia behind it for its "
-        "CUDA. Compiled on that machine, with pip --no-build-isolation, they fit as well."
+        "takes the torch that the packages of the channel pyg were built for, up to "
+        f"{_LAST_OF_CHANNEL} (X.Y.Z, where it stands in the command, is to be its release), and "
+        "pytorch-cuda=X.Y -c nvidia behind it for its CUDA. Compiled on that machine, with pip "
+        "--no-build-isolation, they fit as well."
     )
     kept = [text for text in answer.help if not _FOR_INDEX.search(text)]
     notes = (n for n in answer.notes if not _ON_INDEX.match(n) and not _ON_CONDA.match(n))

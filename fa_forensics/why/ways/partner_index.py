@@ -39,6 +39,12 @@ def with_partner_index(answer: Answer, paste: Paste, place: Place, tables: Table
     )
     if helps == answer.help:
         return answer
+    if label == "cpu":
+        note = (
+            f"The package index has that release for CUDA {own} alone, and the torch in the text "
+            "is a build for the CPU: the address at the end has the build for it."
+        )
+        return replace(answer, help=helps, notes=(*answer.notes, note))
     note = (
         f"The package index has that release for CUDA {own} alone, and the CUDA in the text is "
         f"that of {label}: the address at the end has the build for it."
