@@ -191,7 +191,7 @@ def _of_rocblas(seen: Seen, target: str | None, which: str) -> Answer:
     )
     command, notes = _ways_out(seen, target)
     # Those speak of kernels of torch and of extensions, and it is rocBLAS that lacks its own here.
-    notes = [note for note in notes if "it is the extension that lacks it" not in note]
+    notes = [note for note in notes if not re.search(r"the\sextension\sthat\slacks", note)]
     return seen.answer(
         KIND, "FA504", cause, owner="rocblas", direction="none", confidence="high",
         help=("rocminfo | grep -m1 gfx", f"{seen.python} {LIST}", *command),

@@ -151,12 +151,11 @@ def flavour_command(seen: Seen) -> str | None:
                     if f"pkg:{n}" in seen.versions), "")  # fmt: skip
     instead = found.faulty.get(wanted, {}).get(version, "")
     pinned = f"{wanted}=={instead or version}" if version else wanted
-    if instead:
-        return f'{seen.pip} install --force-reinstall --no-deps "{pinned}"'
-    return (
-        f"{seen.pip} uninstall -y {others} && "
-        f'{seen.pip} install --force-reinstall --no-deps "{pinned}"'
-    )
+    if instead:  # with the whole, whose loader refuses parts of two numbers
+        parts = "".join(f'"{name}=={instead}" ' for name in found.plain)
+        return f'{seen.pip} install --force-reinstall --no-deps {parts}"{pinned}"'
+    again = f'{seen.pip} install --force-reinstall --no-deps "{pinned}"'
+    return f"{seen.pip} uninstall -y {others} && {again}"
 
 
 def _of_projects_index(seen: Seen, found: Flavours, major: str) -> str:
@@ -314,7 +313,8 @@ def _made_for_another(seen: Seen, flavours: Flavours) -> tuple[str, ...]:
     told = [seen.versions.get(f"pkg:{name}", "") for name in flavours.plain]
     return tuple(
         f"The wheel {name} {bad} was itself built for another CUDA than its name says, so that "
-        f"installing it again changes nothing: {good} took its place."
+        f"installing it again changes nothing: {good} took its place, and the other parts of it "
+        "that are installed have to be of that number too."
         for name, releases in flavours.faulty.items()
         for bad, good in releases.items()
         if bad in (*told, seen.versions.get(f"pkg:{name}"))
