@@ -82,7 +82,28 @@ def works_there(words: str, start: int) -> bool:
 def put_it_right(words: str, start: int, end: int) -> bool:
     """Whether the version at ``start`` to ``end`` of a line is told as what put it right."""
     before = words[max(0, start - _AROUND) : start]
-    return is_cure(words, start, end) and _MADE_FOR.search(before) is None
+    made_for = _MADE_FOR.search(before) is not None
+    return is_cure(words, start, end) and not made_for and not has_the_name(words, start, end)
+
+
+#: "exports at torch 2.10 and not at 2.11", "exists in torch 2.10 only": what has a name.
+_HAS = lazily(
+    r"\b(?:exports?|exported|exists?|existed|present|available|found|defined|ha[sd]|have)\b"
+    r"[^.;\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+_AND_NOT = lazily(
+    r"['\"`)]{0,3}(?: only\b|,? (?:and|but) (?:(?:is|was|it is) )?(?:not|no longer|missing|absent"
+    r"|gone)(?: any ?more)? (?:at|in|by|from|with)\b)",
+    re.IGNORECASE,
+)
+
+
+def has_the_name(words: str, start: int, end: int) -> bool:
+    """Whether the version at ``start`` to ``end`` is told as one that has what another lacks."""
+    if _AND_NOT.match(words[end : end + _AROUND]) is None:
+        return False
+    return _HAS.search(words[max(0, start - _AROUND) : start]) is not None
 
 
 #: "compiled with torch 1.4", "built against PyTorch 2.1": the torch of a file, not the loaded one.
@@ -109,6 +130,6 @@ def is_cure(words: str, start: int, end: int) -> bool:
     found = _BEFORE.search(before)
     if found is not None and not _NEGATED.search(before[: found.start()]):
         return True
-    if _MADE_FOR.search(before) or _BACK.search(before):
+    if _MADE_FOR.search(before) or _BACK.search(before) or has_the_name(words, start, end):
         return True
     return _BEHIND.match(words[end : end + _AROUND]) is not None

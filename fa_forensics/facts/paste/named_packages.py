@@ -21,5 +21,5 @@ PACKAGES = (
     "tensorrt-llm", "tensorrtllm-backend", "lmdeploy", "k2", "onnxruntime-gpu",
     "fairseq2n", "fairseq2", "ctranslate2", "dgl", "lmcache", "nunchaku", "nvidia-ammo", "aiter",
     "torch-harmonics",
-    "mish-cuda",
+    "mish-cuda", "torchcodec",
 )  # fmt: skip

@@ -27,6 +27,7 @@ from fa_forensics.facts.paste import (
 from fa_forensics.facts.paste.denied import is_denial
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention, Paste
+from fa_forensics.facts.paste.named_elsewhere import named_elsewhere, readable_alone
 from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
 from fa_forensics.facts.paste.paragraphs import paragraphs
 from fa_forensics.facts.paste.places import Places
@@ -76,8 +77,10 @@ def _read(source: Source, truncated: str | None) -> Paste:
     found = [*_mentions(source, places), *isolated, *replaced.replaced(source, places)]
     found = pip_log.in_builds(found, source, places)
     found += [*tools.nm_lines(source), *tools.several_runtimes(found)]
-    if not any(m.symbol or m.what not in LISTINGS for m in found):
-        found += tools.bare_symbols(source)
+    if any(m.what == "undefined-symbol" for m in found):
+        found = named_elsewhere(found, source)
+    elif not any(m.symbol or m.what not in LISTINGS for m in found):
+        found += [*tools.bare_symbols(source)] or [*readable_alone(source)]
     built_with = isolated[0].detail["torch"] if isolated else None
     versions, lines = _told_too(found, *read_versions(source, places, built_with))
     return Paste(first_cause_first(found), versions, lines, read_places(source, places), truncated)

@@ -55,6 +55,17 @@ SENTENCES: tuple[Row, ...] = (
         "torch",
         PROSE,
     ),
+    *(  # "which libc10 exports at torch 2.10 and not at 2.11"
+        (
+            sign,
+            rf"\btorch[ =:v]{{0,3}}{VERSION},? (?:and|but) (?:(?:is|was|it is) )?(?:not|no longer"
+            r"|missing|absent|gone)(?: any ?more)? (?:at|in|by|from|with) "
+            rf"(?:(?:py)?torch[ =v]{{0,3}})?({VERSION})",
+            "torch",
+            PROSE,
+        )
+        for sign in ("and not ", "but not ", "no longer ", "missing ", "absent ", "gone ")
+    ),
     (
         "torch",
         rf"\b(?:reinstalled|replaced|replaces) (?:py)?torch (?:as|by|with) v?({VERSION})",

@@ -46,7 +46,7 @@ def undefined_symbol(seen: Seen) -> Answer:
         on_musl = relocation_on_musl(seen)
         if on_musl is not None:
             return on_musl
-    answer = symbol_of_text(seen)
+    answer = _written(seen) if seen.mention.detail.get("written") else symbol_of_text(seen)
     file = (seen.mention.file or "").rsplit("/", 1)[-1]
     cpu = _CPU_LIBRARY.search(file)
     if answer.owner == OWN and answer.code == "FA205" and cpu and cpu["package"] != "torch":
@@ -67,6 +67,29 @@ def undefined_symbol(seen: Seen) -> Answer:
 
         return by_its_import(answer, seen)
     return _beside_ldd(_as_the_build_says(answer, seen), seen)
+
+
+def _written(seen: Seen) -> Answer:
+    """A function as a sentence writes it: a constructor may stand there by its class alone.
+
+    One that no release has in that form is read no further: people leave parameters out.
+    """
+    answer = symbol_of_text(seen)
+    if answer.exported_by:
+        return answer
+    scope, _, rest = (seen.mention.symbol or "").partition("(")
+    last = scope.rpartition("::")[2]
+    if last[:1].isupper():
+        twice = replace(seen.mention, symbol=f"{scope}::{last}({rest}")
+        other = symbol_of_text(replace(seen, mention=twice))
+        if other.exported_by:
+            return other
+    cause = (
+        f"The text writes {seen.mention.symbol}, and no torch on record exports a function in that "
+        "form: sentences leave parameters and scopes out. The mangled name, which begins with _Z, "
+        "tells which torch the file was built for."
+    )
+    return replace(nameless(seen), cause=cause)
 
 
 def _beside_ldd(answer: Answer, seen: Seen) -> Answer:

@@ -16,7 +16,7 @@ from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.cause import change_words, judge_missing, judge_present
-from fa_forensics.why.torch_names.history import Form, History, Present, look_up
+from fa_forensics.why.torch_names.history import Form, History, Present, look_up, order_key
 from fa_forensics.why.torch_names.inlined import without_copies
 from fa_forensics.why.torch_names.other_flavour import without_a_build
 from fa_forensics.why.torch_names.spelling import could_be_spelt, same_text
@@ -60,7 +60,8 @@ def torch_answer(
         _by_twin(question, provider, place, tables) if owner in _NO_TABLE else None
     ) or _judge(symbol, question, provider, place)
     if history is not None and history.machine != place.machine:
-        judgement = replace(judgement, notes=(*judgement.notes, _OTHER_MACHINE))
+        other = _OTHER_MACHINE if owner in CUDA_OWNERS else _BEFORE_ITS_RECORD
+        judgement = replace(judgement, notes=(*judgement.notes, other))
     if copies:
         judgement = replace(judgement, notes=(*judgement.notes, copies))
     helped, remarks = _help(judgement, question, provider, place, tables, needed_by)
@@ -178,13 +179,33 @@ _OTHER_MACHINE = (
 )
 
 
+#: Said where the wheels of x86_64 tell of a torch that is older than the record of the machine.
+_BEFORE_ITS_RECORD = (
+    "The record of this machine's wheels begins later than that torch; it is told by the wheels "
+    "for x86_64, which are compiled from the same source."
+)
+
+
 def _machine(owner: str, place: Place, atlas: Atlas) -> str:
-    """The machine whose releases tell the life of a name: those with CUDA for a name of CUDA's."""
+    """The machine whose releases tell the life of a name: those with CUDA for a name of CUDA's.
+
+    A torch that is older than the record of its machine is told by the oldest record.
+    """
     if owner not in CUDA_OWNERS:
-        return place.machine
+        return _on_record(place, atlas)
     builds = {m: [b.cuda is not None for b in atlas.builds(m)] for m in atlas.machines()}
     own = builds.get(place.machine, [])
     return place.machine if all(own) else max(builds, key=lambda machine: sum(builds[machine]))
+
+
+def _on_record(place: Place, atlas: Atlas) -> str:
+    """The machine, or the one whose record goes further back where the torch is before its own."""
+    if place.present is None or place.present.installed or place.machine not in atlas.machines():
+        return place.machine
+    own = order_key(place.present.release)
+    first = {m: order_key(atlas.releases(m)[0]) for m in atlas.machines() if atlas.releases(m)}
+    oldest = min(first, key=lambda machine: first[machine])
+    return oldest if first[oldest] <= own < first[place.machine] else place.machine
 
 
 def _by_twin(

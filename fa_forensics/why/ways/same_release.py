@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Packages that are listed with torch wherever somebody lists it: no sign of what failed.
 _FAMILY = ("torch", "torchvision", "torchaudio", "bitsandbytes")
+#: Listed as those are, though a sign where nothing else is named.
+_SELDOM = "torchcodec"
 _PLAIN = lazily(r"\d{1,4}(?:\.\d{1,4}){1,3}(?:\.?(?:post|rc|dev)\d{1,10})?")
 _DRIFT = ("symbol-drift", "cxx11-abi")
 
@@ -191,6 +193,7 @@ def _only_package(versions: Mapping[str, str]) -> str | None:
         listed = {package_of(f"{n.replace('-', '_')}.so") or n for n in told if n not in known}
         listed |= {name for name in told if name in known}
         found = [name for name in sorted(listed & known) if name not in _FAMILY]
+        found = [name for name in found if name != _SELDOM] or found
         if found:
             return found[0] if len(found) == 1 else None
     return None
