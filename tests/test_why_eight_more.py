@@ -106,6 +106,6 @@ def test_a_package_imported_from_its_sources_was_not_installed_by_the_text() -> 
 def test_an_index_of_rocm_with_three_numbers_keeps_them() -> None:
     answer = first(
         "OSError: libc10_hip.so: cannot open shared object file: No such file or directory\n\n"
-        "torch 1.13.1, torch-scatter, ROCm 5.4.2"
+        "torch 2.0.1, torch-scatter, ROCm 5.4.2"
     )
     assert any(command.endswith("whl/rocm5.4.2") for command in answer.help)

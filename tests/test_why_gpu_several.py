@@ -53,6 +53,42 @@ def test_a_gpu_where_all_is_well_is_not_the_one(words: str, gpu: str) -> None:
     assert read_paste(f"RuntimeError: {_NO_IMAGE}\n\n{words}").versions["gpu"] == gpu
 
 
+@pytest.mark.parametrize(
+    ("words", "fails"),
+    [
+        ("I can run it using 3090, but an error will be reported when using A100 or V100.",
+         ("A100", "V100")),
+        ("It works on 2080Ti. On 6*P100 it fails.", ("P100",)),
+        ("The env is: 3090 or 2080Ti. However, on the local server with 6*P100, I encounter this.",
+         ("P100",)),
+        ("I use A100 to compile it, but use V100, then I encountered this error.", ("V100",)),
+        ("I moved the env from a 3090 to a V100 and now I get this error.", ("V100",)),
+        ("I compiled it on my RTX 4090, then run on the A100 and get this error.", ("A100",)),
+        ("It does not work on P100, while it works on T4.", ("P100",)),
+        ("fails on both A100 and V100", ()),
+        ("The A100 may fail here, the V100 too.", ()),
+    ],
+)  # fmt: skip
+def test_a_sentence_tells_which_of_several_gpus_fails(words: str, fails: tuple[str, ...]) -> None:
+    versions = read_paste(f"RuntimeError: {_NO_IMAGE}\n\n{words}").versions
+    assert tuple(filter(None, versions.get("gpus_fail", "").split("; "))) == fails
+    assert versions.get("gpu", "") == (fails[0] if fails else "")
+
+
+def test_where_one_machine_works_and_another_fails_its_gpu_is_not_the_one() -> None:
+    versions = read_paste(f"{_NO_IMAGE}\nIt works on RTX 3090 but not on our cluster.").versions
+    assert "gpu" not in versions
+
+
+def test_the_owner_and_the_build_stay_where_several_gpus_are_named() -> None:
+    answer = first(
+        "installed groundingdino and can run using 3090, but an error when using A100 or V100.\n"
+        f"error in ms_deformable_im2col_cuda: {_NO_IMAGE}"
+    )
+    assert answer.owner == "GroundingDINO"
+    assert any('"7.0;8.0"' in text and "setup.py" in text for text in answer.help)
+
+
 def test_the_function_that_is_spelled_out_outranks_a_package_that_is_named() -> None:
     answer = first(
         f'**"torch.AcceleratorError: CUDA error: {_NO_IMAGE}"**\n\n'

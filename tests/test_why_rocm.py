@@ -286,3 +286,20 @@ def test_the_first_release_on_record_is_not_told_as_the_first_with_a_target() ->
         "the device ISA amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-"
     )
     assert "from 2.1 on" not in " ".join(answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("told", "typed"),
+    [
+        # pytorch.org/get-started/previous-versions: 1.13 for ROCm is in whl/rocm5.2.
+        ("torch 1.13.1, ROCM 5.4.2", "torch==1.13.1 --index-url https://download.pytorch.org/whl/rocm5.2"),
+        ("torch 2.6.0, ROCm 6.1.2", "torch==2.6.0 --index-url https://download.pytorch.org/whl/rocm6.1"),
+        ("ROCm 5.3", "torch --index-url https://download.pytorch.org/whl/rocmX.Y"),
+    ],
+)  # fmt: skip
+def test_the_index_is_one_that_has_the_release_of_torch(told: str, typed: str) -> None:
+    answer = first(
+        f"{told}\n    import torch_scatter\nOSError: libc10_hip.so: cannot open shared object "
+        "file: No such file or directory"
+    )
+    assert any(command.endswith(typed) for command in answer.help)

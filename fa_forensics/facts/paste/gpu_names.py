@@ -117,6 +117,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
             r"|(?<=GPU )|(?<=GPU: )|(?<=GPU:)|(?<=显卡)|(?<=显卡:)|(?<=显卡: )"
             rf"|(?:(?<![^\n])|(?<=[,;/])|(?<=[,;/] ))"
             rf"(?={_NUMBERS} ?(?:Ti|SUPER|D)?s?\s?(?:[,;/]|$))"
+            rf"|(?={_NUMBERS}(?: ?Ti)?(?: or | and ){_NUMBERS})"
             rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop|\s?显?卡)))"
             rf"({_NUMBERS}(?: ?(?:Ti|SUPER|D)\b)?)(?=s?(?!\w|[.:-]\d))"
             rf"{_NOT_COUNTED}",
@@ -137,7 +138,8 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     *(
         (
             sign,
-            rf"(?:(?<![A-Za-z0-9_./-])|(?<=\b[1-9]x))({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_.])",
+            rf"(?:(?<![A-Za-z0-9_./-])|(?<=\b[1-9]x)|(?<=\b[AHV]\d00/))"
+            rf"({sign}(?:-(?:SXM\d?|PCIe)(?:-\d{{2,3}}GB)?)?)(?![A-Za-z0-9_]|\.\w)",
             "gpu",
         )
         for sign in (

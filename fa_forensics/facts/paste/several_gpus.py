@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from fa_forensics.facts.paste.gpu_names import failing
+from fa_forensics.facts.paste.gpu_roles import BUILT, FAILS, elsewhere, parts
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.version_forms import PROSE, REPORT
 from fa_forensics.facts.paste.versions_table import rules
@@ -87,6 +88,18 @@ def _run_on(names: set[str], named: dict[str, tuple[str, list[str], bool]]) -> l
     return []
 
 
+def _spelt(named: Iterable[str], names: set[str]) -> dict[str, str]:
+    """By each spelling the GPU of the names that it stands for: "3090" is the "rtx 3090"."""
+    whole = {name: re.sub(r"[\s-]", "", name) for name in names}
+    found = {}
+    for name in named:
+        short = re.sub(r"[\s-]", "", name)
+        longer = [one for one, text in whole.items() if short in text]
+        if name in names or len(longer) == 1:
+            found[name] = name if name in names else longer[0]
+    return found
+
+
 def _longest(named: Iterable[str]) -> set[str]:
     """The names that are no part of another, blanks aside: "4060ti" is the "rtx 4060 ti"."""
     spelt: dict[str, str] = {}
@@ -109,21 +122,34 @@ def one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Place
             best["gpus"] = (*known[:2], BETWEEN.join(listed))
             del best["gpu"]
             return
-    if known[0] != PROSE:
+    if known[0] < PROSE:
         return
     named = _named(source, places)
     names = _longest(named)
     names -= {machine for machine, gpu in _MACHINES.items() if gpu in names}
-    if len(names) < 2:
-        return
     bodies = dict.fromkeys(body for _, lines, _ in named.values() for body in lines)
+    spelt = _spelt(named, names)
+    if len(names) < 2:
+        if names and elsewhere(bodies, spelt):
+            del best["gpu"]
+        return
     told = {failing(body, frozenset(names)) for body in itertools.islice(bodies, MOST_LINES)}
     told.discard(None)
-    left = [name for name in names if not named[name][2]] or _run_on(names, named)
+    part = parts(bodies, spelt)
+    fails = [name for name in named if part.get(name) == FAILS]
+    fine = {name for name in names if named[name][2] or part.get(name, FAILS) != FAILS}
+    left = [name for name in named if name in names - fine] or _run_on(names, named)
     if len(told) == 1:
         best["gpu"] = (*known[:2], str(told.pop()).upper())
+    elif fails and len(fails) < len(names):
+        best["gpu"] = (*known[:2], named[fails[0]][0])
+        made = [name for name in named if part.get(name) == BUILT]
+        for key, some in (("gpus_fail", fails), ("gpus_made", made), ("gpus_fine", fine)):
+            if some:
+                best[key] = (*known[:2], BETWEEN.join(named[name][0] for name in some))
     elif len(left) == 1:
         best["gpu"] = (*known[:2], named[left[0]][0])
     else:
-        best["gpus"] = (*known[:2], BETWEEN.join(named[name][0] for name in named if name in names))
+        rest = left or list(names)
+        best["gpus"] = (*known[:2], BETWEEN.join(named[name][0] for name in named if name in rest))
         del best["gpu"]

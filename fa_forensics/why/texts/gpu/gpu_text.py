@@ -102,11 +102,14 @@ from fa_forensics.why.texts.gpu.servers import (
 )
 from fa_forensics.why.texts.gpu.several_gpus import (
     all_gpus,
+    both_values,
     built_without,
     file_archs,
     hide_note,
     not_served,
     one_of_several,
+    to_serve,
+    told_apart,
 )
 from fa_forensics.why.texts.gpu.torch_for_gpu import most_of_cuda
 
@@ -114,7 +117,6 @@ _BUILD_NOTE = (
     "A build takes the GPUs that it sees where no list is given: one made on another machine, or "
     "in an image build without a GPU, holds code for other GPUs."
 )
-
 
 _SERVESEITHER = "A build with both of them in its list, as the command has it, serves either GPU."
 
@@ -184,10 +186,11 @@ def _not_here(
 ) -> Answer:
     """The file is not here: by what the text tells of it and of the GPU."""
     gpu, bundled = gpus[0], bundler(seen) if rows and rows[-1].id == "fa3" else None
-    advice = rebuild(build_of(seen, package), rows, all_gpus(seen) or gpus)
+    advice = rebuild(build_of(seen, package), rows, to_serve(seen, gpus))
+    values = both_values(seen, gpu) if len(to_serve(seen, gpus)) > 1 else None
     cause = built_without(seen, gpu, package or "")
     cause = cause or _who_lacks_it(seen, gpu, package, bundled)
-    helps = [*newer_server(seen, package, gpu), *again_by_name(seen, gpu, package)]
+    helps = [*newer_server(seen, package, gpu), *again_by_name(seen, gpu, package, values)]
     helps[1:1] = [] if "server_image" in seen.versions else advice.help
     second, beside = second_of_mamba(seen, package, gpu)
     helps += second
@@ -204,7 +207,7 @@ def _not_here(
         look = inspect_for(seen, gpus, "sgl-kernel" if told else "flashinfer-python")
     if package is None and in_its_directory(seen):
         notes = [*directory_notes(seen), *(n for n in notes if n not in advice.notes[:1])]
-        helps = [*([] if list_has(seen, gpu) else build_for(seen, gpu)), *helps]
+        helps = [*([] if list_has(seen, gpu) else build_for(seen, gpu, values)), *helps]
     if list_has(seen, gpu) and not lists_gpus_itself(package):
         commands, more = past_the_list(seen, gpu)
         notes = [*more, *(n for n in notes if n not in (*advice.notes[:1], _BUILD_NOTE))]
@@ -213,7 +216,7 @@ def _not_here(
     sure = package is not None and not told_by_name(seen, package)
     sure = sure and (bool(bundled) or not listed_alone(seen, package))
     sure = sure and sure_of_package(seen, gpu, torch_says_nothing(seen))
-    first = (built_for(seen, gpu), two)
+    first = (*told_apart(seen, gpu), built_for(seen, gpu), two)
     notes = [*(note for note in first if note), *notes]
     if package is None and not in_its_words(seen) and (others := suspects(seen)):
         notes.insert(0, _listed(others))

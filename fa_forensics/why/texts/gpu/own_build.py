@@ -147,12 +147,14 @@ def origin(seen: Seen, package: str | None) -> tuple[str, ...]:
     )
 
 
-def again_by_name(seen: Seen, gpu: Gpu, package: str | None) -> tuple[str, ...]:
+def again_by_name(
+    seen: Seen, gpu: Gpu, package: str | None, value: str | None = None
+) -> tuple[str, ...]:
     """The build of a package that no table has, for a GPU that is told."""
     if package is None or row_of(package) is not None:
         return ()
     where = Build(raw_python(seen), None, seen.torch_cuda, None)
-    return with_list(seen, compiled_as(where, gpu.capability), package)
+    return with_list(seen, value or compiled_as(where, gpu.capability), package)
 
 
 def _by_own_list(

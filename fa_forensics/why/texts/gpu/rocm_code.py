@@ -271,8 +271,11 @@ def _in_wheels(seen: Seen, target: str) -> list[str]:
     since, release = torch_wheels().first(target), _release(seen)
     if since is None:
         return [
-            f"None of torch's own wheels for ROCm has code for {target}: a build from source has, "
-            "or wheels that others make for it."
+            f"None of torch's own wheels for ROCm from torch 2.1 on has code for {target}; older "
+            "ones are not on record, and the list of the command tells. A build from source has, "
+            "or wheels that others make for it.",
+            "ROCm's own libraries (rocBLAS, rocRAND, rocSPARSE), which torch calls, need code for "
+            f"{target} too: those of a newer ROCm may have none, and no build of torch adds it.",
         ]
     if torch_wheels().in_all_known(target) and not _known_with(target, release):
         return [

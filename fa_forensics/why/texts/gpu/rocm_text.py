@@ -6,7 +6,6 @@ import re
 
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.tables import read_table
-from fa_forensics.facts.torch_index import index_option
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import words_of
@@ -204,19 +203,6 @@ AMD_OR_NOT = (
     "On an NVIDIA GPU or none: the extension's build for CUDA or for the CPU. No system package of "
     "ROCm has that library."
 )
-
-
-def torch_for_rocm(seen: Seen) -> str:
-    """Install torch from torch's own index for ROCm."""
-    told = seen.versions.get("rocm", "")
-    rocm = re.match(r"\d{1,2}\.\d", told)
-    index = rocm[0] if rocm else "X.Y"
-    whole = re.match(r"\d{1,2}\.\d\.\d", told)
-    if whole is not None and whole[0] in read_table("rocm_sonames.json")["indexes"]:
-        index = whole[0]  # whl/rocm5.4.2 is one, and there is no whl/rocm5.4
-    return (
-        f"{seen.pip} install --force-reinstall --no-cache-dir torch{index_option(f'rocm{index}')}"
-    )
 
 
 def same_release(seen: Seen, soname: str, owner: str, who: str) -> Answer | None:

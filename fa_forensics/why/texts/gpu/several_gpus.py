@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from fa_forensics.facts.gpus import Gpu, capability_text
 from fa_forensics.facts.paste.several_gpus import BETWEEN
@@ -15,7 +16,13 @@ from fa_forensics.why.texts.clues import called, inspect_for, named_gpu
 from fa_forensics.why.texts.gpu.gpu_refusals import KIND, build_of
 from fa_forensics.why.texts.gpu.gpu_suspects import list_has
 from fa_forensics.why.texts.gpu.gpu_torch_text import torch_answer, torch_list
-from fa_forensics.why.texts.gpu.own_build import windows_wheel
+from fa_forensics.why.texts.gpu.own_build import (
+    build_for,
+    directory_notes,
+    in_its_directory,
+    operator,
+    windows_wheel,
+)
 from fa_forensics.why.texts.gpu.servers import newer_server, server_notes
 from fa_forensics.why.texts.gpu.torch_for_gpu import covers
 
@@ -26,11 +33,43 @@ _EVERY = (
 )
 
 
+def _under(seen: Seen, *keys: str) -> tuple[Gpu, ...]:
+    """The GPUs that stand under some keys of the text's versions, one for each capability."""
+    names = [name for key in keys for name in seen.versions.get(key, "").split(BETWEEN)]
+    found: dict[tuple[int, int], Gpu] = {}
+    for name in names:
+        if (gpu := named_gpu(name)) is not None:
+            found.setdefault(gpu.capability, gpu)
+    return tuple(found.values())
+
+
 def all_gpus(seen: Seen) -> tuple[Gpu, ...]:
     """The GPUs that the text names, where it names several of different capability."""
-    names = seen.versions.get("gpus", "").split(BETWEEN)
-    found = {gpu.capability: gpu for name in names if (gpu := named_gpu(name)) is not None}
-    return tuple(found.values()) if len(found) > 1 else ()
+    found = _under(seen, "gpus")
+    return found if len(found) > 1 else ()
+
+
+def to_serve(seen: Seen, gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """The GPUs that a new build is to serve: those that fail, and the one it was made on."""
+    return all_gpus(seen) or _under(seen, "gpus_fail", "gpus_made") or tuple(gpus)
+
+
+def told_apart(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
+    """Which of several GPUs is not served, where the sentences of the text tell it."""
+    fails, fine = _under(seen, "gpus_fail"), _under(seen, "gpus_made", "gpus_fine")
+    fine = tuple(one for one in fine if one.capability not in {f.capability for f in fails})
+    if gpu.capability not in {one.capability for one in fails} or not fine:
+        return ()
+    works, lost = " and ".join(map(called, fine)), " and ".join(map(called, fails))
+    if "gpus_made" in seen.versions:
+        return (
+            f"By the text it was built or set up on {works}, and fails on {lost}: a build that was "
+            "made without a list of targets has code for the GPUs of its own machine.",
+        )
+    return (
+        f"By the text it runs on {works}, and fails on {lost}: a build that was made without a "
+        "list of targets has code for the GPUs of its own machine.",
+    )
 
 
 def file_archs(seen: Seen) -> tuple[str, ...]:
@@ -70,7 +109,7 @@ def built_without(seen: Seen, gpu: Gpu, package: str) -> str:
 
 def both_values(seen: Seen, gpu: Gpu) -> str:
     """``6.1;7.5``: the capabilities of all GPUs of the text, for a list of targets."""
-    every = all_gpus(seen) or (gpu,)
+    every = to_serve(seen, (gpu,))
     return ";".join(capability_text(one) for one in sorted({g.capability for g in every}))
 
 
@@ -92,7 +131,8 @@ def one_of_several(seen: Seen, package: str | None, gpus: tuple[Gpu, ...]) -> An
     lacking = [gpu for gpu in gpus if archs and not covers(archs, gpu)]
     if len(lacking) == 1:
         return torch_answer(seen, lacking[0], archs)
-    who = package or "an extension, or torch itself,"
+    whose = package or operator(seen)
+    who = whose or "an extension, or torch itself,"
     cause = (
         f"A kernel was started that {who} has no code of for one of the GPUs that the text names: "
         f"{' and '.join(map(called, gpus))}."
@@ -100,21 +140,25 @@ def one_of_several(seen: Seen, package: str | None, gpus: tuple[Gpu, ...]) -> An
     if archs and not lacking:
         cause += (
             f" torch {seen.torch} itself has code for all of them, so it is "
-            f"{package or 'the extension whose function failed'} that lacks it for one."
+            f"{whose or 'the extension whose function failed'} that lacks it for one."
         )
     cause += " A GPU on which the same program runs alone is not that one."
     advice = rebuild(build_of(seen, package), (), gpus)
     again = advice.help
     if package == "bitsandbytes" and on_windows(seen):
         again = windows_wheel(seen)
+    elif package is None and in_its_directory(seen):
+        again = build_for(seen, gpus[0], both_values(seen, gpus[0]))
     elif package is None or on_windows(seen):
         again = with_list(seen, both_values(seen, gpus[0]), package)
     # It reads libraries of Linux.
-    looks = () if on_windows(seen) else tuple(inspect_for(seen, (g,), package) for g in gpus)
+    nowhere = on_windows(seen) or (package is None and in_its_directory(seen))
+    looks = () if nowhere else tuple(inspect_for(seen, (g,), package) for g in gpus)
+    notes = advice.notes[1:] if package is None and in_its_directory(seen) else advice.notes
     return seen.answer(
-        KIND, "FA504", cause, owner=package, direction="none",
+        KIND, "FA504", cause, owner=whose, direction="none",
         confidence="high" if package and archs and not lacking else "medium",
         help=(f"{seen.python} {_EVERY}", *newer_server(seen, package, None), *again, *looks),
-        notes=(*server_notes(seen, package, None),
-               *([] if package == "lmdeploy" else advice.notes), *hide_note(seen, None)),
+        notes=(*directory_notes(seen), *server_notes(seen, package, None),
+               *([] if package == "lmdeploy" else notes), *hide_note(seen, None)),
     )  # fmt: skip

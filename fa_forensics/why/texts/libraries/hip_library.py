@@ -9,7 +9,8 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.gpu.rocm_text import AMD_OR_NOT, torch_for_rocm
+from fa_forensics.why.texts.gpu.rocm_index import torch_for_rocm
+from fa_forensics.why.texts.gpu.rocm_text import AMD_OR_NOT
 from fa_forensics.why.texts.libraries.needing import (
     package_needing,
     rebuild_commands,
