@@ -79,8 +79,8 @@ def _is_prose(symbol: Symbol, body: str, exact: bool, file: str | None) -> bool:
     word = symbol.name
     if _STAND_INS.fullmatch(word):
         return True
-    if word.startswith("(") and "::" not in word:
-        return True  # "undefined symbol (see below)"
+    if word.lower().startswith(("(see ", "(below", "(above", "(full ", "(same ")):
+        return True
     if not exact:
         return word.lower() in _PROSE_WORDS
     if word.lower() == "undefined":

@@ -32,6 +32,18 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "cxx11_abi",
         _truth,
     ),
+    *(  # "pytorch3d wheel built for torch 2.0.0": whose file that torch is of
+        (
+            sign,
+            r"(?i)(?<![\w./-])([a-z][\w-]{2,40})(?: \d[\w.+]{1,20})?(?: (?:wheel|build|file|binary"
+            r"|extension|package|which|that|is|was))?(?: (?:is|was))? (?:built|compiled|made) "
+            r"(?:for|with|against|on|under) (?:an? |the )?(?:py)?torch(?: version)?"
+            r"[ =v]{1,3}\d\.\d",
+            "flag:file-of",
+            None,
+        )
+        for sign in ("built ", "compiled ", "made ")
+    ),
     (
         "runtime you are using",
         r"PyTorch runtime you are using is (\d\.\d{1,2}\.\d{1,2})(?!\d)",
@@ -47,7 +59,8 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     *(
         (
             sign,
-            r"(?i)(?<![\w-])((?:fbgemm[-_]gpu(?:[-_]genai)?|torchao|torchrec)[-_]nightly(?:[-_]cpu)?)"
+            r"(?i)(?<![\w-])((?:fbgemm[-_]gpu(?:[-_]genai)?|torchao|torchrec)[-_]nightly(?:[-_]cpu)?"
+            r"|vllm[-_]cpu[-_]nightly)"
             r"(?![\w-])",
             "flag:nightly-name",
             None,
@@ -108,6 +121,22 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
             None,
         )
         for name in ("pytorch", "torchaudio", "torchvision", "torchtext")
+    ),
+    (  # "torch main built with CUDA 13.4", "pytorch master (commit 1a2b3c)", "torch@HEAD, CUDA 13"
+        "torch",
+        r"(?i)(?<![\w./-])((?:py)?torch)(?:@| |, | \(|-| from (?:git )?| at )(?:the )?"
+        r"(?:git )?(?:main|master|trunk|head)(?: branch)?\)?(?=,? ?(?:\(|at |@|commit\b|built\b"
+        r"|compiled\b|with cuda|against cuda|and cuda|cuda|nccl|cudnn|[0-9a-f]{7,40}\b))",
+        "flag:torch-source",
+        None,
+    ),
+    (  # "LD_DEBUG shows it searches for cudnn 6", "it links against libcudnn.so.5"
+        "cudnn",
+        r"(?i)\b(?:search\w{0,4}|look\w{0,4}|link\w{0,4}|load\w{0,4}|needs?|wants|asks?|finds?|found"
+        r"|resolves?|points?|picks? up|uses)(?: for| to| against| with| at)?(?: an?| the)?"
+        r"(?: old(?:er)?)? (?:lib)?cudnn(?:\.so\.| ?v?)(\d{1,2}(?:\.\d{1,2}){0,2})(?![\w.]*\d)",
+        "loaded:cudnn",
+        None,
     ),
     *(  # PyG's packages out of its own channel of conda, which builds for the channel pytorch
         (sign, pattern, "flag:pyg-channel", None)

@@ -310,7 +310,12 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+cu\d{2,3})", "wheel_page", None),
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2})(?:\.\d)?(?:\+\w{3,6})?\.html", "page_torch", None),
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+1\d\.\d)(?![\d.]\d)", "wrong_page", None),
-    ("libtorch-cxx11-abi", r"libtorch-cxx11-(abi)-", "libtorch_abi", lambda _abi: "True"),
+    (
+        "cxx11-abi",  # the download's name, or "libtorch 2.2.1+cu118 cxx11-abi-shared-with-deps"
+        r"(?i)libtorch(?:[- ][\w.+]{1,20}){0,2}[- (]{1,2}(?<!pre-)cxx11-(abi)\b",
+        "libtorch_abi",
+        lambda _abi: "True",
+    ),
     (
         "libtorch-shared-with-deps",
         r"libtorch-(shared)-with-deps-(?:1\.|2\.[0-6]\.)",

@@ -167,27 +167,32 @@ def _other_flavour(present: Present, own: str, history: History) -> Judgement:
 
 
 #: Notes on another build of the file, and on the container whose torch it would be for.
-_ON_BUILDS = lazily(r"(?:Compiled\son|The\scommand\sthat|The\spackage\sindex\shas\sthat)")
+_ON_BUILDS = lazily(r"(?:Compiled\son|The\spackage\sindex\shas\sthat)")
 
 
 def without_a_build(
     helped: tuple[tuple[str, ...], tuple[str, ...]], direction: str, present: Present
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(commands, remarks) for a torch before 1.1, where no other build of the file helps.
+    """(commands, remarks) for a torch before 1.1, whose releases take no other build of the file.
 
-    torch/utils/cpp_extension.py of 1.0.0 and 1.0.1 sets -D_GLIBCXX_USE_CXX11_ABI=0 for every
-    release by its number alone, whatever flavour that build of torch has.
+    torch/utils/cpp_extension.py of 1.0.0 and 1.0.1 (_add_gnu_abi_flag_if_binary) sets
+    -D_GLIBCXX_USE_CXX11_ABI=0 for every version that is spelt as a release, whatever flavour it
+    has, and no flag for a build from source (1.0.0a0+1234567).
     """
     if direction != FLAVOUR or order_key(present.release) >= (1, 1, 0, False):
         return helped
-    commands = [text for text in helped[0] if not text.startswith("rm -rf build")]
+    commands = list(helped[0])
     commands.insert(-1, 'python -m pip install "torch==1.1.0"')
     remarks = [note for note in helped[1] if not _ON_BUILDS.match(note)]
     note = (
-        f"To compile the file again does not help here: torch.utils.cpp_extension of torch "
-        f"{present.release} sets -D_GLIBCXX_USE_CXX11_ABI=0 for every release, whatever the build "
-        f"is. pip's torch {present.release} has that flavour; from torch 1.1 on the flag follows "
-        "the build."
+        f"torch.__version__ decides what helps. A plain {present.release}: "
+        "torch.utils.cpp_extension then sets -D_GLIBCXX_USE_CXX11_ABI=0 whatever flavour that "
+        "build has, so that the same build of the file again gives the same error; pip's torch "
+        f"{present.release} has that flavour, and with torch==1.1.0, the next release, the flag "
+        f"follows the build. A version as a build from source has it ({present.release}a0+1234567, "
+        "numbers of Git at its end): no flag is set and the compiler decides, so the file "
+        "compiled again in its source directory with GCC 5 or later, build/ removed, is cxx11 as "
+        "that torch is."
     )
     return tuple(commands), (note, *remarks)
 

@@ -198,12 +198,13 @@ def _said_of_torch(
     if not _end(releases, history):
         return (
             f"Every torch since {release} has this name; for the file's other names it has to be "
-            "near the one it was built on, which the last command tells.",
+            "near the one it was built on (fa-forensics inspect tells that of a file for Linux).",
         )
     have = "has" if len(releases) == 1 else "have"
     return (
         f"torch {history.interval(releases)} {have} this name; for the file's other names it has "
-        "to be near the one it was built on, which the last command tells.",
+        "to be near the one it was built on (fa-forensics inspect tells that of a file for "
+        "Linux).",
     )
 
 
@@ -334,6 +335,9 @@ def torch_commands(
         from fa_forensics.why.ways.trees import where_to_type
 
         remarks = (*remarks, *where_to_type(built[0], needed_by))
+    if release is not None and place.told is not None and direction == "file-newer":
+        newer = _said_of_torch(history, history.releases, release, True, flavour)
+        remarks = (*remarks, *newer)
     if built is None and again and not flavour:
         commands, remarks = [*commands, again], (*remarks, _IN_ITS_SOURCE)
     if built is None and flavour:

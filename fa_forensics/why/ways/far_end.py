@@ -53,7 +53,7 @@ def not_at_the_far_end(answer: Answer, place: Place, tables: Tables, package: st
     )
     notes = [
         f"torch {first} \u2013 {last} have this name; for the file's other names it has to be near "
-        "the one it was built on, which the last command tells."
+        "the one it was built on (fa-forensics inspect tells that of a file for Linux)."
     ]
     if nearer != release:
         other = release if wanted == nearer else nearer

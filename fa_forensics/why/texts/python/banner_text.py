@@ -243,6 +243,10 @@ def windows(seen: Seen) -> Answer:
             "name that is needed: what is an undefined symbol on Linux, so most often a build for "
             "another torch."
         )
+        from fa_forensics.why.texts.python.entry_point import built_for_another
+
+        if (another := built_for_another(seen, cause)) is not None:
+            return another
     elif _NOT_FOUND.search(line):
         lost = True
         cause += (

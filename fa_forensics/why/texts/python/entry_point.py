@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.cuda_labels import cuda_label
+from fa_forensics.facts.torch_cuda import cuda_builds
+from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import UNKNOWN
+from fa_forensics.rules.remedy import rebuild_command, row_of
+from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in
 
@@ -52,3 +57,59 @@ def torch_entry_point(seen: Seen) -> Answer | None:
             f"{seen.pip} check",
         ),
     )  # fmt: skip
+
+
+def named_package(seen: Seen) -> str | None:
+    """The package that the text tells of as built for a torch; None for none that is known."""
+    row = row_of(seen.versions.get("flag:file-of", "-"))
+    return str(row["distribution"]) if row is not None else None
+
+
+def built_for_another(seen: Seen, said: str) -> Answer | None:
+    """A file of Windows that the text tells of as built for another torch than the one there.
+
+    ``said`` is what the message means by itself. None where the text tells not both torches, or
+    torches of one minor release.
+    """
+    built = re.match(r"\d\.\d{1,2}(?:\.\d{1,2})?(?!\d)", seen.versions.get("file_torch", ""))
+    there = re.match(r"\d\.\d{1,2}(?:\.\d{1,2})?(?!\d)", seen.torch or "")
+    if built is None or there is None or minor_of(built[0]) == minor_of(there[0]):
+        return None
+    newer = _numbers(built[0]) > _numbers(there[0])
+    package = named_package(seen) or package_in(seen)
+    name, row = package or "the file", row_of(package or "-")
+    cause = (
+        f"{said} The text tells of {name} as built for torch {built[0]}, and of torch {there[0]} "
+        "as the one that is there: most likely the file asks for a function that this torch has "
+        "not."
+    )
+    cause += " The file is newer than that torch." if newer else " The file is older than it."
+    cuda = seen.versions.get("torch_cuda", "")
+    label = cuda_label(cuda) if cuda in cuda_builds(minor_of(built[0])) else "cuXYZ"
+    helps = [
+        f'{seen.python} -c "import torch; print(torch.__version__, torch.version.cuda, '
+        'torch.__file__)"',
+        f'{seen.pip} install --force-reinstall "torch=={_whole(built[0])}" --index-url '
+        f"{TORCH_INDEX}{label}",
+    ]
+    if row is not None and row["source_build"]:
+        helps.insert(1, rebuild_command(seen.python, package or "", "", row))
+    notes = (
+        f"One of the two is enough: a wheel or a build of {name} for torch {there[0]}, or torch "
+        f"{built[0]}, with torchvision and torchaudio of its time. A build needs Visual Studio and "
+        "the CUDA toolkit of torch; the index is that of the CUDA in the wheel's name (cu118 for "
+        "CUDA 11.8), since without it pip takes a torch without CUDA on Windows.",
+    )
+    return seen.answer(
+        "windows", "FA889", cause, owner=package, direction=NEWER if newer else OLDER,
+        confidence="medium", help=tuple(helps), notes=notes,
+    )  # fmt: skip
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+def _whole(release: str) -> str:
+    """2.0, as people write a release, is 2.0.*, whichever of its patch releases."""
+    return release if release.count(".") > 1 else f"{release}.*"
