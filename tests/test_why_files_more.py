@@ -134,6 +134,9 @@ def test_an_old_torch_of_condas_is_put_back_by_conda() -> None:
     )
     answer = first(f"{text}\npytorch 0.1.11, Python 3.6")
     assert not any("pip" in command for command in answer.help)
-    assert any(command.startswith("conda clean") for command in answer.help)
+    assert not any(command.startswith("conda clean") for command in answer.help)
+    gone, again = answer.help[-2:]
+    assert gone.startswith("rm -rf ") and "/pkgs/pytorch-" in gone
+    assert again.endswith("--force-reinstall pytorch")
     alone = said(first(text))
-    assert "importlib.metadata" not in alone and "conda clean" in alone
+    assert "importlib.metadata" not in alone and "package cache" in alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.typed_lines import typed
@@ -21,6 +22,32 @@ _BUILT = lazily(
     r"(?!installable\b)(?P<package>[A-Za-z][\w.-]{1,60})",
     re.IGNORECASE,
 )
+
+
+#: "name @ file:///home/u/git/name", "git+https://host/owner/name.git (from ...)", as pip and uv
+#: write where a package comes from when that is no index.
+_SOURCE = lazily(
+    r"(?:(?P<name>[A-Za-z][\w.-]{0,60})(?:\[[\w,.-]{1,80}\])?\s?@\s)?"
+    r"(?P<source>file://[^`\n]{1,300}(?=`)|(?:file://|git\+\w{2,5}://|\w{4,5}://)[^\s'\"`,;)]{1,300})"
+)
+_ARCHIVE = lazily(r"\.whl(?:#|$)")
+
+
+def source_named(text: str, package: str) -> str:
+    """Where a text has a package from that no index gave: an address or ``file://``; "" for none.
+
+    An address counts by the name before it, by its last part, or where no package is asked for.
+    """
+    wanted = normalized(package)
+    for found in _SOURCE.finditer(text[:2000]):
+        source = found["source"]
+        if _ARCHIVE.search(source) or not (found["name"] or source.startswith(("git+", "file:"))):
+            continue
+        last = source.split("#")[0].rstrip("/").rsplit("/", 1)[-1].split("@")[0]
+        names = (found["name"] or last.removesuffix(".git"),)
+        if not wanted or wanted in map(normalized, names):
+            return source
+    return ""
 
 
 def toolkit_mismatch(line: Line, match: re.Match[str]) -> Mention:
@@ -43,6 +70,8 @@ def toolkit_mismatch(line: Line, match: re.Match[str]) -> Mention:
             detail.setdefault("nvcc_told", shown[1])
         if built is not None:
             detail.setdefault("package", built["package"])
+            if source := source_named(near.body, built["package"]):
+                detail.setdefault("source", source)
             detail.setdefault("editable", "yes" if built["how"] else "")
     return line.mention("build-cuda-mismatch", match.start(), detail=detail)
 
@@ -69,7 +98,7 @@ def undeclared(line: Line, match: re.Match[str]) -> Mention | None:
     package = re.split(r"[@=<>\s]", package)[0]
     detail = {"module": match["module"], "build": "yes", "tool": "uv", "package": package}
     if "://" in match["package"]:
-        detail["source"] = match["package"][:200]
+        detail["source"] = source_named(match["package"], "") or match["package"][:200]
     what = "torch-missing-in-build" if match["module"] == "torch" else "no-module"
     return line.mention(what, match.start(), detail=detail)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from urllib.parse import unquote
 
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.lines import Line, Places, Source
@@ -30,6 +31,16 @@ _PLAIN = frozenset((
     "--prefer-binary", "--use-pep517", "--no-use-pep517", "--system", "--require-virtualenv",
     "--disable-pip-version-check", "--no-input", "--dry-run", "--reinstall",
 ))  # fmt: skip
+#: "name @ file:///home/u/name", as pip freeze and uv write it.
+_FROZEN = lazily(
+    r"(?<![\w.-])(?P<name>[A-Za-z][\w.-]{1,60})(?:\[[\w,.-]{1,80}\])? ?@ "
+    r"file://(?P<folder>/[\w./~+%-]{2,200})(?![\w./~+%\[(<{-])"
+)
+#: Where conda's builds and the system's installers unpacked what they made: gone since.
+_OF_CONDA = lazily(
+    r"/(?:croot|feedstock_root|opt/conda/conda-bld|home/(?:conda|ktietz|builder)/"
+    r"|tmp/|var/|private/|b/|D/|C/|Users/(?:ktietz|builder|runner)/|[a-z]{3,6}_x64/)"
+)
 _NO_SOURCE = lazily(r"://|^git\+|\.(?:whl|txt|gz|zip|tgz|toml)$|^/path/|\.\.\.")
 
 
@@ -41,6 +52,12 @@ def read_local_sources(
     The value is the directory as the text has it, with ``-e `` before it where it is installed
     so that it stays in use (pip's editable installation).
     """
+    for place in places("@ file://")[:_PER_SIGN]:
+        line = source.line_at(place)
+        for found in _FROZEN.finditer(line.body[:2_000]):
+            folder = unquote(found["folder"])
+            if _NO_SOURCE.search(folder) is None and _OF_CONDA.match(folder) is None:
+                offer(f"local:{normalized(found['name'])}", REPORT, line.number, folder)
     for sign in ("pip install", "pip3 install", "setup.py"):
         for place in places(sign)[:_PER_SIGN]:
             line = source.line_at(place)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.build_around import around_of, being_installed, without_isolation
+from fa_forensics.facts.paste.build_torch import source_named
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.version_forms import VERSION
@@ -19,10 +21,12 @@ BUILDING = (
     "setup.py egg_info", "egg_info did not run", "bdist_wheel", "building wheel for",
     "installing build dependencies", "pip-build-env", "build_editable", "build_meta",
     "as a build dependency", "builds-v0", "build backend", "failed to prepare distributions",
-    "failed to fetch wheel", "chefbuilderror", "backend subprocess exited",
+    "failed to fetch wheel", "failed to download and build `", "failed to build `",
+    "chefbuilderror", "backend subprocess exited",
 )  # fmt: skip
 #: Words that uv alone says, and what people call when they use it.
-_OF_UV = ("builds-v0", "build backend returned", "build backend failed", "uv pip", "uv sync",
+_OF_UV = ("builds-v0", "call to `", "\u00d7 failed to build", "\u00d7 failed to download and build",
+          "build backend returned", "build backend failed", "uv pip", "uv sync",
           "uv add", "failed to prepare distributions", "as a build dependency")  # fmt: skip
 _OF_POETRY = ("chefbuilderror", "poetry add", "poetry install", "pypoetry")
 #: Words of pip while it fetches what a build asks for, apart from what is installed.
@@ -150,21 +154,28 @@ _OF_A_BUILD = lazily(r"^$|(?:^|/)setup\.py$|^<string>$|build_meta\.py$|\.toml$")
 def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
     if not is_build(places):
         return [_by_its_path(mention) for mention in mentions]
-    package = ""
+    package = source_of = ""
     tool = _tool(places)
     for word in ("building wheel for", "failed to build", "failed to download and build",
                  "failed to fetch wheel", "collecting ", "likely indicates that",
                  "\u2022 installing"):  # fmt: skip
         for place in places(word):
-            match = _PACKAGE.search(source.line_at(place).body)
+            body = source.line_at(place).body
+            match = _PACKAGE.search(body)
             if match and not package:
                 package = match[1]
+            if match and not source_of and normalized(match[1]) == normalized(package):
+                source_of = source_named(body, package)
     found = []
     for mention in mentions:
         if mention.what == "no-module":
             what = "torch-missing-in-build" if mention.detail["module"] == "torch" else mention.what
             near = {} if package else being_installed(mention, source) or {}
-            told = {key: text for key, text in (("package", package), ("tool", tool)) if text}
+            told = {
+                key: text
+                for key, text in (("package", package), ("tool", tool), ("source", source_of))
+                if text
+            }
             detail = {**mention.detail, "build": "yes", **near, **told}
             mention = replace(mention, what=what, detail=detail)
         found.append(mention)

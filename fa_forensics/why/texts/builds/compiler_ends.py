@@ -9,6 +9,7 @@ from fa_forensics.facts.numbers import minor_numbers
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.least_cuda import fitting
 from fa_forensics.why.texts.builds.toolkit_commands import (
     build_command,
     on_windows,
@@ -161,10 +162,15 @@ def toolkit_too_old(seen: Seen) -> Answer:
     else:
         cause += ", and the nvcc that was found is older."
     helps = [which_toolkit(seen)]
-    cuda = seen.torch_cuda
+    cuda, more = seen.torch_cuda, tuple[str, ...]()
     if cuda and least and minor_numbers(cuda) >= minor_numbers(least):
         build = build_command(seen)
         helps.extend(with_toolkit(seen, cuda, build))
+    elif cuda:
+        fits = fitting(seen, package, cuda, build_command(seen))
+        more = fits.notes
+        if more and fits.command:
+            helps.extend(with_toolkit(seen, fits.cuda, fits.command))
     system = "The nvcc in /usr/bin is the distribution's (package nvidia-cuda-toolkit), often old."
     return seen.answer(
         KIND, COMPILE, cause, owner=package, direction="none", confidence="high",
@@ -172,6 +178,7 @@ def toolkit_too_old(seen: Seen) -> Answer:
         notes=(
             "CUDA_HOME decides which nvcc is taken; it need not be the newest, only of torch's "
             "CUDA major version and new enough.",
+            *more,
             *(() if on_windows(seen) else (system,)),
             "The CUDA version that nvidia-smi shows is the driver's and plays no part in this.",
             *((f"Without a GPU of that kind, TORCH_CUDA_ARCH_LIST without {detail['for']} is the "

@@ -12,6 +12,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.builds.link_inputs import fetched, object_again, title_of_input
 from fa_forensics.why.texts.clues import base, package_in
+from fa_forensics.why.texts.files.driver_file import FROM_HOST, OF_DRIVER
 from fa_forensics.why.texts.files.file_text import is_torchs
 from fa_forensics.why.texts.files.machine_text import host_of, host_words, other_machine_remedy
 from fa_forensics.why.texts.files.put_back import put_back
@@ -40,7 +41,8 @@ def _stopped(seen: Seen, kind: str, cause: str, *helps: str, **fields: object) -
     given: dict[str, object] = {
         "owner": package_in(seen), "direction": "none", "confidence": "high", **fields,
     }  # fmt: skip
-    return seen.answer(kind, STOPPED, cause, help=helps, **given)
+    code = str(given.pop("code", STOPPED))
+    return seen.answer(kind, code, cause, help=helps, **given)
 
 
 def _pic(seen: Seen) -> Answer:
@@ -146,6 +148,37 @@ def _not_named(seen: Seen) -> Answer:
     return _stopped(seen, MISSING, cause, *helps, owner=owner or package_in(seen), notes=(note,))
 
 
+_STUBS = (
+    "For linking, the toolkit has a stand-in for the driver's library in lib64/stubs (libcuda.so, "
+    "libnvidia-ml.so): with that directory in LIBRARY_PATH the linker needs no driver."
+)
+
+
+def _truncated(seen: Seen, file: str, owner: str | None) -> Answer:
+    """``file not recognized: File truncated``: the linker's word for a damaged file."""
+    name = base(file) or "The file in the message"
+    look = (f"file {_quoted(file)}", f"head -c 64 {_quoted(file)} | xxd")
+    if owner in OF_DRIVER:
+        return _stopped(
+            seen, DAMAGED, f"{name} cannot be read by the linker: it is empty or cut off.",
+            f"ls -lL {_quoted(file)}", owner=owner, notes=(FROM_HOST, _STUBS),
+        )  # fmt: skip
+    cause = (
+        f"{name} cannot be read by the linker: it is empty or cut off. A download, a copy, a full "
+        "disk or a build that was stopped ended it."
+    )
+    gone, rest = object_again(file)
+    if not gone and not rest and file.startswith("/"):
+        gone, rest = put_back(seen, owner, file)
+        rest = rest if gone else ()
+        folder = _quoted(file.rpartition("/")[0] or "/")
+        gone = (f"ls -lL {_quoted(file)}; df -h {folder}", *gone)
+    return _stopped(
+        seen, DAMAGED, cause, *look, *gone, owner=owner, notes=rest,
+        code=STOPPED if name.endswith((".o", ".obj")) else "FA102",
+    )  # fmt: skip
+
+
 def _format(seen: Seen) -> Answer:
     """``file not recognized``, ``File in wrong format``: no file for this linker."""
     file = seen.mention.file or ""
@@ -154,16 +187,7 @@ def _format(seen: Seen) -> Answer:
     look = (f"file {_quoted(file)}", f"head -c 64 {_quoted(file)} | xxd")
     gone, rest = object_again(file)
     if "truncated" in seen.mention.detail.get("why", "").lower():
-        cause = (
-            f"{name} cannot be read by the linker: it is empty or cut off. A download, a copy, a "
-            "full disk or a build that was stopped ended it."
-        )
-        if not gone and not rest and file.startswith("/"):
-            gone, rest = put_back(seen, owner, file)
-            rest = rest if gone else ()
-            folder = _quoted(file.rpartition("/")[0] or "/")
-            gone = (f"ls -lL {_quoted(file)}; df -h {folder}", *gone)
-        return _stopped(seen, DAMAGED, cause, *look, *gone, owner=owner, notes=rest)
+        return _truncated(seen, file, owner)
     cause = (
         f"{name} is nothing that the linker can use: it is for another machine (aarch64 against "
         "x86_64, 32 bit against 64), or no library at all (a Git LFS pointer, a text, an error "

@@ -8,6 +8,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.gpu_first import torch_too_old
 from fa_forensics.why.texts.builds.isolated_text import another_torch_built, torch_not_reached
+from fa_forensics.why.texts.builds.least_cuda import fitting
 from fa_forensics.why.texts.builds.toolkit_commands import (
     build_command,
     build_variables,
@@ -115,12 +116,17 @@ def _another_nvcc(
     package = package_built(seen)
     unsaid = ("X.Y is what the second command prints.",) if not torch else ()
     variables = build_variables(seen, package)
-    build = f"{variables}{build_command(seen)}"
+    fits = fitting(seen, package, torch, build_command(seen))
+    build = f"{variables}{fits.command}"
     name = unnamed(build)
+    typed = with_toolkit(seen, fits.cuda, build) if fits.command else ()
+    listed = _none_listed(seen, fits.cuda if torch else None) if typed else ()
+    notes = notes if typed else tuple(note for note in notes if note != _NOT_ISOLATED)
+    ready = prebuilt(seen, package) if typed else ()
     return seen.answer(
         ENVIRONMENT, MIXED, cause, owner=owner, direction="none", confidence="high",
-        help=(which_toolkit(seen), *ask, *with_toolkit(seen, torch or "X.Y", build)),
-        notes=(*unsaid, *name, *notes, *_none_listed(seen, torch), *prebuilt(seen, package)),
+        help=(which_toolkit(seen), *ask, *typed),
+        notes=(*unsaid, *fits.notes, *name, *notes, *listed, *ready),
     )  # fmt: skip
 
 

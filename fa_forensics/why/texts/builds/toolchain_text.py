@@ -8,6 +8,7 @@ from fa_forensics.facts.torch_index import index_option, is_on_index
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.texts.builds.least_cuda import fitting
 from fa_forensics.why.texts.builds.mixed_text import home_is_a_list, on_amd
 from fa_forensics.why.texts.builds.toolkit_commands import (
     build_command,
@@ -50,25 +51,27 @@ def no_toolkit(seen: Seen) -> Answer:
             "never set."
         )
     conda, package = _of_conda(seen), package_built(seen)
-    again = f"{build_variables(seen, package)}{build_command(seen)}"
+    fits = fitting(seen, package, cuda, build_command(seen))
+    again = f"{build_variables(seen, package)}{fits.command}" if fits.command else ""
     return seen.answer(
         KIND, CODE, cause, owner="nvcc", direction="none", confidence="high",
         help=(which_toolkit(seen),
               f"{seen.python} -c 'import torch; print(torch.version.cuda)'",
-              *((f"CUDA_HOME=$CONDA_PREFIX {build_command(seen)}",)
-                if conda else ()),
-              *(() if conda else with_toolkit(seen, cuda, again) if cuda
+              *((f"CUDA_HOME=$CONDA_PREFIX {fits.command}",)
+                if conda and again else ()),
+              *(() if conda or not again else with_toolkit(seen, fits.cuda, again) if cuda
                 else _of_open_cuda(seen, again))),
         notes=(
             *conda,
+            *fits.notes,
             f"A toolkit of {wanted} is what fits; where it is there, CUDA_HOME must name it. A "
             "prebuilt wheel for this torch needs none.",
-            *_where_from(seen, cuda, bool(conda)),
+            *_where_from(seen, cuda and fits.cuda, bool(conda)),
             "torch.version.cuda None in the second line means that torch itself has no CUDA: a "
             "build for the CPU, or one for ROCm.",
             *(unnamed(again) if cuda or conda else ()),
             *_two_builds(seen, cuda),
-            *prebuilt(seen, package),
+            *(prebuilt(seen, package) if again else ()),
         ),
     )  # fmt: skip
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.clues import CALLED, jobs_of, package_in
 
 _DRIVE = lazily(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
@@ -95,7 +97,9 @@ def with_toolkit(seen: Seen, cuda: str, command: str) -> tuple[str, ...]:
 
 def package_built(seen: Seen) -> str | None:
     """The distribution that the text builds, as far as it says; None for an unknown one."""
-    name = package_in(seen) or seen.mention.detail.get("package") or named_alone(seen)
+    detail = seen.mention.detail
+    own = detail.get("package") if detail.get("source", "").startswith("file:") else None
+    name = own or package_in(seen) or detail.get("package") or named_alone(seen)
     return CALLED.get(name or "", name)
 
 
@@ -115,7 +119,7 @@ def what_to_build(seen: Seen) -> str:
     detail = seen.mention.detail
     words = " ".join((seen.mention.line, *detail.values()))
     if "://" in detail.get("source", ""):
-        return detail["source"]
+        return _from_source(detail["source"])
     if detail.get("editable") or re.search(r"\bbuild_editable\b|\bbuilding editable\b", words):
         return "-e ."
     if "flag:from-here" in seen.versions and not detail.get("package"):
@@ -130,6 +134,17 @@ def what_to_build(seen: Seen) -> str:
     if name and re.fullmatch(r"\d{1,3}(?:\.\d{1,4}){1,3}(?:\.?post\d{1,2})?", version):
         return f'"{name}=={version}"'
     return name or "PACKAGE"
+
+
+def _from_source(source: str) -> str:
+    """What pip is given for an address: a directory of this machine by its path, the rest as is.
+
+    ``file:///[...]/git/name``: a path that was cut is the directory that the reader is in.
+    """
+    if not source.startswith("file://"):
+        return quoted(source)
+    path = unquote(source.removeprefix("file://").partition("#")[0])
+    return "." if re.search(r"\[|\.\.\.|\u2026|[<>]", path) or path[:1] != "/" else quoted(path)
 
 
 def build_command(seen: Seen) -> str:

@@ -14,6 +14,7 @@ from fa_forensics.rules.remedy import row_of
 from fa_forensics.why import shell
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in
+from fa_forensics.why.texts.files.driver_file import FROM_HOST, OF_DRIVER, empty_of_driver
 from fa_forensics.why.texts.files.put_back import put_back, reinstall
 
 DAMAGED = "damaged-file"
@@ -70,8 +71,6 @@ def _damaged(
 ) -> Answer:
     """A broken file: look at it and at the room on its disk, then have it put back."""
     helps, notes = put_back(seen, owner, path)
-    if owner in ("cuda-driver", "nvml"):
-        helps, notes = (), ()
     if _SCRIPTS.search(path):
         helps, notes = (), ()
     room = quoted(os.path.dirname(path)) if path.startswith("/") and "..." not in path else "."
@@ -95,6 +94,11 @@ def too_short(seen: Seen) -> Answer:
         f"{base(path) or 'The file'} is empty or cut off: a download, a copy or a full disk ended "
         "it."
     )
+    if re.search(r"cannot\sread\sfile\sdata", seen.mention.line):  # an empty file is "too short"
+        cause = (
+            f"{base(path) or 'The file'} is cut off, or its disk cannot be read: a download, a "
+            "copy or a full disk ended it, or the disk fails."
+        )
     jit = JIT_CACHE.search(path)
     if jit is not None and not reason.startswith(("input/output", "stale", "remote", "transport")):
         return _half_written(seen, path, jit["folder"])
@@ -103,6 +107,8 @@ def too_short(seen: Seen) -> Answer:
             f"{base(path) or 'The file'} cannot be read from where it lies: the disk or the "
             "network file system fails. Its release plays no part."
         )
+    elif owner in OF_DRIVER:
+        return empty_of_driver(seen, path, owner)
     return _damaged(seen, "FA102", cause, path, owner)
 
 
@@ -268,12 +274,8 @@ def _folder(path: str) -> str | None:
 
 
 def _innocent(owner: str | None, path: str) -> tuple[str, ...]:
-    if owner in ("cuda-driver", "nvml"):
-        return (
-            "The driver's libraries come into a container from its host; an image that was made "
-            "from a running container keeps them as empty files. Remove those from the image, and "
-            "start it with the NVIDIA container toolkit.",
-        )
+    if owner in OF_DRIVER:
+        return (FROM_HOST,)
     if owner == "torch" and brought_along(path):
         return (_BROUGHT,)
     if owner == "torch":

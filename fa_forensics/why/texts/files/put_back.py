@@ -12,6 +12,7 @@ from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import base, pip_name, version_of
+from fa_forensics.why.texts.files.driver_file import OF_DRIVER
 
 #: ``PREFIX/lib/libmkl_core.so`` of an environment of conda's.
 _IN_CONDA = lazily(
@@ -135,6 +136,8 @@ def newer_release(seen: Seen, owner: str | None, since: str = "") -> tuple[str, 
 
 def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes) that bring a damaged file back, by where it lies."""
+    if owner in OF_DRIVER:
+        return (), ()
     if _is_of_r(path):
         return (
             ("Rscript -e 'torch::install_torch(reinstall = TRUE)'",),
@@ -215,11 +218,13 @@ _APART_NAMES = {
 
 def _by_its_place(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """A library of NVIDIA's whose place the text does not tell: a wheel's, conda's, a toolkit's."""
-    look = f"find / -name {shlex.quote(name)} -size -64k -not -path '/proc/*' 2>/dev/null"
+    stem = name.partition(".so")[0] + ".so*"
+    look = f"find / -name {shlex.quote(stem)} -not -path '/proc/*' -exec ls -lL {{}} + 2>/dev/null"
     if (apart := _APART.match(name)) is not None:
         product = _APART_NAMES[apart[0].removeprefix("lib").lower()]
         return (look,), (
-            "The command with find prints the copies of it that are too small to be whole. In "
+            "The command with find prints every copy of it with its size, links followed: the "
+            "damaged one is empty, or smaller than another of the same release. In "
             "site-packages/nvidia it is a wheel's (pip install --force-reinstall --no-cache-dir of "
             "the nvidia-... package that pip list shows), in a conda environment conda's, else it "
             f"is of NVIDIA's own archive or package of {product}, which no CUDA toolkit brings: "
@@ -229,7 +234,8 @@ def _by_its_place(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             _ROOM,
         )
     return (look,), (
-        "The command with find prints the copies of it that are too small to be whole. In "
+        "The command with find prints every copy of it with its size, links followed: the "
+        "damaged one is empty, or smaller than another of the same release. In "
         "site-packages/nvidia it is a wheel's (pip install --force-reinstall --no-cache-dir of the "
         "nvidia-... package that pip list shows), in a conda environment conda's, else a CUDA "
         "toolkit's or the distribution's: install that again.",
@@ -261,26 +267,32 @@ _CONDAS_TORCH = lazily(
     r"python\d[\d.]*/site-packages/torch/"
 )
 _MAY_BE_CONDAS = (
-    "Where conda list pytorch names a channel that is not pypi, conda installed this torch: then "
-    "conda clean --packages --tarballs and conda install --force-reinstall pytorch put it back, "
-    "and not pip."
+    "Where conda list pytorch names a channel that is not pypi, conda installed this torch, and "
+    "not pip puts it back: remove pytorch-* from conda's package cache (conda info shows where "
+    "that is; conda clean keeps what is installed), then conda install --force-reinstall pytorch."
 )
 
 
 def _torch_of_conda(prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """conda's torch again, with its cache emptied: a damaged copy comes out of it otherwise."""
+    """conda's torch again, from outside of its cache, where the same damaged file lies.
+
+    conda clean --packages leaves out what is linked from an environment (find_pkgs of
+    conda/cli/main_clean.py: a file of it with more than one link).
+    """
     from fa_forensics.why.texts.files.file_text import quoted
 
     cut = "..." in prefix
     there = "$CONDA_PREFIX" if cut else quoted(prefix)
     return (
         f"conda list -p {there} torch",
-        "conda clean --packages --tarballs",
+        'rm -rf "$(conda info --base)"/pkgs/pytorch-[0-9]*',
         f"conda install -p {there} --force-reinstall pytorch",
     ), (
-        "conda links files out of its package cache, so the cache is emptied first: what is "
-        "damaged there comes back damaged. Where the list names the channel pypi, pip installed "
-        "that torch, and pip puts it back. See first that the disk (and a quota) has room.",
+        "conda links files out of its package cache, so torch's package is removed there first: "
+        "what is damaged there comes back damaged, and conda clean keeps what is installed. Where "
+        "conda info names another package cache, it lies there. Where the list names the channel "
+        "pypi, pip installed that torch, and pip puts it back. See first that the disk (and a "
+        "quota) has room.",
     )  # fmt: skip
 
 
