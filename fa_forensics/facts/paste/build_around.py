@@ -157,6 +157,22 @@ def packages_near(line: Line) -> str:
     return ""
 
 
+#: How pip and setup.py say that they are done: ``Successfully installed groundingdino-0.1.0``.
+_DONE = lazily(
+    r"(?:Successfully installed|Finished processing dependencies for)\s"
+    r"(?P<package>[A-Za-z][\w.-]{1,60}?)(?:-|==)\d[\w.+!]{0,40}\s{0,4}$"
+)
+
+
+def installed_above(line: Line) -> str:
+    """The one package with compiled code that was just installed above a line; ""."""
+    for near in line.above(20):
+        found = _DONE.search(near.body) if near.body else None
+        if found is not None:
+            return _distribution(found["package"]) or ""
+    return ""
+
+
 def _told_package(mention: Mention, source: Source, places: Places) -> dict[str, str]:
     """The one package with compiled code that a text says is built, where the failure names none.
 

@@ -63,8 +63,7 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "torch-pin-broken": frozenset(("torch-replaced",)),
     "no-prebuilt": frozenset(("wheel-moved", "wheel-not-there", "wheel-damaged")),
 }
-#: How a process ends, whatever went wrong before.
-_LAST = frozenset(("segfault", "abort", "bus-error"))
+_LAST = frozenset(("segfault", "abort", "bus-error"))  # how a process ends, whatever went before
 #: Names of compiled modules.
 _COMPILED = lazily(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
 #: An entry of a list of tries, as packages print that load their compiled part themselves.
@@ -198,6 +197,9 @@ def _says_again(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     """Whether an earlier mention says the same of another file, or says why this one is said."""
     if not mention.file and is_for_gpu(mention.symbol):
         return any(m.what == "cuda-setup-failed" for m in all_of_them)
+    raised = mention.detail.get("raised", "")  # what ended a build, of a file that was loaded
+    if raised and any(m.symbol in raised for m in all_of_them if m.symbol and m is not mention):
+        return True
     same = [m for m in all_of_them if m.what == mention.what and m is not mention]
     if _left_out_on_a_mac(mention):
         return any(m.number < mention.number and _left_out_on_a_mac(m) for m in same)
@@ -309,8 +311,10 @@ def _with_wrapper(mention: Mention, wrappers: Sequence[Mention]) -> Mention:
     for wrapper in wrappers:
         near = wrapper.stream == mention.stream and abs(wrapper.number - mention.number) <= 80
         if near and mention.what not in LISTINGS:
-            module = wrapper.detail.get("module", "")
-            return replace(mention, detail={**mention.detail, "wrapper": module})
+            detail = {"wrapper": wrapper.detail.get("module", "")}
+            if mention.detail.get("swallowed") and not mention.detail.get("package"):
+                detail["package"] = wrapper.detail.get("package", "")
+            return replace(mention, detail={**mention.detail, **detail})
     return mention
 
 

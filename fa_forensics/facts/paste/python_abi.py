@@ -233,6 +233,23 @@ def _registered(line: Line, match: re.Match[str]) -> Mention:
     return line.mention("already-registered", match.start(), detail=detail)
 
 
+#: ``python3.13t main.py``, ``free-threaded``, ``--disable-gil``, ``Python 3.14t``.
+_WITHOUT_GIL = lazily(
+    r"\bpython ?(?P<minor>3\.1[3-9])(?:\.\d{1,2})?t\b|\bfree-?threaded|--disable-gil"
+    r"|\bcp(?P<tag>31[3-9])t\b"
+)
+
+
+def _torchs_own(line: Line, match: re.Match[str]) -> Mention:
+    """torch/__init__.py: torch._C is the directory of that name and not the compiled module."""
+    text = line.source.lower
+    free = next((f for f in _WITHOUT_GIL.finditer(text[:100_000])), None)
+    path, _, _ = frame(line)
+    minor = (free["minor"] or (free["tag"] and f"3.{free['tag'][1:]}") or "") if free else ""
+    detail = {"frame": path, "free_threaded": "yes" if free else "", "free_python": minor}
+    return line.mention("torch-c-folder", match.start(), detail=detail)
+
+
 def _of_modules() -> tuple[Recogniser, ...]:
     return (
         by_pattern(
@@ -262,5 +279,10 @@ def _of_modules() -> tuple[Recogniser, ...]:
             r"Fatal Python error: (?:PyThreadState_Get|PyEval_SaveThread|PyInterpreterState_Get"
             r"|GC object already tracked)[^\n]{0,160}",
             _told("two-pythons"),
+        ),
+        by_pattern(
+            ("load pytorch c extensions",),
+            r"Failed to load PyTorch C extensions",
+            _torchs_own,
         ),
     )  # fmt: skip

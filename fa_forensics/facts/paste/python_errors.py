@@ -6,6 +6,7 @@ import re
 
 from fa_forensics.facts.paste import build_torch, empty_link, python_abi
 from fa_forensics.facts.paste.around import frame, importing, package_file_near, source_tree
+from fa_forensics.facts.paste.build_around import installed_above
 from fa_forensics.facts.paste.imported_from import imported_from
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -123,11 +124,9 @@ def _wanted(line: Line, match: re.Match[str]) -> Mention:
     path, function, _ = frame(line)
     detail = {
         "module": match["module"] or match["module2"] or match["module3"].replace("-", "_"),
-        "frame": path,
-        "function": function,
-        "looked_for": "yes",
+        "frame": path, "function": function, "looked_for": "yes",
         "metadata": "yes" if match["module3"] else "",
-    }
+    }  # fmt: skip
     return line.mention("no-module", match.start(), detail=detail)
 
 
@@ -144,11 +143,12 @@ def _swallowed(line: Line, match: re.Match[str]) -> Mention | None:
     if any(_TOLD.search(near.body) for near in (line, *line.below(3))):
         return None
     path, function, code = frame(line)
-    detail = {"module": match["module"], "frame": path, "function": function, "code": code}
+    detail = {"module": match["module"], "frame": path, "function": function, "code": code,
+              "package": "" if path else installed_above(line), "swallowed": "yes"}  # fmt: skip
     told = re.escape(f"No module named '{match['module']}'")
     if any(re.search(told, near.body) for near in (*line.above(40), *line.below(40))):
         detail["told"] = "yes"
-    return line.mention("no-module", match.start(), detail={**detail, "swallowed": "yes"})
+    return line.mention("no-module", match.start(), detail=detail)
 
 
 def _stop_iteration(line: Line, match: re.Match[str]) -> Mention | None:

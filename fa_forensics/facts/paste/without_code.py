@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fa_forensics.facts.paste.around import frame
 from fa_forensics.facts.paste.build_around import packages_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -38,7 +39,24 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"Failed to load custom C\+\+ ops\. Running on CPU mode Only",
             _of_grounding_dino,
         ),
+        by_pattern(
+            ("could not find module '_",),
+            r"Could not find module '(?P<module>_\w{1,60})' in (?:[^\n'\"]{1,300}[/\\])?"
+            r"(?P<top>torch_(?:scatter|sparse|cluster|spline_conv))\b",
+            _of_pyg,
+        ),
     )
+
+
+def _of_pyg(line: Line, match: re.Match[str]) -> Mention:
+    """PyG's packages look for their libraries in their own directory (__init__.py)."""
+    detail = {
+        "module": f"{match['top']}.{match['module']}",
+        "package": match["top"].replace("_", "-"),
+        "frame": frame(line)[0] or f"{match[0].partition(' in ')[2]}/__init__.py",
+        "own_library": "yes",
+    }
+    return line.mention("no-module", match.start(), detail=detail)
 
 
 def _by_device(line: Line, match: re.Match[str]) -> Mention:

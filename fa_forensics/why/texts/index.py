@@ -128,6 +128,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "exec-stack",
         "misaligned",
     ),
+    "python.torch_folder": ("torch-c-folder",),
     "files.tls_text": ("static-tls",),
     "files.loader_text": (
         "bus-error",

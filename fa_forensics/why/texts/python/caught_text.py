@@ -34,6 +34,7 @@ _IMPORTS = {
     "xformers": "xformers.ops",
     "apex": "amp_C",
     "auto-gptq": "autogptq_cuda_64",
+    "groundingdino": "groundingdino._C",
 }
 
 

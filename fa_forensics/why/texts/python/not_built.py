@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from fa_forensics.facts.python_api import has_partners
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.builds.toolkit_commands import on_linux, on_windows
@@ -190,6 +191,13 @@ def _in_a_tree(seen: Seen, module: str, package: str | None, last: str, tree: st
     )  # fmt: skip
 
 
+def _on_the_index(seen: Seen, top: str) -> str | None:
+    """pip's name of a package, where the index has that very package by it."""
+    name = pip_name(seen, top)
+    row = row_of(name) if name is not None else None
+    return None if row and str(row.get("requirement", "")).startswith("git+") else name
+
+
 def _in_a_folder_of_windows(seen: Seen, name: str, top: str, last: str, tree: str) -> Answer:
     """As in a tree, or a wheel that was unpacked by hand, perhaps one for another system."""
     cause = (
@@ -197,7 +205,7 @@ def _in_a_folder_of_windows(seen: Seen, name: str, top: str, last: str, tree: st
         f"there for this Python: a source tree that was not built, or a wheel unpacked by hand "
         f"(one for another system or Python). It comes before an installed {name}."
     )
-    known = pip_name(seen, top)
+    known = _on_the_index(seen, top)
     helps = [" ".join(("dir", "/b", f'"{tree}\\{top}\\{last}*"')),
              f'cd \\ && {seen.python} -c "import {top}; print({top}.__file__)"']  # fmt: skip
     notes = ["Leave that directory and take it off PYTHONPATH: where the second command prints "

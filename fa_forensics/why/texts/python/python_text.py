@@ -11,6 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen, directory_of
 from fa_forensics.why.texts.clues import (
     distribution_of,
+    inspect_package,
     jobs_of,
     package_in,
     pip_name,
@@ -54,6 +55,10 @@ def no_module(seen: Seen) -> Answer:
             return build_tool(seen, module)
     if seen.mention.detail.get("swallowed"):
         return _caught(seen, module)
+    if seen.mention.detail.get("own_library"):
+        from fa_forensics.why.texts.python.no_spec import libraries_left_out
+
+        return libraries_left_out(seen, seen.mention.detail["package"])
     extra = extra_folder(module)
     if extra is None and module == "flash_attn_3_cuda" and not files_here(seen, module):
         extra = "hopper"
@@ -204,7 +209,7 @@ _NO_FLASH = (
 
 def _caught(seen: Seen, module: str) -> Answer:
     """The package caught the error of its compiled module and went on without it."""
-    package = package_in(seen)
+    package = package_in(seen) or seen.mention.detail.get("package") or None
     row = row_of_module(module) if package is None or module != "_C" else None
     if package is not None and row is None:
         from fa_forensics.rules.remedy import row_of
@@ -235,13 +240,17 @@ def _caught(seen: Seen, module: str) -> Answer:
             "went on without it: what stopped that import stands further above, or nowhere. Two "
             "causes fit: the module was not built or installed, or it does not load."
         )
+    path = seen.mention.detail.get("frame", "")
+    again = rebuilds(seen, package, row) if row and (not path or "-packages" in path) else ()
     return seen.answer(
         "damaged-file", "FA886", cause, owner=package, direction="none", confidence="medium",
         help=(
             f"{seen.python} -c 'import torch; {load}'",
-            f"fa-forensics inspect {package or 'PACKAGE'}",
+            inspect_package(seen, package or "PACKAGE"),
+            *again,
         ),
-        notes=("The first command shows the error that was caught.", _COMPILE_IT),
+        notes=("The first command shows the error that was caught.",
+               _COMPILE_AGAIN if again else _COMPILE_IT),
     )  # fmt: skip
 
 
@@ -250,6 +259,14 @@ _COMPILE_IT = (
     "install -v --no-build-isolation --no-deps -e . in the directory with its setup.py compiles "
     "it, with a torch for CUDA, a toolkit of the same version and CUDA_HOME set to it. Any other "
     "error says itself what does not load."
+)
+
+
+_COMPILE_AGAIN = (
+    'Where that is "No module named" or "cannot import name", the module was not built: the last '
+    "command compiles it, with a torch for CUDA, a toolkit of the same version and CUDA_HOME set "
+    "to it; without these many a setup.py leaves it out and reports no error. Any other error says "
+    "itself what does not load."
 )
 
 

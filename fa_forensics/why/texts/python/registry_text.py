@@ -19,6 +19,8 @@ _TAKEN = lazily(r"[(,]\s{0,3}\w{1,60}:\s?(?P<type>[A-Za-z_][\w.:]{1,200}(?:<[\w:
 _CAST = ("at::Tensor", "torch::Tensor")
 #: Scopes of torch's own classes.
 _TORCHS = ("torch::", "c10::", "c10d::")
+#: Those of them that torch registers with pybind11 as classes of Python.
+_REGISTERED = ("torch::jit::", "c10d::")
 #: Types that torch's headers have no caster for in arguments; what takes their place.
 _NO_CASTER = (
     ("c10::ArrayRef<at::Tensor>", "std::vector<torch::Tensor>"),
@@ -48,7 +50,8 @@ def unknown_again(seen: Seen) -> Answer | None:
             same = next((t for t in raw if t.startswith(_TORCHS)), None)
         if same is not None:
             return not_shared(seen, same, name)
-    return None
+    own = next((t for t in raw if t.startswith(_REGISTERED)), None)
+    return not_shared(seen, own, "") if own and not detail.get("invoked") else None
 
 
 def _of_jit(name: str) -> str:
@@ -89,6 +92,8 @@ def not_shared(seen: Seen, wanted: str, given: str) -> Answer:
     package = package_in(seen)
     other = ", or with another compiler or std::string flavour"
     other = "" if torchs and _before_keys(seen) else other
+    if not given:
+        return _by_its_name(seen, wanted, package, other)
     cause = (
         f"What was passed ({given}) is what is asked for ({wanted}), and pybind11 does not know it "
         "again: the module that takes it and the one that registered it "
@@ -103,6 +108,20 @@ def not_shared(seen: Seen, wanted: str, given: str) -> Answer:
     return seen.answer(
         KIND, TYPES, cause, owner=package or given.split(".")[0], direction="none",
         confidence="medium", help=helps, notes=notes,
+    )  # fmt: skip
+
+
+def _by_its_name(seen: Seen, wanted: str, package: str | None, other: str) -> Answer:
+    """A class of torch's that pybind11 prints by its C++ name; what was passed is not shown."""
+    helps, notes = with_torchs(seen, package)
+    return seen.answer(
+        KIND, TYPES,
+        f"The message has {wanted} by its name in C++: pybind11 prints a type so that no module in "
+        "its table has registered, and torch registers this one. So the module that takes it and "
+        "torch have tables of types of their own, and what torch made is refused though it is what "
+        "is asked for. They were built with different pybind11 releases (each has its number of "
+        f"internals){other}. The call itself is most likely in order.",
+        owner=package, direction="none", confidence="medium", help=helps, notes=notes,
     )  # fmt: skip
 
 
