@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
+from fa_forensics.facts.numbers import minor_numbers
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.shell import quoted
@@ -210,6 +211,11 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
         )
     from fa_forensics.why.ways.by_torch import project_wheels
 
+    own = row.get("wheels_for")
+    last = own.get("last_cuda") if isinstance(own, Mapping) else None
+    cuda = seen.mention.detail.get("torch_cuda") or seen.torch_cuda
+    if last and cuda and minor_numbers(cuda) > minor_numbers(str(last)):
+        return ()
     return tuple(project_wheels(row, str(package), seen.place))
 
 
