@@ -98,3 +98,22 @@ def test_wide_characters_are_a_matter_of_python_2_alone() -> None:
     answer = first(f"ImportError: {path}: undefined symbol: PyUnicodeUCS4_AsUTF8String")
     assert "3.3 or later" not in answer.cause
     assert any("from source" in note for note in answer.notes)
+
+
+def test_a_stray_library_of_torch_is_told_in_terms_of_python() -> None:
+    answer = first(
+        "ImportError: /usr/lib/libtorch_cpu.so: undefined symbol: "
+        "_ZNK3c1010TensorImpl13is_contiguousENS_12MemoryFormatE"
+    )
+    assert "import torch" in answer.help[0] and "YOUR_PROGRAM" not in said(answer)
+    assert any("That copy is to go" in note for note in answer.notes)
+
+
+def test_the_directory_that_pip_builds_from_is_what_is_built_again() -> None:
+    answer = first(
+        "Processing /home/u/diff-gaussian-rasterization\nInstalling build dependencies ... done\n"
+        "Getting requirements to build wheel ... error\nModuleNotFoundError: No module named "
+        "'torch'"
+    )
+    assert answer.help[1].endswith("--no-build-isolation /home/u/diff-gaussian-rasterization")
+    assert "PACKAGE" not in said(answer)

@@ -151,6 +151,17 @@ def _tool(places: Places) -> str:
 _OF_A_BUILD = lazily(r"^$|(?:^|/)setup\.py$|^<string>$|build_meta\.py$|\.toml$")
 
 
+#: ``Processing /home/u/diff-gaussian-rasterization``: pip builds the package of a directory.
+_PROCESSING = lazily(r"^Processing (?P<path>/[^\s'\"]{2,300})(?<!\.whl)(?<!\.gz)(?<!\.zip)$")
+
+
+def _directory(source: Source, places: Places) -> str:
+    """The last directory that pip says it builds from, as an address; "" for none."""
+    bodies = (source.line_at(place).body.strip() for place in places("processing /")[:20])
+    found = [match["path"] for body in bodies if (match := _PROCESSING.match(body)) is not None]
+    return f"file://{found[-1]}" if found else ""
+
+
 def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:
     if not is_build(places):
         return [_by_its_path(mention) for mention in mentions]
@@ -166,6 +177,7 @@ def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> l
                 package = match[1]
             if match and not source_of and normalized(match[1]) == normalized(package):
                 source_of = source_named(body, package)
+    source_of = source_of or ("" if package else _directory(source, places))
     found = []
     for mention in mentions:
         if mention.what == "no-module":

@@ -15,6 +15,7 @@ from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.builds import cmake_build, is_module
 from fa_forensics.why.ways.commands import which_torch
+from fa_forensics.why.ways.one_libtorch import one_libtorch
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
 _JIT = lazily(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
@@ -69,8 +70,9 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         answer = _beside_libtorch(answer, seen)
     if answer.owner is not None and is_cuda(answer.owner) and is_torch_file(file):
         note = (
-            f"The file that lacks it, {file.rsplit('/', 1)[-1]}, is torch itself: the extension "
-            "that was imported has no part in it."
+            f"The file that misses it, {file.rsplit('/', 1)[-1]}, is torch itself: no extension "
+            "has to be built again. What was imported before torch can be what loaded the older "
+            "copy: import torch goes first then."
         )
         if answer.code == "FA210":
             return _older_than_the_table(answer, note)
@@ -263,12 +265,12 @@ def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         "same directory."
     )
     if "/" in file and not re.search(r"-packages/|/torch/lib/|\.\.\.", file):
-        look = "LD_DEBUG=libs ./YOUR_PROGRAM 2>&1 | grep -E 'lib(torch|c10)'"
+        look, note = one_libtorch(answer.source_line or "", seen.python)
         return replace(
             answer, kind="wrong-torch", code="FA607", cause=cause, confidence="medium",
             help=(look, "echo $LD_LIBRARY_PATH; ldconfig -p | grep -E 'lib(torch|c10)'",
                   *answer.help[-1:]),
-            notes=(_ONE_LIBTORCH,),
+            notes=(note,),
         )  # fmt: skip
     own = is_torch(answer.owner or "")
     notes = (n for n in answer.notes if own and not n.startswith(_OF_EXTENSIONS))
@@ -332,12 +334,6 @@ def _in_no_such_flavour(answer: Answer) -> tuple[str, ...]:
     )
 
 
-#: The cure of a C++ libtorch that is not loaded as a whole.
-_ONE_LIBTORCH = (
-    "The first command shows from which directory each library of libtorch is loaded: they have to "
-    "come from one. What was unpacked over an older download goes as a whole, and the program is "
-    "linked and run with the same one."
-)
 #: The cure of a copy that lies elsewhere.
 _FOREIGN_COPY = (
     "Where the first command works, LD_LIBRARY_PATH brings the other copy. Where the second one "
