@@ -273,6 +273,11 @@ _MAY_BE_CONDAS = (
 )
 
 
+def _out_of_the_cache(package: str) -> str:
+    """Remove a package of conda's, unpacked and as an archive, where a base keeps them."""
+    return f'rm -rf "$(conda info --base)"/pkgs/{package}-[0-9]*'
+
+
 def _torch_of_conda(prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """conda's torch again, from outside of its cache, where the same damaged file lies.
 
@@ -285,7 +290,7 @@ def _torch_of_conda(prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     there = "$CONDA_PREFIX" if cut else quoted(prefix)
     return (
         f"conda list -p {there} torch",
-        'rm -rf "$(conda info --base)"/pkgs/pytorch-[0-9]*',
+        _out_of_the_cache("pytorch"),
         f"conda install -p {there} --force-reinstall pytorch",
     ), (
         "conda links files out of its package cache, so torch's package is removed there first: "
@@ -316,10 +321,10 @@ def _from_conda(prefix: str, file: str) -> tuple[tuple[str, ...], tuple[str, ...
         else "The command with grep prints the record of the package of conda that brings it: "
         "PACKAGE is that name without version and build."
     )
-    return (which, again), (
-        f"{told} conda links files out of its package cache: where the file comes back damaged, "
-        "remove that package's directory from the cache first (conda info shows where it is), or "
-        "make the environment anew.",
+    return (which, _out_of_the_cache(package or "PACKAGE"), again), (
+        f"{told} conda links files out of its package cache, so the package is removed there "
+        "first: what is damaged there comes back damaged (conda clean keeps what is installed; "
+        "conda info shows where the cache is).",
     )
 
 
