@@ -198,3 +198,17 @@ def test_in_a_container_torch_is_changed_in_the_image() -> None:
         "docker compose",
     )
     assert "Dockerfile" in answer.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("told", "entry"),
+    [
+        ("GPU-GTX1080Ti, CUDA-9.0, cuDNN-7.0", "6.1"),  # sm_70 code does not run on 6.1
+        ("RTX 2080 Ti, CUDA 10.0", "7.5"),
+        ("RTX 3090, CUDA 11.0", "8.0"),
+    ],
+)
+def test_the_list_is_for_the_gpu_that_the_text_names(told: str, entry: str) -> None:
+    arch = "compute_75" if "1080" in told else "compute_86"
+    answer = first(f"nvcc fatal : Unsupported gpu architecture '{arch}'\n{told}")
+    assert any(text.startswith(f'TORCH_CUDA_ARCH_LIST="{entry}" ') for text in answer.help)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.asking import answers
+from support.asking import answers, first, said
 
 from fa_forensics.report_why import Answer
 from fa_forensics.why.other_names.left_out import doubled_scope, sort_of
@@ -184,3 +184,14 @@ def test_what_is_no_question_of_binaries_is_said_so(text: str, words: str) -> No
     answer = only(text)
     assert (answer.kind, answer.owner) == ("unrecognised", None)
     assert words in answer.cause
+
+
+def test_two_headers_of_blas_come_first_where_the_name_has_their_type() -> None:
+    answer = first(
+        "ImportError: /e/site-packages/MinkowskiEngineBackend/_C.cpython-310-x86_64-linux-gnu.so: "
+        "undefined symbol: "
+        "_ZN9minkowski8cpu_gemmIdEEv12CBLAS_LAYOUT15CBLAS_TRANSPOSES2_iiiT_PKS3_S5_S3_PS3_"
+    )
+    assert "CBLAS_ORDER" in said(answer) and "GPU" not in said(answer)
+    assert "library is missing" not in said(answer)
+    assert any("--blas=openblas" in note for note in answer.notes)

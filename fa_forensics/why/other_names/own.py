@@ -80,25 +80,38 @@ def _left_out(
     cause = (
         f"No known library owns such a name: it is {whose} own, or one of a library of its package."
     )
-    if likely:
+    blas = _blas_note(symbol, whose)
+    if blas:
+        cause = f"No known library owns such a name: it is {whose} own. {blas[0]}"
+    elif likely:
         cause += f" {likely}"
+    elif re.search(r"(?:\b|_)cpu(?:\b|_)", symbol.demangled.partition("(")[0]):
+        cause += (
+            " A source file was left out of the build, or that library is missing or is loaded "
+            "only behind this file."
+        )
     else:
         cause += (
             " A source file was left out of the build (often one that is compiled for some GPU "
             "architectures only), or that library is missing or is loaded only behind this file."
         )
-    if "(" in symbol.demangled and sort_of(symbol.demangled) != DOUBLED:
+    if not blas and "(" in symbol.demangled and sort_of(symbol.demangled) != DOUBLED:
         cause += (
             " Or the function is declared with other parameters than it is defined with, in the "
             "source itself or by files of two versions in one build directory."
         )
-    notes = (*notes, *_blas_note(symbol), *_flavour_note(symbol), _FROM_SOURCE)
+    notes = (*blas[1:], *notes, *_flavour_note(symbol), _FROM_SOURCE)
     file = needed_by[0] if needed_by else ""
     return Judgement(KIND, CODE, UNKNOWN, cause, notes, "medium"), (
         clean_build(place.python or "python", file),
     )
 
 
+_MINKOWSKI = (
+    "MinkowskiEngine takes the BLAS by an option of its setup.py, in its source directory, where "
+    "build/ was removed: python setup.py install --blas=openblas "
+    "(--blas_include_dirs=$CONDA_PREFIX/include for one of conda's)."
+)
 _FROM_SOURCE = (
     "Built from source: take the newest sources and build from an empty directory, as the command "
     "that removes build/ does in the source directory (the installed file and .so files in the "
@@ -106,8 +119,11 @@ _FROM_SOURCE = (
 )
 
 
-def _blas_note(symbol: SymbolText) -> tuple[str, ...]:
-    """That the name takes a type which the headers of BLAS libraries call by two names."""
+def _blas_note(symbol: SymbolText, whose: str) -> tuple[str, ...]:
+    """(cause, notes): the name takes a type which the headers of BLAS libraries call by two names.
+
+    For the option: setup.py of MinkowskiEngine 0.5.
+    """
     found = re.search(r"\bCBLAS_(?:LAYOUT|ORDER)\b", symbol.demangled)
     if found is None:
         return ()
@@ -116,6 +132,7 @@ def _blas_note(symbol: SymbolText) -> tuple[str, ...]:
         f"{found[0]} is what one cblas.h calls this type, and another one (OpenBLAS, MKL and "
         f"netlib differ) calls it {other}: objects compiled with two of them do not find each "
         "other's functions. Build it again from an empty directory with one BLAS and its headers.",
+        *([_MINKOWSKI] if "Minkowski" in whose else []),
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from fa_forensics.facts.build_archs import own_lists
-from fa_forensics.facts.gpus import Family, capability_text, gpu_table, parse_capability
+from fa_forensics.facts.gpus import Family, Gpu, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.paste.compile_errors import build_names
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -20,7 +20,7 @@ from fa_forensics.why.texts.builds.toolkit_commands import (
     unnamed,
     with_toolkit,
 )
-from fa_forensics.why.texts.clues import cuda_version, named_gpu, pip_name, version_of
+from fa_forensics.why.texts.clues import called, cuda_version, named_gpu, pip_name, version_of
 from fa_forensics.why.torch_names.history import order_key
 
 KIND, COMPILE = "gpu-arch", "FA883"
@@ -77,12 +77,18 @@ def instead(
     rest = [one for one in re.split(r"[;, ]+", told) if one and one.split("+")[0] != asked]
     entry = None if asked[-1] in "af" else runs_instead(parse_capability(number), can)
     notes: list[str] = []
-    if entry is not None:
+    on, gpu = number, other_gpu(seen, number)
+    if gpu is not None:  # the code is to run on that one
+        on = capability_text(gpu.capability)
+        own = gpu_table().family(gpu.capability)
+        made = own is not None and can(own)
+        entry = on if made else runs_instead(gpu.capability, can)
+    if entry is not None and entry != on:
         if not who:
             made = gpu_table().family(parse_capability(entry))
             who = f"the nvcc of CUDA {made.since_cuda if made else 'X.Y'} or newer compiles it"
         notes.append(
-            f"Code for {entry} runs on {number} too, and {who}: {entry} in place of {number} in "
+            f"Code for {entry} runs on {on} too, and {who}: {entry} in place of {number} in "
             "the list builds without a newer one."
         )
     if told and rest and "+PTX" in told and not any("+PTX" in one for one in rest):
@@ -92,6 +98,13 @@ def instead(
     if not rest:
         return (), tuple(notes)
     return with_list(seen, ";".join(rest)), tuple(notes)
+
+
+def other_gpu(seen: Seen, number: str) -> Gpu | None:
+    """The GPU that the text names, where it is of another capability than what was refused."""
+    gpu = named_gpu(seen.versions.get("gpu", ""))
+    plain = (asked_in_full(seen) or number).rstrip("af")
+    return gpu if gpu is not None and capability_text(gpu.capability) != plain else None
 
 
 def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, ...]:
@@ -119,6 +132,14 @@ def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, 
     return (f'{variable}="{value}" {again}',)
 
 
+def _own_toolkit(gpu: Gpu, number: str) -> str:
+    """What compiles for the GPU itself, where that is newer than what was refused."""
+    family = gpu_table().family(gpu.capability)
+    if family is None or gpu.capability < parse_capability(number):
+        return ""
+    return f" Code for the GPU itself takes the nvcc of CUDA {family.since_cuda} or newer."
+
+
 def leave_out(seen: Seen, number: str) -> str:
     """How to build without a target: by the list, or, where the list has it not, elsewhere."""
     told, asked = the_list(seen), asked_in_full(seen) or number
@@ -131,6 +152,14 @@ def leave_out(seen: Seen, number: str) -> str:
     from fa_forensics.rules.remedy import row_of
 
     row = row_of(package_built(seen) or "")
+    gpu = other_gpu(seen, number)
+    if gpu is not None and not told and (row is None or not row.get("arch_variable")):
+        return (
+            f"{number} is not for {called(gpu)}, the GPU of the text, and can be left out. Where "
+            "no TORCH_CUDA_ARCH_LIST is set, a -gencode line of the project's own build files "
+            f"(setup.py) asks for {number}: the variable does not take that out, the line itself "
+            f"has to go.{_own_toolkit(gpu, number)}"
+        )
     if row is not None and row.get("arch_variable"):
         return (
             f"Without a GPU of that kind, leave {number} out: {row['arch_variable']}, which takes "
