@@ -24,9 +24,9 @@ def test_the_wheel_is_the_one_for_the_cuda_that_the_text_tells(versions: str) ->
 
 def test_where_no_cuda_is_told_the_command_says_for_which_it_is() -> None:
     answer = first(NCCL)
-    assert any('"nvidia-nccl-cu12>=2.28.3' in command for command in answer.help)
+    assert any('"nvidia-nccl-cu13>=2.28.3' in command for command in answer.help)
     assert any(
-        note.startswith("The command is for a torch for CUDA 12") and "nvidia-nccl-cu13" in note
+        note.startswith("The command is for a torch for CUDA 13") and "nvidia-nccl-cu12" in note
         for note in answer.notes
     )
     told = said(first(f"{NCCL}\n\ntorch 2.8.0+cu128"))

@@ -95,7 +95,7 @@ _FOUND = lazily(r"found files: \['(?P<file>[^'\s]{1,300})'")
 
 def _tries_without_errors(line: Line, match: re.Match[str]) -> Mention | None:
     """The list of places that sgl_kernel tried, cut off before the errors that it met there."""
-    told = (words for words in _SAID if words not in ("traceback (most", "could not load"))
+    told = (words for words in _SAID if not words.startswith("could not load"))
     if any(words in line.source.lower for words in (*told, "importerror: /")):
         return None
     places = (_FOUND.search(near.body) for near in line.below(12))
@@ -105,8 +105,20 @@ def _tries_without_errors(line: Line, match: re.Match[str]) -> Mention | None:
 
 
 #: What says in the loader's or the interpreter's own words that something failed.
-_SAID = ("cannot open", "could not load", "undefined symbol", "traceback (most", "not found (req",
-         "not defined in file", "cuda error", "no kernel image", "error: lib")  # fmt: skip
+_SAID = ("cannot open", "could not load library", "could not load dynamic", "could not load any",
+         "undefined symbol", "not found (req", "not defined in file", "cuda error",
+         "no kernel image", "importerror: lib", "oserror: lib")  # fmt: skip
+_TRACEBACK = "traceback (most"
+#: The line that a traceback ends with.
+_EXCEPTION = lazily(r"[\s|]{0,20}[\w.]{0,80}(?:Error|Exception|Warning): ")
+
+
+def _is_said(line: Line) -> bool:
+    """Whether the loader or the interpreter says itself what failed, elsewhere in the text."""
+    lower = line.source.lower
+    if any(words in lower for words in _SAID):
+        return True
+    return _TRACEBACK in lower and _EXCEPTION.match(line.body) is None
 
 
 #: What makes of a library that something needs one that is missing.
@@ -127,12 +139,14 @@ def _tells_of_failure(line: Line) -> bool:
 
 def _in_prose(line: Line, match: re.Match[str]) -> Mention | None:
     """``vllm tries to open libcudart.so.13``: a sentence is all that the text has."""
-    if any(words in line.source.lower for words in _SAID) or is_denied(line.body, match.start()):
+    if _is_said(line) or is_denied(line.body, match.start()):
         return None
     if match.groupdict().get("need") and not _tells_of_failure(line):
         return None
     detail = {"reason": "", "import": importing(line), "shortened": "yes"}
     detail.update(system_around(line))
+    if not detail["import"]:
+        detail.update(who_asks(line))
     return missing(line, match.start(), match["library"], detail)
 
 
@@ -145,7 +159,7 @@ def _cut_off(line: Line, match: re.Match[str]) -> Mention:
 
 def _version_in_prose(line: Line, match: re.Match[str]) -> Mention | None:
     """``it requires GLIBC_2.32``: a symbol version, and none of the loader's own words."""
-    if any(words in line.source.lower for words in _SAID) or is_denied(line.body, match.start()):
+    if _is_said(line) or is_denied(line.body, match.start()):
         return None
     return line.mention("version-not-found", match.start(), version=match["version"].upper())
 

@@ -32,11 +32,13 @@ from fa_forensics.why.nvidia.cuda_cure import (
     other_line,
     same_wheel,
     torches_with,
+    usual_major,
     wheel_command,
 )
 from fa_forensics.why.nvidia.cuda_origin import (
     EITHER,
     NO_TOOLKIT,
+    OLDER_THAN_THAT,
     THIS_COPY,
     THIS_COPY_LAST,
     WITHOUT_CUDA,
@@ -122,9 +124,10 @@ def cuda_answer(
     notes = _notes(judgement, owner, inner, _two_sources(wheel, place) if linking else "")
     notes += _bringing(torches, tables, place)
     asked = symbol.version or ""
-    helps = _help(judgement, place, history, wheel, torches, needed_by, asked)
+    usual = usual_major(torches, tables, place)
+    helps = _help(judgement, place, history, wheel, torches, needed_by, asked, usual)
     if not shared and any("pip" in text and " install " in text and ">=" in text for text in helps):
-        notes += [*other_line(place, history), _about_pin(history, wheel, needed_by)]
+        notes += [*other_line(place, history, usual), _about_pin(history, wheel, needed_by)]
     if shared and history is not None:
         helps = (*separate_commands(place, shared, history), *helps[-1:])
     return Answer(
@@ -241,7 +244,7 @@ def _judge(
     if wheel is None:
         here = place.present is not None and place.told is None
         where = f"; none is loaded with {place.here}" if here else ""
-        cause = f"{since}{where}: what lacks it is older than that."
+        cause = f"{since}{where}{OLDER_THAN_THAT}"
         dropped = last != [r for r in history.known if r.distribution == last.distribution][-1]
         if dropped:
             cause = f"{since}, up to {last.distribution} {last.version}: it was dropped then."
@@ -314,6 +317,7 @@ def _help(
     torches: Sequence[str],
     needed_by: Sequence[str],
     version: str,
+    usual: str,
 ) -> tuple[str, ...]:
     look = inspect_command(place, needed_by)
     foreign = foreign_row(needed_by)
@@ -348,7 +352,7 @@ def _help(
     itself = outside and owner_of_library(needed_by[0].rsplit("/", 1)[-1]) == owner_of_library(
         history.soname
     )  # the old copy shows where it is: no wheel replaces that
-    again = () if itself else newer_wheel(place, history, wheel, judgement.direction)
+    again = () if itself else newer_wheel(place, history, wheel, judgement.direction, usual)
     if wheel is None and "nvJitLink" in history.soname:
         commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse"), *again]
         return (*commands, look)

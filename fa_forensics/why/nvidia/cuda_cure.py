@@ -78,15 +78,18 @@ def newer_than_pinned(history: CudaHistory, wheel: Wheel) -> str:
 
 
 def newer_wheel(
-    place: Place, history: CudaHistory, wheel: Wheel | None, direction: str
+    place: Place, history: CudaHistory, wheel: Wheel | None, direction: str, usual: str
 ) -> tuple[str, ...]:
-    """Install a version that has the name, where a wheel can be what brings an older one."""
+    """Install a version that has the name, where a wheel can be what brings an older one.
+
+    ``usual`` is the CUDA major version that is meant where the text tells none.
+    """
     own = wheel is not None and wheel.how != TOLD
     if direction != NEWER or (own and (place.told is None or not _serves_older(history))):
         return ()
     if wheel is not None and wheel.pinned is not None:
         return ()
-    line = wheel.distribution if wheel is not None else _line(history, place)
+    line = wheel.distribution if wheel is not None else _line(history, place, usual)
     having = history.of(line)
     known = [row for row in history.known if row.distribution == line]
     if not having or (wheel is None and having[0] == known[0]):
@@ -114,14 +117,14 @@ def _by_major(history: CudaHistory) -> bool:
     return number is not None and majors == {int(number[1])}
 
 
-def _line(history: CudaHistory, place: Place) -> str:
-    """The distribution for the CUDA of this place; for CUDA 12 where that is not told."""
+def _line(history: CudaHistory, place: Place, usual: str) -> str:
+    """The distribution for the CUDA of this place; for the usual one where that is not told."""
     lines = list(dict.fromkeys(row.distribution for row in history.having))
-    suffix = f"-cu{cuda_major(place) or '12'}"
+    suffix = f"-cu{cuda_major(place) or usual}"
     return next((name for name in lines if name.endswith(suffix)), lines[-1])
 
 
-def other_line(place: Place, history: CudaHistory | None) -> tuple[str, ...]:
+def other_line(place: Place, history: CudaHistory | None, usual: str) -> tuple[str, ...]:
     """What is said where a text does not tell torch's CUDA, and wheels for several fit the soname.
 
     Those of one library write to one file, whatever their CUDA.
@@ -129,7 +132,7 @@ def other_line(place: Place, history: CudaHistory | None) -> tuple[str, ...]:
     if history is None or cuda_major(place) is not None:
         return ()
     shared = [one for one in shared_lines(history) if history.of(one)]
-    line = _line(history, place)
+    line = _line(history, place, usual)
     others = [one for one in shared if one != line]
     if line not in shared or not others:
         return ()
@@ -170,6 +173,15 @@ def same_wheel(
         return (install(place, f"{wheel.distribution}>={first}"),)
     wanted = f"{wheel.distribution}=={wheel.version}"
     return (f'{pip_of(place)} install --force-reinstall --no-deps "{wanted}"',)
+
+
+def usual_major(torches: Sequence[str], tables: Tables, place: Place) -> str:
+    """The CUDA of the package index's torches that bring a name, where all are of one; else 12."""
+    if tables.atlas is None:
+        return "12"
+    builds = (tables.atlas.build(release, place.machine) for release in torches)
+    majors = {(build.cuda or "").split(".")[0] for build in builds if build is not None}
+    return majors.pop() if len(majors) == 1 else "12"
 
 
 def torches_with(history: CudaHistory | None, tables: Tables, place: Place) -> tuple[str, ...]:

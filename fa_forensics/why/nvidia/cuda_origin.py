@@ -32,6 +32,16 @@ from fa_forensics.why.ways.commands import needed_libraries
 _OF_TORCH = lazily(r"/torch/lib/(?!.*nvidia/cusparse)|-packages/nvidia/(?!cusparse)")
 
 
+#: Ends what is said of a copy that lacks a name which all newer ones have.
+OLDER_THAN_THAT = ": what lacks it is older than that."
+#: Said of a torch that can be pip's.
+BESIDE = (
+    " The right one lies beside torch; the older one comes before it: from LD_LIBRARY_PATH, from a "
+    "system package or conda, from an older wheel that replaced it, or from a package that was "
+    "imported before torch."
+)
+
+
 def short_name(history: CudaHistory) -> str:
     """What the wheels of a library have in their names: "nccl", "cublas"."""
     return re.sub(r"^nvidia-|-cu\d\d$", "", history.known[-1].distribution)
@@ -128,11 +138,7 @@ def with_origin(
             "or another package brought. Both have to come from one place."
         )
     elif guessed and _OF_TORCH.search(file) and "LD_LIBRARY_PATH" not in cause:
-        cause += (
-            " The right one lies beside torch; the older one comes before it: from "
-            "LD_LIBRARY_PATH, from a system package or conda, or from an older wheel that "
-            "replaced it."
-        )
+        cause += BESIDE
     notes = (*judgement.notes, *(shared_note(history) if guessed else ()))
     return replace(judgement, cause=cause, notes=notes)
 

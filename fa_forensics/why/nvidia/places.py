@@ -18,6 +18,20 @@ def in_default_path(file: str) -> bool:
     return _DEFAULT_PATH.fullmatch(file) is not None
 
 
+#: The lib directory beside the bin of a conda installation or environment.
+_OF_PYTHON = lazily(
+    r"/[^\s:]{0,300}(?:/envs/[^/\s:]{1,80}|(?:conda|forge|mamba)\d{0,2})/bin/\.\./lib/[^/\s]{1,80}"
+)
+
+
+def through_python(file: str) -> bool:
+    """Whether conda's Python found a library by its own search path ($ORIGIN/../lib, DT_RPATH).
+
+    That one goes before LD_LIBRARY_PATH (ld.so(8)), so that the variable has no part in it.
+    """
+    return _OF_PYTHON.fullmatch(file) is not None
+
+
 def found_last(folder: str) -> str:
     """How a copy is found that lies where the loader looks last; with a blank before it."""
     return (

@@ -231,13 +231,16 @@ def _installed(site_dirs: Sequence[str]) -> Mapping[str, str]:
 
 def interval_words(histories: Sequence[CudaHistory]) -> str:
     """The versions that export a name: ``nvidia-nvjitlink-cu12 12.1.105 and later``."""
+    rows = [row for history in histories for row in history.having]
     texts = []
-    for history in histories:
-        for distribution in dict.fromkeys(row.distribution for row in history.having):
-            known = [row.version for row in history.known if row.distribution == distribution]
-            having = [row.version for row in history.of(distribution)]
-            texts.append(f"{distribution} {interval_text(having, known)}")
-    return "; ".join(dict.fromkeys(texts))
+    for distribution in dict.fromkeys(row.distribution for row in rows):
+        known = {r.version for h in histories for r in h.known if r.distribution == distribution}
+        having = {row.version for row in rows if row.distribution == distribution}
+        ordered = sorted(known, key=release_key)
+        texts.append(
+            f"{distribution} {interval_text([v for v in ordered if v in having], ordered)}"
+        )
+    return "; ".join(texts)
 
 
 def _by_version(row: LibraryRelease) -> tuple[tuple[int, ...], str]:

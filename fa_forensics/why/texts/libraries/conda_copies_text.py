@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 
-from fa_forensics.facts.owner import title_of
+from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.nvidia.cuda_origin import NO_TOOLKIT, usual_copy
@@ -37,6 +37,9 @@ def of_conda_library(answer: Answer, seen: Seen, folder: str) -> Answer:
     """A library in conda's lib directory asks for a name, and is given another release's copy."""
     if _RPATH_OF_CONDA.search(seen.mention.file or ""):
         return _of_condas_torch(answer, seen, folder)
+    name = (seen.mention.file or "").rsplit("/", 1)[-1]
+    if not seen.mention.version and owner_of_library(name) == answer.owner:
+        return _conda_itself(answer, seen, folder)
     if _shows_torch(seen):
         return _beside_pips_torch(answer, seen, folder)
     return _beside_another(answer, seen, folder)
@@ -89,7 +92,7 @@ def _beside_pips_torch(answer: Answer, seen: Seen, folder: str) -> Answer:
     name = (seen.mention.file or "").rsplit("/", 1)[-1]
     package = _NOT_TORCH.search(seen.mention.file or "")
     module = package["name"] if package else _module(seen)
-    wanted = seen.mention.version or title_of(owner)
+    wanted = seen.mention.version or f"lib{owner}"
     cause = answer.cause.replace(usual_copy(owner), "here most likely torch's own")
     cause += (
         f" {name} is conda's ({folder}) and counts on conda's {wanted}: the one that is in the "
@@ -121,7 +124,7 @@ def _beside_another(answer: Answer, seen: Seen, folder: str) -> Answer:
     """Nothing of torch is in the text: what brought the other copy is not told."""
     owner = answer.owner or ""
     name = (seen.mention.file or "").rsplit("/", 1)[-1]
-    wanted = seen.mention.version or title_of(owner)
+    wanted = seen.mention.version or f"lib{owner}"
     module = _module(seen)
     cause = answer.cause + (
         f" {name} is conda's ({folder}) and counts on a {wanted} of its own release. Two causes "
@@ -145,6 +148,23 @@ def _beside_another(answer: Answer, seen: Seen, folder: str) -> Answer:
     )
     helps.append(inspect_command(seen.place, (seen.mention.file or "",)))
     return replace(answer, cause=cause, notes=notes, help=tuple(helps))
+
+
+def _conda_itself(answer: Answer, seen: Seen, folder: str) -> Answer:
+    """The message is of conda's own copy: that one lacks the name."""
+    name = (seen.mention.file or "").rsplit("/", 1)[-1]
+    cause = answer.cause + (
+        f" {name} is conda's, in {folder}: its package there is older than what asks for the name "
+        "was built with."
+    )
+    package = package_of_conda(answer)
+    helps = [_LIST, *([f'conda install -c conda-forge "{package}"'] if package else [])]
+    helps += ["echo $LD_LIBRARY_PATH", inspect_command(seen.place, (seen.mention.file or "",))]
+    notes = (
+        "Where torch is pip's, it brings the library along, and conda's package of it can go "
+        "(conda remove), unless another package of conda's needs it.",
+    )
+    return replace(answer, cause=cause, help=tuple(helps), notes=notes, confidence="medium")
 
 
 def package_of_conda(answer: Answer) -> str:

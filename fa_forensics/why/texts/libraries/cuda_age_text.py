@@ -17,6 +17,7 @@ from fa_forensics.facts.owner import title_of
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.nvidia.cuda_age import OF_NVCC
+from fa_forensics.why.nvidia.cuda_origin import EITHER
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.needing import rebuild_commands
 from fa_forensics.why.torch_names.history import order_key
@@ -32,6 +33,9 @@ def by_its_age(answer: Answer, seen: Seen) -> Answer:
     numbers = re.match(r"\d{1,2}(?:\.\d{1,3}){0,2}", there)
     if since is None:
         return answer
+    loaded = seen.versions.get("loaded:cudnn", "") if owner == "cudnn" else ""
+    if loaded and _is_older(loaded, since):
+        return _linked_with_older(answer, seen, since, loaded)
     if is_emitted(name) and (told := _by_builds(seen, since)):
         made = _made_by_newer(answer, seen, since, told)
         note, command = _another_build(seen, since)
@@ -44,6 +48,40 @@ def by_its_age(answer: Answer, seen: Seen) -> Answer:
         return _by_torch_age(answer, seen, since)
     told = f"the text has {counted_by(owner)} {numbers[0]}, whose library has no such name"
     return _made_by_newer(answer, seen, since, told)
+
+
+def _linked_with_older(answer: Answer, seen: Seen, since: str, loaded: str) -> Answer:
+    """The text shows an older release of the library as the one that the file looks for."""
+    counted, title = counted_by(answer.owner or ""), title_of(answer.owner or "")
+    cause = (
+        f"The name came with {counted} {since}, and the text shows {title} {loaded} as the one "
+        f"that the file looks for: it was compiled with the headers of {counted} {since} or newer "
+        f"and linked with the older {title}, which came first on the linker's way, most often that "
+        f"of a conda package or of an older toolkit. The older {title} has to go from there, and "
+        "the file is built again, from an empty build directory."
+    )
+    stem = f"lib{(answer.owner or '').lower()}"
+    helps = [
+        "".join((answer.help[0].split(" | ")[0], " | grep ", stem)) if answer.help else "",
+        f"conda list | grep -iE 'cuda|{stem[3:]}'; ls -l /usr/local/cuda*/lib64/{stem}* "
+        f"/usr/lib/*/{stem}*",
+        *rebuild_commands(seen),
+    ]
+    notes = [
+        f"The first command shows which {title} the file asks for. A newer {title} beside the "
+        "old one does not help before that: the file asks for the old one by its number."
+    ]
+    if "flag:torch-source" in seen.versions:
+        notes.append(
+            "For torch itself: python setup.py clean in its sources, and CUDNN_INCLUDE_DIR and "
+            f"CUDNN_LIB_DIR (CUDNN_LIBRARY in newer releases) at one and the same {title}, before "
+            "it is built again."
+        )
+    return replace(
+        answer, kind="versioned-symbol", code="FA204", cause=cause, direction=NEWER,
+        confidence="medium", help=tuple(dict.fromkeys(h for h in (*helps, answer.help[-1]) if h)),
+        notes=(*notes, *(n for n in answer.notes if n != EITHER)),
+    )  # fmt: skip
 
 
 def _by_builds(seen: Seen, since: str) -> str:

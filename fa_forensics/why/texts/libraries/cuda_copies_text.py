@@ -124,7 +124,7 @@ def _of_toolkit(answer: Answer, seen: Seen) -> Answer:
     if "LD_LIBRARY_PATH" not in answer.cause:
         return answer
     cause = answer.cause + (
-        f" The text has CUDA {toolkit}: its {title_of(owner)} is older than that, and is most "
+        f" The text has CUDA {toolkit}: {title_of(owner)} of that one is older, and is most "
         "likely the copy that is loaded. Its directory (/usr/local/cuda/lib64 and the like) has to "
         "leave LD_LIBRARY_PATH, or the wheel's own goes before it."
     )

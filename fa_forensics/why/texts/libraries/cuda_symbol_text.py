@@ -28,6 +28,12 @@ def with_text(answer: Answer, seen: Seen) -> Answer:
     """An answer on a CUDA library's name, with what the text says of conda and of the compiler."""
     if answer.provider is not None or answer.owner is None:
         return answer
+    from fa_forensics.why.texts.libraries.doubted_age import doubted
+
+    return doubted(_with_text(answer, seen), seen)
+
+
+def _with_text(answer: Answer, seen: Seen) -> Answer:
     if {EITHER, OF_NVCC} & set(answer.notes):
         from fa_forensics.why.texts.libraries.cuda_age_text import by_its_age
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
-from fa_forensics.why.nvidia.places import in_default_path
+from fa_forensics.why.nvidia.places import in_default_path, through_python
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import (
     brought_by_torch,
@@ -175,6 +175,39 @@ def cudnn_mix(seen: Seen) -> Answer:
     return _parts_of_two(seen)
 
 
+def _of_condas_python(seen: Seen, odd: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) where conda's Python finds one of the parts by its own search path."""
+    folder = os.path.normpath(os.path.dirname(odd))
+    note = (
+        f"{folder} is conda's own directory, which its Python finds by its own search path "
+        "before LD_LIBRARY_PATH counts. One of the two cuDNN is to go: conda's package (conda "
+        "remove cudnn) where torch is pip's, which brings a whole cuDNN along; pip's wheel "
+        "where torch is conda's."
+    )
+    own = f"conda list -p {shlex.quote(os.path.dirname(folder))} | grep -iE 'cudnn|torch'"
+    return (f"{own}; {seen.pip} list | grep -iE 'cudnn|^torch'", search_path(seen)), (note,)
+
+
+def _of_the_system(odd: str, listed: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes) where one of the parts lies in the system's own directory."""
+    commands = (
+        f"dpkg -S {shlex.quote(odd)} || rpm -qf {shlex.quote(odd)}",
+        f"ls -l {shlex.quote(os.path.dirname(odd))}/libcudnn*; echo $LD_LIBRARY_PATH",
+        listed[0],
+        listed[2],
+    )
+    notes = (
+        "That is the system's own directory: either LD_LIBRARY_PATH names it, so that it goes "
+        "before torch's own and has to leave that variable, or the loader came to it last, "
+        "since the cuDNN in the process did not find that part beside itself. In both cases "
+        "the package that the first command names, removed or brought to the very release of "
+        "torch's cuDNN, is no longer in the way.",
+        "On Debian and Ubuntu that package is libcudnn8 or libcudnn9-cuda-12 (apt-get remove), "
+        "in NVIDIA's images the variant with -cudnn in its name brings it.",
+    )
+    return commands, notes
+
+
 def _parts_of_two(seen: Seen) -> Answer:
     """Parts of two cuDNN releases in one process."""
     lacking = wheel_without_part(seen) if not seen.mention.symbol else None
@@ -206,22 +239,10 @@ def _parts_of_two(seen: Seen) -> Answer:
             "unloaded): pip's torch brings a whole cuDNN along. Adding further nvidia packages "
             "makes another mix.",
         )  # fmt: skip
+    if odd and through_python(odd):
+        commands, notes = _of_condas_python(seen, odd)
     if in_default_path(odd):
-        commands = (
-            f"dpkg -S {shlex.quote(odd)} || rpm -qf {shlex.quote(odd)}",
-            f"ls -l {shlex.quote(os.path.dirname(odd))}/libcudnn*; echo $LD_LIBRARY_PATH",
-            commands[0],
-            commands[2],
-        )
-        notes = (
-            "That is the system's own directory: either LD_LIBRARY_PATH names it, so that it goes "
-            "before torch's own and has to leave that variable, or the loader came to it last, "
-            "since the cuDNN in the process did not find that part beside itself. In both cases "
-            "the package that the first command names, removed or brought to the very release of "
-            "torch's cuDNN, is no longer in the way.",
-            "On Debian and Ubuntu that package is libcudnn8 or libcudnn9-cuda-12 (apt-get remove), "
-            "in NVIDIA's images the variant with -cudnn in its name brings it.",
-        )
+        commands, notes = _of_the_system(odd, commands)
     if not odd and not seen.mention.detail.get("conda"):
         commands = (*commands, SYSTEM_COPY, _again(seen))
         notes = (*notes, _TWO_WHEELS, *perhaps_without_part(seen))

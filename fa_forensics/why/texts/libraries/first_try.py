@@ -28,6 +28,9 @@ def of_first_try(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answ
             f" {soname} is the one of CUDA {cuda}: this library has numbers of its own, and a CUDA "
             f"{number[1]} does not bring it."
         )
+    release = (seen.torch or "").partition("+")[0]
+    if release == _WITH_CUFILE:
+        return _looks_for_cufile(seen, cause, owner, wheel)
     cause += (
         " The line is of torch's first try, which asks the loader alone. torch since 2.0.0 then "
         f"looks for NVIDIA's wheels in all directories of packages, so that {wheel} in lib beside "
@@ -35,7 +38,6 @@ def of_first_try(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answ
         "of NVIDIA's is not installed for this Python, or not whole. The exception after this "
         "one names what was looked for, and where."
     )
-    release = (seen.torch or "").partition("+")[0]
     again = f"{seen.pip} install --force-reinstall --no-cache-dir torch"
     if re.fullmatch(r"\d+\.\d+\.\d+", release):
         again = torch_again(seen, release)
@@ -55,6 +57,48 @@ def of_first_try(seen: Seen, soname: str, owner: str | None, wheel: str) -> Answ
             "Where it shows the library, another wheel is the one that is missing (the second "
             "command), or this torch is older than 2.0.0: then the last command puts the library "
             "where the loader looks.",
+            *(() if release else (_OF_250,)),
+            *there_already(seen),
+        ),
+    )  # fmt: skip
+
+
+#: torch/__init__.py of 2.5.0 looks for libcufile.so too (pytorch issue 138324); 2.5.1 does not.
+_WITH_CUFILE = "2.5.0"
+_OF_250 = (
+    "Where torch is 2.5.0 and lies in lib64 apart from the wheels, they may all be whole: that "
+    "release looks for cuFile too, which none of its wheels brings, and ends there. torch 2.5.1 or "
+    "2.4.1, or a virtual environment, is the way out of that."
+)
+#: The wheels that torch 2.5.0 loads, in the order in which one needs another.
+_FOLDERS = (
+    "cuda_runtime", "cuda_nvrtc", "cuda_cupti", "nvjitlink", "cublas", "cudnn", "cufft", "curand",
+    "cusparse", "cusolver", "nccl", "nvtx",
+)  # fmt: skip
+
+
+def _looks_for_cufile(seen: Seen, cause: str, owner: str | None, wheel: str) -> Answer:
+    """torch 2.5.0 apart from its wheels: it ends where it looks for a library that none brings."""
+    cause += (
+        " The line is of torch's first try, which asks the loader alone. torch 2.5.0 then looks "
+        "for NVIDIA's wheels in all directories of packages, and for cuFile too, which none of its "
+        "wheels brings: with torch in lib64 and the wheels in lib (pip as root on RHEL, Alma, "
+        "Rocky, Amazon Linux) it ends there, though all wheels are whole. torch 2.5.1 does not "
+        f"look for it. Where torch and the wheels lie in one directory, {wheel} is not installed "
+        "for this Python, or not whole."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction=NONE, confidence="medium",
+        help=(
+            f"{seen.pip} show -f torch {wheel} | grep -E '^(Name|Version|Location)'",
+            torch_again(seen, "2.5.1"),
+            "python3 -m venv ENV && ENV/bin/python -m pip install torch",
+            wheels_on_path(seen.python, *_FOLDERS),
+        ),
+        notes=(
+            "In a virtual environment lib64 is lib, so that torch finds the wheels beside itself. "
+            "torchvision and torchaudio are to be of torch's release: 0.20.1 and 2.5.1.",
+            "The command with export serves where torch 2.5.0 has to stay.",
             *there_already(seen),
         ),
     )  # fmt: skip

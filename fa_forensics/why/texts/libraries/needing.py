@@ -49,7 +49,7 @@ def is_guessed(seen: Seen) -> bool:
 
 
 #: Packages whose compiled code is a distribution of its own.
-_PARTS = {"sglang": "sgl-kernel"}
+_PARTS = {"sglang": "sgl-kernel", "autoawq": "autoawq-kernels", "awq": "autoawq-kernels"}
 
 
 def files_of(seen: Seen) -> tuple[str, ...]:
@@ -67,8 +67,9 @@ def package_needing(seen: Seen) -> str | None:
     by = seen.mention.detail.get("by")
     by = by.replace("-", "_") if by else by
     name = name or (package_of(f"/site-packages/{by}/_C.so") if by else None)
-    name = name or package_of_line(seen)
-    return name or _known(named_alone(seen))
+    name = name or package_of_line(seen) or _known(named_alone(seen))
+    old = "awq_inference_engine" in f"{module} {seen.mention.file}"
+    return _PARTS[name] if name == "autoawq" and not old else name
 
 
 def _known(name: str) -> str | None:
@@ -353,11 +354,11 @@ def _of_project(seen: Seen, name: str, row: Mapping[str, object]) -> tuple[str, 
     own = row["wheels"]
     wheels: Mapping[str, Any] = own if isinstance(own, Mapping) else {}
     if "index" not in wheels:
+        form = f": {wheels['name']} is the name of one" if "name" in wheels else ""
         plain = "one for one CUDA alone" if wheels.get("one_cuda") else "another project"
         return (
             f"WHEEL is the address of the one for torch's release, CUDA and Python, of those at "
-            f"{wheels['releases']}: {wheels['name']} is the name of one. The package index has "
-            f"{plain} that is called {name}.",
+            f"{wheels['releases']}{form}. The package index has {plain} that is called {name}.",
         )
     major = _cuda_major(seen)
     if major == wheels["default"]:

@@ -10,17 +10,16 @@ from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.owner import title_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.nvidia.cuda_origin import OUTSIDE_TOOLKITS
+from fa_forensics.why.nvidia.cuda_origin import BESIDE, OLDER_THAN_THAT, OUTSIDE_TOOLKITS
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.shell import quoted
 
 #: What is said of pip's torch and its wheels.
-_ABOUT_WHEELS = lazily(
+ABOUT_WHEELS = lazily(
     r"torch's wheels need no|Of\sthe\storches\son\sthe\spackage\sindex\s|torch asks for "
     r"|A newer release of the same major version serves torch|nvidia-[\w-]{3,30}(?:,| and) nvidia-"
 )
-_WHEEL_OF_TORCH = lazily(r"(?:; |, and )nvidia-[\w-]{3,40} [\d.]{3,20}, brought by torch [^\n]+")
-_BESIDE = lazily(r"\sThe\sright\sone\slies\sbeside\storch;[^\n]{0,240}?\sreplaced\sit\.")
+WHEEL_OF_TORCH = lazily(r"(?:; |, and )nvidia-[\w-]{3,40} [\d.]{3,20}, brought by torch [^\n]+")
 #: The first of NVIDIA's wheels without a CUDA in its name that has the name.
 _SINCE_13 = lazily(r"nvidia-[a-z-]{3,30} (?P<version>13\.\d{1,2})\.[\d.]{1,9} and later")
 
@@ -44,8 +43,8 @@ def of_own_torch(answer: Answer, seen: Seen) -> Answer | None:
     name, stem = answer.symbol or "", asked.split(".so")[0]
     told = re.match(r"\d{1,2}\.\d{1,2}", (seen.versions.get("cuda") or "").strip())
     cuda = told[0] if told else ""
-    cause = _BESIDE.sub("", _WHEEL_OF_TORCH.sub(".", answer.cause))
-    cause = cause.replace(": what lacks it is older than that.", ".")
+    cause = WHEEL_OF_TORCH.sub(".", answer.cause.replace(BESIDE, ""))
+    cause = cause.replace(OLDER_THAN_THAT, ".")
     cause += _two_causes(answer, asked, cuda)
     home = f"/usr/local/cuda-{cuda}" if cuda else "/usr/local/cuda"
     there = _file(seen)
@@ -62,7 +61,7 @@ def of_own_torch(answer: Answer, seen: Seen) -> Answer | None:
         "has the name, or at one whose headers do not declare it yet. Where nm prints it, the copy "
         "that ldd shows has to give way to that one (LD_LIBRARY_PATH, ldconfig)."
     )
-    kept = tuple(n for n in answer.notes if not _ABOUT_WHEELS.match(n))
+    kept = tuple(n for n in answer.notes if not ABOUT_WHEELS.match(n))
     return replace(answer, cause=cause, help=helps, notes=(note, *kept), confidence="medium")
 
 
