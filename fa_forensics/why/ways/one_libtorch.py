@@ -20,5 +20,4 @@ def one_libtorch(line: str, python: str) -> tuple[str, str]:
     """(command, note) where a library of torch's lies elsewhere."""
     imported = "ImportError" in line
     ran = f"{python} -c 'import torch'" if imported else "./YOUR_PROGRAM"
-    look = " ".join(("LD_DEBUG=libs", ran, "2>&1 | grep -E 'lib(torch|c10)'"))
-    return look, _STRAY if imported else _ONE_LIBTORCH
+    return f"LD_DEBUG=libs {ran} 2>&1 | grep -E 'lib(torch|c10)'", _STRAY if imported else _ONE_LIBTORCH
