@@ -81,8 +81,7 @@ def instead(
     if gpu is not None:  # the code is to run on that one
         on = capability_text(gpu.capability)
         own = gpu_table().family(gpu.capability)
-        made = own is not None and can(own)
-        entry = on if made else runs_instead(gpu.capability, can)
+        entry = on if own is not None and can(own) else runs_instead(gpu.capability, can)
     if entry is not None and entry != on:
         if not who:
             made = gpu_table().family(parse_capability(entry))
@@ -154,12 +153,13 @@ def leave_out(seen: Seen, number: str) -> str:
     row = row_of(package_built(seen) or "")
     gpu = other_gpu(seen, number)
     if gpu is not None and not told and (row is None or not row.get("arch_variable")):
-        return (
+        said = (
             f"{number} is not for {called(gpu)}, the GPU of the text, and can be left out. Where "
             "no TORCH_CUDA_ARCH_LIST is set, a -gencode line of the project's own build files "
             f"(setup.py) asks for {number}: the variable does not take that out, the line itself "
-            f"has to go.{_own_toolkit(gpu, number)}"
+            "has to go."
         )
+        return said + _own_toolkit(gpu, number)
     if row is not None and row.get("arch_variable"):
         return (
             f"Without a GPU of that kind, leave {number} out: {row['arch_variable']}, which takes "
