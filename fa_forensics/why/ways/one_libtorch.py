@@ -19,5 +19,7 @@ _ONE_LIBTORCH = (
 def one_libtorch(line: str, python: str) -> tuple[str, str]:
     """(command, note) where a library of torch's lies elsewhere."""
     imported = "ImportError" in line
-    ran = f"{python} -c 'import torch'" if imported else "./YOUR_PROGRAM"
-    return f"LD_DEBUG=libs {ran} 2>&1 | grep -E 'lib(torch|c10)'", _STRAY if imported else _ONE_LIBTORCH
+    look = "LD_DEBUG=libs ./YOUR_PROGRAM 2>&1 | grep -E 'lib(torch|c10)'"
+    if imported:
+        look = look.replace("./YOUR_PROGRAM", f"{python} -c 'import torch'")
+    return look, _STRAY if imported else _ONE_LIBTORCH
