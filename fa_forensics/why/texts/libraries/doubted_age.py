@@ -67,6 +67,9 @@ def doubted(answer: Answer, seen: Seen) -> Answer:
 def _as_new(answer: Answer, seen: Seen) -> str:
     """That the text has a release of the library which has the name; "" where it does not."""
     owner, versions = answer.owner or "", seen.versions
+    file = seen.mention.file or ""
+    if "torch/lib/" not in file or "nvidia/" in file:
+        return ""  # a library of NVIDIA's own, or a file whose compiler the text tells
     title = title_of(owner)
     own = seen.mention.detail.get(owner.lower(), "") or versions.get(owner.lower(), "")
     lines = [*first_by_line(answer.interval).values()]
