@@ -119,7 +119,7 @@ def commands_by_history(
         remarks = (*remarks, _COMPILED_HERE, *((_IN_ITS_SOURCE,) if again else ()))
         commands += [again] if again else []
     if built is None and flavour:
-        remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands, needed_by))
+        remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands))
     if history is not None and hidden:
         from fa_forensics.why.ways.hidden import not_on_these
 
@@ -146,11 +146,10 @@ _IN_ITS_SOURCE = (
 )
 
 
-def _by_name(commands: Sequence[str], needed_by: Sequence[str]) -> tuple[str, ...]:
-    """That a build in a source directory is meant, for a file that pip installed."""
-    installed = bool(needed_by) and "-packages/" in needed_by[0]
-    built = any(text.startswith("rm -rf build") for text in commands)
-    return (_IN_ITS_SOURCE,) if installed and built else ()
+def _by_name(commands: Sequence[str]) -> tuple[str, ...]:
+    """That a build by pip in a source directory is meant, where one is typed."""
+    built = any(text.startswith("rm -rf build") and text.endswith(" .") for text in commands)
+    return (_IN_ITS_SOURCE,) if built else ()
 
 
 #: The same, where the std::string flavour is what differs.
@@ -291,10 +290,9 @@ def torch_commands(
     that has the file's other names too is said to be open.
     """
     flavour = direction == "other-flavour"
-    commands: list[str] = []
     remarks: tuple[str, ...] = ()
-    if flavour and place.told is not None and not place.told.flavour:
-        commands.append(which_torch(place, flavour=True))
+    asked = flavour and place.told is not None and not place.told.flavour
+    commands = [which_torch(place, flavour=True)] if asked else []
     built = rebuild(place, needed_by, direction)
     if built is not None and flavour and _another_build(place, history):
         # That release of torch has the file's flavour: the package need not be a newer one.
@@ -336,12 +334,11 @@ def torch_commands(
 
         remarks = (*remarks, *where_to_type(built[0], needed_by))
     if release is not None and place.told is not None and direction == "file-newer":
-        newer = _said_of_torch(history, history.releases, release, True, flavour)
-        remarks = (*remarks, *newer)
+        remarks = (*remarks, *_said_of_torch(history, history.releases, release, True, flavour))
     if built is None and again and not flavour:
         commands, remarks = [*commands, again], (*remarks, _IN_ITS_SOURCE)
     if built is None and flavour:
-        remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands, needed_by))
+        remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands))
     return (*commands, inspect_command(place, needed_by)), remarks
 
 

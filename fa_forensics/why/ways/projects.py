@@ -14,6 +14,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import known_packages, row_of
 from fa_forensics.why.judgement import FLAVOUR, NONE, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
+from fa_forensics.why.told import ALL_CXX11
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.same_release import label_by_cuda, label_of, wheel_page
 from fa_forensics.why.ways.step_back import step_back
@@ -44,9 +45,18 @@ def of_its_project(answer: Answer, paste: Paste, place: Place, name: str) -> Ans
         index = _filled(str(row["names_torch"]), answer, paste, place)
         return _with_the_torch_it_names(answer, paste, name, index)
     plain = not place.told.torch_by and not any(key in paste.versions for key in _OWN)
-    if plain and row.get("find_links") and not row.get("before") and answer.direction != FLAVOUR:
+    # Such pages have wheels for x86_64 alone, and for torch in the flavour of its own wheels.
+    plain = plain and place.machine == "x86_64"
+    fits = answer.direction != FLAVOUR or _is_cxx11_wheel(place)
+    if plain and row.get("find_links") and not row.get("before") and fits:
         return _from_its_index(answer, paste, place, name)
     return answer
+
+
+def _is_cxx11_wheel(place: Place) -> bool:
+    """Whether the torch there is a release all of whose wheels are cxx11."""
+    present = place.present
+    return present is not None and present.published and order_key(present.release) >= ALL_CXX11
 
 
 def _off_the_index(answer: Answer, place: Place, name: str, where: Mapping[str, str]) -> Answer:
