@@ -19,8 +19,9 @@ from fa_forensics.why.judgement import NEWER
 from fa_forensics.why.nvidia.cuda_age import OF_NVCC
 from fa_forensics.why.nvidia.cuda_origin import EITHER
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.libraries.needing import rebuild_commands
+from fa_forensics.why.texts.libraries.needing import files_of, rebuild_commands
 from fa_forensics.why.torch_names.history import order_key
+from fa_forensics.why.ways.commands import needed_libraries
 
 
 def by_its_age(answer: Answer, seen: Seen) -> Answer:
@@ -62,7 +63,7 @@ def _linked_with_older(answer: Answer, seen: Seen, since: str, loaded: str) -> A
     )
     stem = f"lib{(answer.owner or '').lower()}"
     helps = [
-        "".join((answer.help[0].split(" | ")[0], " | grep ", stem)) if answer.help else "",
+        needed_libraries(files_of(seen), stem[3:]),
         f"conda list | grep -iE 'cuda|{stem[3:]}'; ls -l /usr/local/cuda*/lib64/{stem}* "
         f"/usr/lib/*/{stem}*",
         *rebuild_commands(seen),
@@ -79,7 +80,7 @@ def _linked_with_older(answer: Answer, seen: Seen, since: str, loaded: str) -> A
         )
     return replace(
         answer, kind="versioned-symbol", code="FA204", cause=cause, direction=NEWER,
-        confidence="medium", help=tuple(dict.fromkeys(h for h in (*helps, answer.help[-1]) if h)),
+        confidence="medium", help=tuple(dict.fromkeys((*helps, *answer.help[-1:]))),
         notes=(*notes, *(n for n in answer.notes if n != EITHER)),
     )  # fmt: skip
 
