@@ -26,7 +26,7 @@ def test_an_installed_torch_without_its_module_is_no_source_tree() -> None:
 @pytest.mark.parametrize(
     ("told", "tag"),
     [("$ python3.13t main.py\n", "cp313t"), ("Python 3.14t (free-threaded)\n", "cp314t"),
-     ("built with --disable-gil\n", "cp313t")],
+     ("built with --disable-gil, Python 3.13.1\n", "cp313t")],
 )  # fmt: skip
 def test_a_python_without_the_gil_needs_a_torch_of_its_tag(told: str, tag: str) -> None:
     path = "/usr/lib/python3/site-packages/torch/__init__.py"

@@ -35,13 +35,25 @@ _FAULT = lazily(
     r"|threw|problems?|issues?|broken|breaks?|no kernel image)\b|报错|错误",
     re.IGNORECASE,
 )
+#: A fault that is denied: "doesn't crash on T4", "I don't get the error on the A100".
+_FAULT_DENIED = lazily(
+    r"(?:\bnot|\bnever|\bno longer|n['\u2019]t)(?: \w{1,20}){0,3}? "
+    r"(?:errors?|fail\w{0,5}|crash\w{0,3}|exceptions?|raise|encounter|throw|problems?|issues?"
+    r"|break)\b",
+    re.IGNORECASE,
+)
 _WELL = lazily(
     r"(?<!\bI )\b(?:works?|worked|working (?:fine|well|ok)"
     r"|can (?:be )?(?:run|train|use|execute)\w{0,2}|could run"
     r"|fine|ok|okay|succe\w{2,12}|normal(?:ly)?|trained|correctly|as expected)\b|正常",
     re.IGNORECASE,
 )
-_MADE = lazily(r"\b(?:built|builds?|compil\w{1,4}|installed|编译)\b|编译", re.IGNORECASE)
+_MADE = lazily(r"\b(?:built|builds?|compil\w{1,4}|installed|编译)\b(?! for\b)|编译", re.IGNORECASE)
+_NOT_MADE = lazily(
+    r"(?:\b(?:not|never|nor|cannot|unable to|without)|n['\u2019]t)(?: \w{1,20}){0,2}? "
+    r"(?:built|build|compil|install)|(?:没有?|未|不)(?:在\S{0,20}?)?编译",
+    re.IGNORECASE,
+)
 #: Nothing is said for sure there: questions, hopes, and what holds of all GPUs alike.
 _OPEN = lazily(
     r"\?|\b(?:should|supposed|hope\w{0,4}|would|may|might|maybe|whether|if|also|as well|too|both"
@@ -59,6 +71,9 @@ _ELSEWHERE = lazily(
     r"|colab|instance|(?:other|another|different) (?:GPU|card))\b",
     re.IGNORECASE,
 )
+
+#: The other machine has the GPU that is named.
+_SAME = lazily(r"\b(?:same|identical) (?:GPUs?|cards?|model|type|hardware|one)\b", re.IGNORECASE)
 
 
 def _places(words: str, names: Mapping[str, str]) -> list[tuple[int, int, str]]:
@@ -78,8 +93,10 @@ def _sort(words: str) -> str:
         return ""
     plain = _NO_FAULT.sub(" fine ", words)
     bare = _WELL_NEGATED.sub(" fails ", plain)
+    if _FAULT_DENIED.search(bare):
+        return ""
     bad, well = _FAULT.search(bare) is not None, _WELL.search(bare) is not None
-    made = _MADE.search(bare) is not None
+    made = _MADE.search(bare) is not None and _NOT_MADE.search(bare) is None
     if bad:
         return "" if well or made else FAILS
     return WORKS if well else BUILT if made else ""
@@ -130,6 +147,8 @@ def elsewhere(lines: Iterable[str], names: Mapping[str, str]) -> bool:
     """Whether the one GPU of a text is where it works, and another machine the one that fails."""
     lines = [line for line in itertools.islice(lines, MOST_LINES) if len(line) <= MOST_CHARACTERS]
     if set(parts(lines, names).values()) != {WORKS}:
+        return False
+    if any(_SAME.search(line) for line in lines):
         return False
     after = [match[0].lower() for line in lines for match in _ELSEWHERE.finditer(line)]
     return bool(after) and not any(name in words for words in after for name in names)

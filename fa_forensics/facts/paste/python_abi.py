@@ -238,12 +238,18 @@ _WITHOUT_GIL = lazily(
     r"\bpython ?(?P<minor>3\.1[3-9])(?:\.\d{1,2})?t\b|\bfree-?threaded|--disable-gil"
     r"|\bcp(?P<tag>31[3-9])t\b"
 )
+#: "not free-threaded", "and not 3.13t", "without --disable-gil", "I do not use python3.13t".
+_NOT_SO = lazily(
+    r"(?:\b(?:not|no|non|never|without|neither|nor)\b|n['\u2019]t\b)[ -]?(?:[a-z-]{1,9} ){0,2}\Z"
+)
 
 
 def _torchs_own(line: Line, match: re.Match[str]) -> Mention:
     """torch/__init__.py: torch._C is the directory of that name and not the compiled module."""
     text = line.source.lower
-    free = next((f for f in _WITHOUT_GIL.finditer(text[:100_000])), None)
+    all_told = _WITHOUT_GIL.finditer(text[:100_000])
+    told = (f for f in all_told if not _NOT_SO.search(text[max(0, f.start() - 40) : f.start()]))
+    free = next(told, None)
     path, _, _ = frame(line)
     minor = (free["minor"] or (free["tag"] and f"3.{free['tag'][1:]}") or "") if free else ""
     detail = {"frame": path, "free_threaded": "yes" if free else "", "free_python": minor}

@@ -145,6 +145,9 @@ def _from_source(source: str) -> str:
     if not source.startswith("file://"):
         return quoted(source)
     path = unquote(source.removeprefix("file://").partition("#")[0])
+    if re.match(r"/[A-Za-z]:/", path):  # file:///C:/name, of Windows
+        path = path[1:].replace("/", "\\")
+        return "." if re.search(r"[\"%^&<>|\[\]\u2026]|\.\.\.", path) else f'"{path}"'
     return "." if re.search(r"\[|\.\.\.|\u2026|[<>]", path) or path[:1] != "/" else quoted(path)
 
 

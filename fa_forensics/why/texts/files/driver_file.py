@@ -36,10 +36,10 @@ def empty_of_driver(seen: Seen, path: str, owner: str) -> Answer:
             "and the host needs the NVIDIA container toolkit for it."
         )
     if inside and path.startswith("/") and "..." not in path:
-        helps.append(f"rm {quoted(path)}")
         notes.append(
-            "Where it is empty with --gpus all too, rm takes it out of the image: as a line RUN "
-            "in a Dockerfile, since what is mounted is mounted when a container starts."
+            f"Where it is empty with --gpus all too, the line RUN rm {quoted(path)} in the image's "
+            "Dockerfile takes it out of the image. On the host itself nothing is to be removed: "
+            "there the driver is installed again."
         )
     return seen.answer(
         "damaged-file", "FA102", cause, owner=owner, direction="none", confidence="high",

@@ -249,9 +249,10 @@ def _of_none(seen: Seen, name: str) -> Answer:
 
         return no_cuda_binary(seen)
     if name in ("origin", "submodule_search_locations"):
-        from fa_forensics.why.texts.python.no_spec import not_found
+        from fa_forensics.why.texts.python.no_spec import is_search, not_found
 
-        return not_found(seen)
+        if name != "origin" or is_search(seen):
+            return not_found(seen)
     return seen.answer(
         "unrecognised", "FA899",
         "An object that was to be made before is not there (None). It is an error of the program, "

@@ -17,6 +17,14 @@ from fa_forensics.why.texts.python.python_text import rebuilds, row_of_module
 _NAMED = lazily(r"find_spec\(\s{0,8}['\"](?P<module>[A-Za-z_][\w.]{0,100})['\"]")
 #: PyG's packages load ``_version_cuda.so`` and others from their own directory (__init__.py).
 _PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv")
+#: Code that has to do with Python's search; rays, boxes and remotes of git have an origin too.
+_SEARCH = lazily(r"find_spec|PathFinder|\bspec\b|importlib")
+
+
+def is_search(seen: Seen) -> bool:
+    """Whether the ``origin`` is one of Python's search: by the line of code, or for PyG's."""
+    code = seen.mention.detail.get("code", "")
+    return package_in(seen) in _PYG or _SEARCH.search(code) is not None
 
 
 def not_found(seen: Seen) -> Answer:

@@ -19,8 +19,8 @@ OTHER_PYTHON, ABSENT, KIND = "FA401", "FA880", "python-abi"
 def folder_of_torch(seen: Seen) -> Answer:
     """``Failed to load PyTorch C extensions``: in an installation, or in a source tree."""
     path = seen.mention.detail.get("frame", "")
-    if seen.mention.detail.get("free_threaded"):
-        return _free_threaded(seen)
+    if seen.mention.detail.get("free_threaded") and (minor := _free_minor(seen)):
+        return _free_threaded(seen, minor)
     if re.search(r"(?:site|dist)-packages[/\\]", path):
         return _installed(seen)
     return _in_a_tree(seen, path)
@@ -44,9 +44,14 @@ def _files(seen: Seen) -> str:
     )
 
 
-def _free_threaded(seen: Seen) -> Answer:
+def _free_minor(seen: Seen) -> str:
+    """Which Python without the GIL it is, by the text; "" where that tells none that can be one."""
+    told = re.match(r"3\.1[3-9](?!\d)", seen.versions.get("python", ""))
+    return seen.mention.detail.get("free_python") or (told[0] if told is not None else "")
+
+
+def _free_threaded(seen: Seen, minor: str) -> Answer:
     """A Python without the GIL looks for files with a ``t`` in their tag."""
-    minor = seen.mention.detail.get("free_python") or "3.13"
     tag = f"cp{minor.replace('.', '')}"
     python = " ".join(("py", f"-{minor}")) if on_windows(seen) else f"python{minor}"
     return seen.answer(
