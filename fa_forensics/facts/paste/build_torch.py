@@ -31,6 +31,10 @@ _SOURCE = lazily(
     r"(?P<source>file://[^`\n]{1,300}(?=`)|(?:file://|git\+\w{2,5}://|\w{4,5}://)[^\s'\"`,;)]{1,300})"
 )
 _ARCHIVE = lazily(r"\.whl(?:#|$)")
+#: Directories of pip, uv and conda-build that are gone after the build.
+GONE = lazily(
+    r"/pip-(?:req-build|install|ephem\w*)-|/builds-v0/|/feedstock_root/|/conda-bld/|/croot/"
+)
 
 
 def source_named(text: str, package: str) -> str:
@@ -41,7 +45,9 @@ def source_named(text: str, package: str) -> str:
     wanted = normalized(package)
     for found in _SOURCE.finditer(text[:2000]):
         source = found["source"]
-        if _ARCHIVE.search(source) or not (found["name"] or source.startswith(("git+", "file:"))):
+        if _ARCHIVE.search(source) or GONE.search(source):
+            continue
+        if not (found["name"] or source.startswith(("git+", "file:"))):
             continue
         last = source.split("#")[0].rstrip("/").rsplit("/", 1)[-1].split("@")[0]
         names = (found["name"] or last.removesuffix(".git"),)

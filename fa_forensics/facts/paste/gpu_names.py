@@ -12,7 +12,7 @@ _NUMBERS = r"(?:[2-5]0[5-9]0|10[5-8]0|16[56]0)"
 #: What such a number counts, where it is no card: "with 1650 images", "8x2080 tokens".
 _NOT_COUNTED = (
     r"(?! (?:images?|samples?|tokens?|steps?|files?|param\w*|epochs?|rows?|lines?|frames?|videos?"
-    r"|iter\w*|batch\w*|examples?|pixels?|px|ms|tests?|classes|points?|times|seconds|MB|MiB|GB)\b)"
+    r"|iter\w*|batch\w*|examples?|pixels?|px|ms|tests?|classes|points?|times|seconds|hours?|days?|MB|MiB|GB)\b)"
 )
 
 #: Where a name is an item of a list, or somebody's own.
@@ -117,7 +117,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
             r"|(?<=GPU )|(?<=GPU: )|(?<=GPU:)|(?<=显卡)|(?<=显卡:)|(?<=显卡: )"
             rf"|(?:(?<![^\n])|(?<=[,;/])|(?<=[,;/] ))"
             rf"(?={_NUMBERS} ?(?:Ti|SUPER|D)?s?\s?(?:[,;/]|$))"
-            rf"|(?={_NUMBERS}(?: ?Ti)?(?: or | and ){_NUMBERS})"
+            rf"|(?={_NUMBERS}(?: ?Ti)?(?: or | and ){_NUMBERS}(?!\w){_NOT_COUNTED})"
             rf"|(?={_NUMBERS} ?(?:Ti\b|SUPER\b|GPU|card|graphics|laptop|\s?显?卡)))"
             rf"({_NUMBERS}(?: ?(?:Ti|SUPER|D)\b)?)(?=s?(?!\w|[.:-]\d))"
             rf"{_NOT_COUNTED}",

@@ -39,7 +39,7 @@ _FROZEN = lazily(
 #: Where conda's builds and the system's installers unpacked what they made: gone since.
 _OF_CONDA = lazily(
     r"/(?:croot|feedstock_root|opt/conda/conda-bld|home/(?:conda|ktietz|builder)/"
-    r"|tmp/|var/|private/|b/|D/|C/|Users/(?:ktietz|builder|runner)/|[a-z]{3,6}_x64/)"
+    r"|home/runner/|usr/share/miniconda|work/ci_|tmp/|var/|private/|b/|D/|C/|Users/(?:ktietz|builder|runner)/|[a-z]{3,6}_x64/)"
 )
 _NO_SOURCE = lazily(r"://|^git\+|\.(?:whl|txt|gz|zip|tgz|toml)$|^/path/|\.\.\.")
 

@@ -25,8 +25,15 @@ _TYPES = lazily(
 )
 #: Words of a line that speaks of a name that one side has and another one lacks.
 _SPOKEN = lazily(
-    r"\b(?:imports?|exports?|exported|undefined|unresolved|missing|lacks?|lacking|gone|removed"
-    r"|no longer|symbols?)\b",
+    r"\b(?:imports?|exports?|exported|undefined|unresolved|(?:is|was|are) (?:gone|missing|removed)"
+    r"|missing(?=:| symbol| from| [`'\"]{0,3}(?:c10|at|torch|caffe2|c10d)::)|lacks?|lacking"
+    r"|no longer|symbols?(?! (?:table|page)))\b",
+    re.IGNORECASE,
+)
+#: What a compiler says of a name, and a name that is there: neither is one that is missing.
+_NOT_MISSING = lazily(
+    r"\b(?:no matching function|candidate|error C\d{4}|documentation|docs|is there|is present"
+    r"|is fine|exists|is found)\b|\?\s{0,3}\Z",
     re.IGNORECASE,
 )
 #: Before the name that a file wants, where the one that torch has instead stands beside it.
@@ -87,6 +94,8 @@ def readable_alone(source: Source, *, spoken: bool = True) -> Iterator[Mention]:
         return
     name, match = next(iter(found.items()))
     line = source.line_at(match.start())
+    if _NOT_MISSING.search(line.body) and not wanted:
+        return
     if not spoken or _SPOKEN.search(line.body):
         at = max(0, line.body.find(name))
         yield line.mention("bare-symbol", at, symbol=name, detail={"written": "yes"})

@@ -27,6 +27,8 @@ def as_nightlies(best: dict[str, tuple[int, int, str]], source: Source, places: 
 
     A report's own line on a version is surer, and stays.
     """
+    if (main := best.pop("flag:torch-main", None)) is not None and "torch" not in best:
+        best.setdefault("flag:torch-source", main)  # beside a release, main is another's torch
     seen = -1
     for place in sorted(p for word in ("nightl", "dev build") for p in places(word)[:_MOST]):
         line = source.line_at(place)

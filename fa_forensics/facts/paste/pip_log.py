@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.build_around import around_of, being_installed, without_isolation
-from fa_forensics.facts.paste.build_torch import source_named
+from fa_forensics.facts.paste.build_torch import GONE, source_named
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.version_forms import VERSION
@@ -159,7 +159,7 @@ def _directory(source: Source, places: Places) -> str:
     """The last directory that pip says it builds from, as an address; "" for none."""
     bodies = (source.line_at(place).body.strip() for place in places("processing /")[:20])
     found = [match["path"] for body in bodies if (match := _PROCESSING.match(body)) is not None]
-    return f"file://{found[-1]}" if found else ""
+    return f"file://{found[-1]}" if found and not GONE.search(found[-1]) else ""
 
 
 def _of_builds(mentions: Sequence[Mention], source: Source, places: Places) -> list[Mention]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from fa_forensics.facts.paste.gpu_names import failing
-from fa_forensics.facts.paste.gpu_roles import BUILT, FAILS, elsewhere, parts
+from fa_forensics.facts.paste.gpu_roles import BUILT, FAILS, WORKS, elsewhere, parts
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.version_forms import PROSE, REPORT
 from fa_forensics.facts.paste.versions_table import rules
@@ -144,7 +144,8 @@ def one_gpu(best: dict[str, tuple[int, int, str]], source: Source, places: Place
     elif fails and len(fails) < len(names):
         best["gpu"] = (*known[:2], named[fails[0]][0])
         made = [name for name in named if part.get(name) == BUILT]
-        for key, some in (("gpus_fail", fails), ("gpus_made", made), ("gpus_fine", fine)):
+        well = [name for name in named if part.get(name) == WORKS]
+        for key, some in (("gpus_fail", fails), ("gpus_made", made), ("gpus_fine", well)):
             if some:
                 best[key] = (*known[:2], BETWEEN.join(named[name][0] for name in some))
     elif len(left) == 1:

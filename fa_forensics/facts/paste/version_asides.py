@@ -127,7 +127,7 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         r"(?i)(?<![\w./-])((?:py)?torch)(?:@| |, | \(|-| from (?:git )?| at )(?:the )?"
         r"(?:git )?(?:main|master|trunk|head)(?: branch)?\)?(?=,? ?(?:\(|at |@|commit\b|built\b"
         r"|compiled\b|with cuda|against cuda|and cuda|cuda|nccl|cudnn|[0-9a-f]{7,40}\b))",
-        "flag:torch-source",
+        "flag:torch-main",
         None,
     ),
     (  # "LD_DEBUG shows it searches for cudnn 6", "it links against libcudnn.so.5"

@@ -312,7 +312,8 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+1\d\.\d)(?![\d.]\d)", "wrong_page", None),
     (
         "cxx11-abi",  # the download's name, or "libtorch 2.2.1+cu118 cxx11-abi-shared-with-deps"
-        r"(?i)libtorch(?:[- ][\w.+]{1,20}){0,2}[- (]{1,2}(?<!pre-)cxx11-(abi)\b",
+        r"(?i)libtorch(?:[- ]v?\d[\w.+]{0,20})?[- (]{1,2}(?<!pre-)cxx11-(abi)\b"
+        r"(?! (?:or|vs|and)\b|\?)",
         "libtorch_abi",
         lambda _abi: "True",
     ),

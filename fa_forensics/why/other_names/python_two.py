@@ -53,7 +53,8 @@ def width_commands(python: str) -> tuple[str, ...]:
 
 def torch_by_python_2(needed_by: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """(commands, notes) where it is a file of torch's that asks for a name of Python 2."""
-    if not any(_OF_TORCH.search(file) for file in needed_by):
+    files = [file for file in needed_by if _OF_TORCH.search(file)]
+    if not files or any("python2" in file for file in files):  # there it is Python 2's own torch
         return None
     return (
         "cd /path/to/pytorch && rm -rf build && python3 setup.py clean && python3 setup.py install",
