@@ -89,3 +89,16 @@ def test_a_torch_of_python_2_that_python_3_finds_was_not_built_wrongly() -> None
     answer = first(f"ImportError: {file}: undefined symbol: PyString_FromString", "Python 3.6.9")
     assert "compiled for Python 2" in " ".join(answer.cause.split())
     assert "/path/to/pytorch" not in said(answer)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["My tensorflow needs cudnn 6.", "It does not link against cudnn 6.",
+     "The other environment of a colleague uses cudnn 6;"],
+)  # fmt: skip
+def test_a_cudnn_of_another_program_is_not_what_the_file_looks_for(words: str) -> None:
+    error = (
+        "ImportError: /x/site-packages/foo/_C.so: undefined symbol: cudnnSetConvolutionGroupCount"
+    )
+    answer = first(error, f"{words} torch 1.0.0 from source, cuDNN 7.0.3")
+    assert "cuDNN 6" not in said(answer)

@@ -132,9 +132,9 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ),
     (  # "LD_DEBUG shows it searches for cudnn 6", "it links against libcudnn.so.5"
         "cudnn",
-        r"(?i)\b(?:search\w{0,4}|look\w{0,4}|link\w{0,4}|load\w{0,4}|needs?|wants|asks?|finds?|found"
-        r"|resolves?|points?|picks? up|uses)(?: for| to| against| with| at)?(?: an?| the)?"
-        r"(?: old(?:er)?)? (?:lib)?cudnn(?:\.so\.| ?v?)(\d{1,2}(?:\.\d{1,2}){0,2})(?![\w.]*\d)",
+        r"(?i)(?<!not )(?<!n't )(?<!never )(?<!no longer )\b(?:search(?:e[sd]|ing)?|links?|linked"
+        r"|look(?:s|ed|ing)?|resolve[sd]?|points?|picks? up)(?: for| to| against| with"
+        r"| at)?(?: an?| the)?(?: old(?:er)?)? (?:lib)?cudnn(?:\.so\.| ?v?)(\d{1,2}(?:\.\d{1,2}){0,2})(?![\w.]*\d)",
         "loaded:cudnn",
         None,
     ),
