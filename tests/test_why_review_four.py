@@ -73,3 +73,13 @@ def test_no_command_removes_the_drivers_library_of_a_host() -> None:
         "The container works, but on the host: ImportError: /usr/lib/libcuda.so.1: file too short"
     )
     assert not any("rm " in command for command in first(text).help)
+
+
+def test_a_class_by_its_name_in_cpp_has_two_causes() -> None:
+    text = (
+        "TypeError: add(): incompatible function arguments. The following argument types are "
+        "supported:\n    1. ({}arg1: torch::jit::Module) -> None"
+    )
+    answer = first(text.format(""))
+    assert answer.code == "FA893" and "imported before torch" in answer.cause
+    assert first(text.format("arg0: torch._C.Graph, ")).code != "FA893"

@@ -51,7 +51,8 @@ def unknown_again(seen: Seen) -> Answer | None:
         if same is not None:
             return not_shared(seen, same, name)
     own = next((t for t in raw if t.startswith(_REGISTERED)), None)
-    return not_shared(seen, own, "") if own and not detail.get("invoked") else None
+    shared = any(name.startswith("torch._C") for name in taken)  # the table of torch is this one
+    return not_shared(seen, own, "") if own and not shared and not detail.get("invoked") else None
 
 
 def _of_jit(name: str) -> str:
@@ -116,11 +117,13 @@ def _by_its_name(seen: Seen, wanted: str, package: str | None, other: str) -> An
     helps, notes = with_torchs(seen, package)
     return seen.answer(
         KIND, TYPES,
-        f"The message has {wanted} by its name in C++: pybind11 prints a type so that no module in "
-        "its table has registered, and torch registers this one. So the module that takes it and "
-        "torch have tables of types of their own, and what torch made is refused though it is what "
-        "is asked for. They were built with different pybind11 releases (each has its number of "
-        f"internals){other}. The call itself is most likely in order.",
+        f"The message has {wanted} by its name in C++: pybind11 writes a type so that no module in "
+        "its table had registered when the function was made, and torch registers this one. Two "
+        "causes fit: the module and torch have tables of types of their own, since they were built "
+        f"with different pybind11 releases (each has its number of internals){other}, and what "
+        "torch made is refused though it is what is asked for; or the module was imported before "
+        "torch, and an argument is really another than the listed ones. Where the call fails with "
+        "import torch as the first line and the name in the message stays, it is the first.",
         owner=package, direction="none", confidence="medium", help=helps, notes=notes,
     )  # fmt: skip
 
