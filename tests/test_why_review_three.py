@@ -102,3 +102,10 @@ def test_a_cudnn_of_another_program_is_not_what_the_file_looks_for(words: str) -
     )
     answer = first(error, f"{words} torch 1.0.0 from source, cuDNN 7.0.3")
     assert "cuDNN 6" not in said(answer)
+
+
+def test_the_libtorch_of_conda_forge_is_not_to_be_removed() -> None:
+    error = "libtorch_cpu.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs"
+    conda = said(first(f"ImportError: /home/u/miniforge3/envs/a/lib/{error}"))
+    assert "conda list" in conda and "is to go" not in conda
+    assert "is to go" in said(first(f"ImportError: /usr/local/lib/{error}"))

@@ -89,6 +89,13 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "flag:torch-gone",
         None,
     ),
+    (  # "pip installed torch 2.8.0 and torchvision 0.23.0 (...), import shows torch 2.6.0"
+        "import shows",
+        r"(?i)\bpip installed (?:py)?torch (\d\.\d{1,2}\.\d)(?!\d)[^\n]{0,200}?\bimport shows "
+        r"(?:py)?torch \d",
+        "flag:torch-beside",
+        None,
+    ),
     # Of pip install alone: what it takes away there it puts another in the place of.
     (
         "attempting uninstall: torch",
@@ -134,9 +141,19 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         "cudnn",
         r"(?i)(?<!not )(?<!n't )(?<!never )(?<!no longer )\b(?:search(?:e[sd]|ing)?|links?|linked"
         r"|look(?:s|ed|ing)?|resolve[sd]?|points?|picks? up)(?: for| to| against| with"
-        r"| at)?(?: an?| the)?(?: old(?:er)?)? (?:lib)?cudnn(?:\.so\.| ?v?)(\d{1,2}(?:\.\d{1,2}){0,2})(?![\w.]*\d)",
+        r"| at)?(?: an?| the)?(?: old(?:er)?)? "
+        r"(?:lib)?cudnn(?:\.so\.| ?v?)(\d{1,2}(?:\.\d{1,2}){0,2})(?![\w.]*\d)",
         "loaded:cudnn",
         None,
+    ),
+    *(  # "GTX 1080 Ti, selective_scan_cuda": a compiled module by its bare name
+        (
+            name,
+            rf"(?<![\w./-])(?<!import )({name})(?![\w.(=])",
+            "flag:named-module",
+            None,
+        )
+        for name in ("selective_scan_cuda", "causal_conv1d_cuda")
     ),
     *(  # PyG's packages out of its own channel of conda, which builds for the channel pytorch
         (sign, pattern, "flag:pyg-channel", None)
