@@ -6,7 +6,7 @@ from fa_forensics.patterns import lazily
 
 _STRAY = (
     "The first command shows from which directory each library of libtorch is loaded: they have to "
-    "come from one. pip puts torch's libraries into its own directory, torch/lib: the file of "
+    "come from one. pip puts torch's libraries into its own directory, torch/lib: the file of"
     " the message lies elsewhere. That copy is to go (by what installed it), or its "
     "directory out of LD_LIBRARY_PATH and /etc/ld.so.conf.d; what was linked with it is built "
     "again on the torch that stays."
