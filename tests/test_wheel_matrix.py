@@ -128,6 +128,7 @@ def test_the_table_is_whole() -> None:
     assert used == set(range(len(TABLE["matrices"])))
     assert all(row["since"] in TABLE["releases"] for row in TABLE["glibc"])
     assert all(row["since"] in TABLE["releases"] for row in TABLE["mislabelled"])
+    assert all(row["release"] in TABLE["releases"] and row["source"] for row in TABLE["never_made"])
     for build in builds():
         digits = build.cuda.removeprefix("cu")
         parts = build.cuda_built.split(".")

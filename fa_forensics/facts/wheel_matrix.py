@@ -111,6 +111,8 @@ def _rows() -> Iterator[WheelBuild]:
     for order, (release, (date, index)) in enumerate(table["releases"].items()):
         for row in () if index is None else table["matrices"][index]:
             minor = ".".join(row["torch"].split(".")[:2])
+            if _never_made(release, minor):
+                continue
             for cuda, cuda_built in row["cuda"].items():
                 for python in row["python"]:
                     for flavour in (PRE_CXX11, CXX11):
@@ -118,6 +120,12 @@ def _rows() -> Iterator[WheelBuild]:
                             release, order, date, minor, row["torch"], cuda, cuda_built, flavour,
                             python, row["platform"],
                         )  # fmt: skip
+
+
+def _never_made(release: str, torch: str) -> bool:
+    """Whether a release's source does not compile for a minor torch that its workflow names."""
+    rows = _table()["never_made"]
+    return any(row["release"] == release and row["torch"] == torch for row in rows)
 
 
 def candidates(wanted: Wanted) -> tuple[WheelBuild, ...]:

@@ -73,7 +73,7 @@ def with_context(
     first = built_by_uv(from_its_repository(first, paste, place), paste, place)
     first = of_another_commit(from_its_directory(first, paste), paste)
     first = at_that_time(without_its_torch(first, paste, place), place)
-    first = left_by_a_build(with_code_for_it(first, place), paste, place)
+    first = left_by_a_build(with_code_for_it(first, paste, place, tables), paste, place)
     first = torch_stays(with_asides(first, paste, place, named), paste)
     first = beside_it(first, paste, place, named)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):

@@ -198,6 +198,18 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
         (sign, rf"(?<![\w/])({sign}(?::[\w.-]{{1,60}})?)(?![\w/])", "server_image", None)
         for sign in ("vllm/vllm-openai", "lmsysorg/sglang", "openmmlab/lmdeploy")
     ),
+    (
+        "cpuonly",
+        r"(?<![\w-])(?<!not )(?<!no )(?<!without )(cpuonly)(?![\w-])",
+        "flag:cpuonly",
+        None,
+    ),
+    (
+        "vllm-openai",
+        r"(?<![\w./-])(vllm-openai)(?::| )v?\d[\w.]{2,20} image\b",
+        "flag:server-image",
+        None,
+    ),
     ("libbitsandbytes_", r"libbitsandbytes_(hip|rocm)", "flag:bnb-rocm", None),
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
     ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),
@@ -309,6 +321,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("/whl/cu", r"(?<!pytorch\.org)/whl/(cu\d{2,3})(?!\d)", "flag:wheel-index", None),
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+cu\d{2,3})", "wheel_page", None),
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2})(?:\.\d)?(?:\+\w{3,6})?\.html", "page_torch", None),
+    ("wheel index", r"\btorch-(\d\.\d{1,2})[.\d]{0,2}\+cu\d{2,3} wheel index", "page_torch", None),
     ("whl/torch-", r"whl/torch-(\d\.\d{1,2}\.\d\+1\d\.\d)(?![\d.]\d)", "wrong_page", None),
     (
         "cxx11-abi",  # the download's name, or "libtorch 2.2.1+cu118 cxx11-abi-shared-with-deps"

@@ -197,6 +197,13 @@ _BANNERS: tuple[Row, ...] = (
         cuda_of_label,
     ),
     ("whl/torch-", r"whl/torch-[\d.]{3,8}\+cu(\d{2,3})", "index_cuda", BANNER, cuda_of_label),
+    (
+        "wheel index",
+        r"\btorch-[\d.]{3,8}\+cu(\d{2,3}) wheel index\b",
+        "index_cuda",
+        BANNER,
+        cuda_of_label,
+    ),
     ("/whl/cu", r"\btorch\b[^\n]{0,200}/whl/cu(\d{2,3})\b", "index_cuda", PROSE, cuda_of_label),
     ("detected cuda version", rf"detected CUDA version \(({SHORT})\)", "cuda", REPORT),
     ("used to compile", r"used to compile\s+PyTorch \((\d{1,2}\.\d{1,2})\)", "torch_cuda", REPORT),

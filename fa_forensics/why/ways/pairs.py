@@ -34,6 +34,7 @@ from fa_forensics.why.ways.by_torch import (
     release_for,
     without_newest,
 )
+from fa_forensics.why.ways.cpu_build import from_the_cpu_index, without_cuda_wheels
 from fa_forensics.why.ways.not_the_wheel import may_be_taken_again
 from fa_forensics.why.ways.partner_index import with_partner_index
 from fa_forensics.why.ways.prereleases import of_its_maker
@@ -80,7 +81,8 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     row = row_of(name)
     if row is not None:
         mac = any(mention.detail.get("os") == "macOS" for mention in paste.mentions[:20])
-        notes += [] if mac or same_again(answer, place) else project_wheels(row, name, place)
+        wheels = [] if mac or same_again(answer, place) else project_wheels(row, name, place)
+        notes += without_cuda_wheels(paste, name, wheels)
         notes += in_their_names(row, name, answer, place)
         notes += _older_release(answer, helps, row, name)
     if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
@@ -169,6 +171,7 @@ _ON_TORCH_ALONE = lazily(r"(?:Another build of the extension|Every torch since|I
 def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> Answer:
     """The answer with the index that has the text's build of torch, where plain pip has another."""
     answer = with_partner_index(answer, paste, place, tables)
+    answer = from_the_cpu_index(answer, paste, place)
     plain = [text for text in answer.help if "--index-url" not in text]
     found = [match for text in plain if (match := _TORCH.search(text))]
     if place.told is None or not found or answer.kind not in DRIFT or tables.ages is None:

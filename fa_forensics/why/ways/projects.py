@@ -135,7 +135,10 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     if present is not None and not label:
         label = label_by_cuda(paste, present.release)
     built = next((t for t in answer.help if re.search(rf"--no-binary\s{name}\s", t)), None)
-    if built is not None and present is None:
+    of_no_release = present is not None and not label_of(paste, place) and (
+        re.fullmatch(r"\d\.\d{1,2}", present.version) is not None
+    )  # fmt: skip
+    if built is not None and (present is None or of_no_release):
         return _with_its_page(answer, paste, place, name)
     if present is not None and built is None and answer.kind == "wrong-torch":
         return _for_the_loaded(answer, name)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import DRIFT
+from fa_forensics.why.seen import file_of
+from fa_forensics.why.ways.for_gpu import without_commands
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -22,6 +25,8 @@ _ON_IT = lazily(
 
 def torch_stays(answer: Answer, paste: Paste) -> Answer:
     """The answer without commands that put an index's torch over one of the text's own making."""
+    if of_a_servers_image(paste):
+        return _of_the_image(answer)
     rocm = "flag:torch-rocm" in paste.versions
     if not (rocm or "flag:torch-source" in paste.versions):
         return answer
@@ -37,3 +42,26 @@ def torch_stays(answer: Answer, paste: Paste) -> Answer:
     )
     kept = (text for text in answer.notes if not _ON_IT.match(text))
     return replace(answer, help=left, notes=(note, *kept))
+
+
+#: Where the images of vLLM and SGLang have their packages.
+_THEIRS = lazily(r"/usr/(?:local/)?lib/python3\.\d{1,2}/dist-packages/")
+
+
+def of_a_servers_image(paste: Paste) -> bool:
+    """Whether the file is one of an image of vLLM's, SGLang's or LMDeploy's, by the text."""
+    named = "server_image" in paste.versions or "flag:server-image" in paste.versions
+    file = file_of(paste)
+    return named and ("/" not in file or _THEIRS.match(file) is not None)
+
+
+def _of_the_image(answer: Answer) -> Answer:
+    """The answer without commands that change an image's torch, which its server is built for."""
+    gone = [text for text in answer.help if _BRINGS.search(text)]
+    if answer.kind not in DRIFT or not gone:
+        return answer
+    note = (
+        "The server in the image is compiled for the image's own torch, which therefore stays: "
+        "what is changed is the package of the file, for that torch."
+    )
+    return without_commands(answer, gone, note)

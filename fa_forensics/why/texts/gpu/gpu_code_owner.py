@@ -36,8 +36,8 @@ _BITSANDBYTES = lazily(r"at line \[?[\d ]{1,12}\]? in file [^\n]{0,200}csrc/ops\
 _WITHOUT_FA3 = {
     "xformers": (
         " xformers.ops.fmha.dispatch._set_use_fa3(False) in the program, before the first call, "
-        "is that setting. xformers 0.0.30 and 0.0.31 take FlashAttention 3 from compute "
-        "capability 9.0 on, newer releases for 9.0 alone."
+        "is that setting. xformers 0.0.30 to 0.0.32 take FlashAttention 3 on newer GPUs "
+        "too, 0.0.33 and later do not."
     ),
     "vllm": " That is VLLM_FLASH_ATTN_VERSION=2.",
 }
