@@ -201,6 +201,9 @@ def _says_again(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     if raised and any(m.symbol in raised for m in all_of_them if m.symbol and m is not mention):
         return True
     same = [m for m in all_of_them if m.what == mention.what and m is not mention]
+    module = mention.detail.get("module", "")
+    if mention.what == "no-module" and module.endswith("._version"):  # a build writes both
+        return any(m.detail.get("module") == f"{module[:-7]}C" for m in same)
     if _left_out_on_a_mac(mention):
         return any(m.number < mention.number and _left_out_on_a_mac(m) for m in same)
     if mention.what == "numpy-abi" and mention.detail.get("said", "").endswith("import"):

@@ -43,7 +43,7 @@ _PHRASES = (
     "only ET_DYN and ET_EXEC can be loaded", "Exec format error", "cannot execute binary file",
     "CPU ISA level is lower than required",
     "no kernel image is available for execution on the device",
-    "CUDA driver version is insufficient for CUDA runtime version",
+    "CUDA driver version is insufficient for CUDA runtime version", "No module named",
 )  # fmt: skip
 #: What stands near every message.
 _ANCHORS = ("rror:", ".so", "symbol", "cuda")
@@ -60,6 +60,7 @@ _OF_VERSIONS = ("not found (", "not defined in file")
 #: The phrases that a program or a symbol stands before.
 _NO_PATH_BEFORE = (
     "symbol lookup error:", "error while loading shared libraries:", "with link time reference",
+    "no module named",
 )  # fmt: skip
 #: The lines of one path.
 _MOST_PIECES = 12

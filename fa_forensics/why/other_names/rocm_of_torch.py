@@ -23,9 +23,11 @@ def _library_of(owner: str, name: str) -> str:
     return ""
 
 
-def _of_own_torch(library: str) -> str:
+def _of_own_torch(library: str, file: str) -> str:
+    shown = "The path is that of a torch of one's own build. Where"
+    unknown = "For a torch of one's own build: where"
     return (
-        "The path is that of a torch of one's own build. Where the first command does not list "
+        f"{shown if '/' in file else unknown} the first command does not list "
         f"{library}, the sources do not link it, and a clean build of the same sources makes the "
         "same file: the library has to be among those that torch_hip is linked with "
         "(caffe2/CMakeLists.txt), or a revision is taken that has it there. Where it is listed, a "
@@ -67,10 +69,12 @@ def needed_by_torch(
         "starts is enough if the first command lists the library, and else a torch of another "
         "build, or that line at the program's start, is the way out.",
         "Where the third prints nothing: the ROCm release that torch was built with (the number "
-        "behind +rocm in pip list) has to be installed, or a torch for the ROCm that is there.",
+        "behind +rocm in pip list) has to be installed, or a torch for the ROCm that is there. "
+        "Where ROCm is in another directory than /opt/rocm, that one takes its place in the "
+        "commands.",
     )
     if "-packages/" not in file:
-        notes = (*notes, _of_own_torch(library))
+        notes = (*notes, _of_own_torch(library, file))
     return Judgement("rocm", "FA204", UNKNOWN, cause, notes, "medium"), commands
 
 

@@ -141,15 +141,17 @@ def _by_library(owner: str, history: History | None, place: Place, tables: Table
     """The part of torch whose library exports the name: namespaces are spread over several.
 
     Libraries of releases before 1.5 (libtorch.so) held all parts: there the namespace counts.
-    Where no release has the name, the library of its nearest other signature does.
+    Where no release has the name, its twin tells it, and else its nearest other signature.
     """
     if history is None or tables.ages is None or owner == STABLE:
         return owner
     near = [named.symbol for form in (*history.line, *history.forms) for named in form.symbols]
-    asked = (tables.ages.exports(name, history.machine) for name in (history.symbol, *near) if name)
+    near[:0] = [history.symbol, history.twin.symbol if history.twin is not None else ""]
+    asked = (tables.ages.exports(name, history.machine) for name in near if name)
     lives = [rows for rows in asked if rows]
     # One library held all parts before 1.5: a signature of a later release tells more.
-    later = (life for life in lives if any(row.library != "libtorch.so" for row in life))
+    all_parts = ("libtorch.so", "libcaffe2.so")
+    later = (life for life in lives if any(row.library not in all_parts for row in life))
     rows = next(later, lives[0] if lives else ())
     # Inline functions leave weak copies in other libraries: the part that defined it counts.
     defining = [row for row in rows if row.library in ("libc10.so", "libtorch_cpu.so")]

@@ -45,6 +45,27 @@ def with_own_list(seen: Seen) -> str | None:
     return "mamba-ssm" if "mamba-ssm" in names else names[0]
 
 
+def named_module(seen: Seen, gpu: Gpu, package: str | None) -> str | None:
+    """What a compiled module tells that the text names by its bare name; None for none.
+
+    Other projects have copies of it: VMamba's selective_scan is built in a directory of its own.
+    """
+    from fa_forensics.why.texts.python.python_text import row_of_module
+
+    module = seen.versions.get("flag:named-module", "")
+    row = row_of_module(module) if module and package is None else None
+    if row is None:
+        return None
+    number = numbered(gpu).replace(".", "")
+    return (
+        f"The text names {module}, and most likely that is the extension: {row['distribution']} "
+        "has a compiled module of that name, and so have projects with a copy of its source, "
+        "which compile it in a directory of their own. Where its setup.py passes a -gencode list "
+        "of its own, TORCH_CUDA_ARCH_LIST changes nothing: that list gets "
+        f"arch=compute_{number},code=sm_{number}, and the module is built again after rm -rf build."
+    )
+
+
 def suspects(seen: Seen) -> tuple[str, ...]:
     """The packages with GPU code of their own that the text lists: "xformers 0.0.30"."""
     from fa_forensics.rules.remedy import row_of

@@ -60,6 +60,7 @@ from fa_forensics.why.texts.gpu.gpu_suspects import (
     both_covered,
     built_for,
     list_has,
+    named_module,
     second_of_mamba,
     suspects,
     told_package,
@@ -216,7 +217,7 @@ def _not_here(
     sure = package is not None and not told_by_name(seen, package)
     sure = sure and (bool(bundled) or not listed_alone(seen, package))
     sure = sure and sure_of_package(seen, gpu, torch_says_nothing(seen))
-    first = (*told_apart(seen, gpu), built_for(seen, gpu), two)
+    first = (*told_apart(seen, gpu), built_for(seen, gpu), named_module(seen, gpu, package), two)
     notes = [*(note for note in first if note), *notes]
     if package is None and not in_its_words(seen) and (others := suspects(seen)):
         notes.insert(0, _listed(others))

@@ -62,8 +62,8 @@ def directory_notes(seen: Seen) -> tuple[str, ...]:
     if in_its_directory(seen):
         notes.append(
             "The message is printed by the operator's own code, which a project compiles from a "
-            "directory of its source (ops, or where its setup.py or make.sh is): no package of an "
-            "index holds it."
+            "directory of its source (ops, or where its setup.py or make.sh is). A package "
+            "that holds a copy of it (mmcv has some) prints the same line."
         )
     return tuple(notes)
 

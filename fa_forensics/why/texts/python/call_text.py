@@ -16,6 +16,7 @@ from fa_forensics.why.texts.python.call_counts import schema_mismatch
 from fa_forensics.why.texts.python.other_build import from_two_places, not_for_backend
 from fa_forensics.why.texts.python.pairs import pair_command, pair_notes, pair_words, which_pair
 from fa_forensics.why.texts.python.python_text import row_of_module
+from fa_forensics.why.texts.python.second_torch import imported_beside
 
 
 def flash_limit(seen: Seen) -> Answer:
@@ -114,6 +115,9 @@ def operator_missing(seen: Seen) -> Answer:
         mixed = from_two_places(seen, what, package)
         if mixed is not None:
             return mixed
+        found = imported_beside(seen, what, package, which_pair(seen, name))
+        if found is not None:
+            return found
     look = f"fa-forensics inspect {package}" if package else seen.inspect_command()
     helps = [look]
     if package and has_partners(package):

@@ -172,8 +172,11 @@ def _in_a_tree(seen: Seen, module: str, package: str | None, last: str, tree: st
         tree = re.sub(rf"(?<=[\w.-]){home}[/\\]src$", "", tree)
     version = version_of(seen, package) if package else None
     name = f"{package} {version}" if version else package or top
+    what = f"its compiled module {last}"
+    if last == "_version":  # setuptools-scm's
+        what = "its file _version.py, which a build writes,"
     cause = (
-        f"{top} is imported from the source tree {tree}, and its compiled module {last} is not "
+        f"{top} is imported from the source tree {tree}, and {what} is not "
         f"there: the tree was never built in place. The working directory, or an editable install, "
         f"comes before an installed {name}, which may be whole."
     )

@@ -7,6 +7,7 @@ from fa_forensics.facts.python_api import partner_of, torch_of
 from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.facts.torch_index import index_option
 from fa_forensics.facts.torch_install import release_of
+from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import version_of
 
@@ -57,3 +58,38 @@ SECOND_NOTE = (
     "pytorch), or lies in a directory of PYTHONPATH, which is unset then. The pair is installed "
     "after that."
 )
+
+
+def imported_beside(seen: Seen, what: str, package: str | None, look: str) -> Answer | None:
+    """pip installed a torch with its package, and the text says that another one is imported.
+
+    ``look`` is the command that prints which torch is imported, and from where. None for a text
+    that says no such thing, or whose package is not of the torch that pip installed.
+    """
+    pips = seen.versions.get("flag:torch-beside", "")
+    version = version_of(seen, package) if package else None
+    ran = release_of(seen.torch) if seen.torch else ""
+    if not pips or package is None or not version or ran in ("", pips):
+        return None
+    if torch_of(package, version) != pips:
+        return None
+    release = version.partition("+")[0]
+    cause = (
+        f"Nothing registered {what}, since there are two torches: {package} {release} was built "
+        f"for torch {pips}, which pip installed with it, and torch {ran} is what was imported. "
+        "That one lies in another directory that comes first (~/.local, PYTHONPATH, conda beside "
+        f"pip), and the compiled library of {package} does not load with it."
+    )
+    python = "env -u PYTHONPATH PYTHONNOUSERSITE=1 python"
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner="torch", direction="unknown", confidence="medium",
+        help=(look, f"{python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+              f"fa-forensics inspect {package}"),
+        notes=(
+            f"The first command prints where torch {ran} lies. Where the second prints {pips}, it "
+            "is of ~/.local or of PYTHONPATH: it is taken away there, or the program runs with "
+            f"these variables. Where it prints {ran} still, that torch is in the environment "
+            "itself, as a rule conda's (conda list pytorch).",
+            f"torch {pips} and {package} {release} belong together and stay as they are.",
+        ),
+    )  # fmt: skip
