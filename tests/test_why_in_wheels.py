@@ -35,7 +35,7 @@ def test_a_torch_for_cuda_11_decides_over_two_causes() -> None:
     text = f"from awq import AutoAWQForCausalLM\nImportError: libcudart.so.12: {GONE}\n"
     words, commands, answer = first(f"{text}\nGoogle Colab (CUDA 11.8 torch), autoawq from PyPI")
     assert answer["code"] == "FA602" and "Two causes" not in words
-    assert "github.com/casper-hansen/AutoAWQ/releases" in words and "WHEEL" in commands
+    assert "github.com/casper-hansen/AutoAWQ_kernels/releases" in words and "WHEEL" in commands
     assert "plays no part" not in words
 
 
