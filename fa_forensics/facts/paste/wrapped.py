@@ -50,7 +50,7 @@ _ANCHORS = ("rror:", ".so", "symbol", "cuda")
 #: Lines above and below an anchor that its message may reach over, and characters.
 _ABOVE, _BELOW, _REACH = 6, 14, 6_000
 #: What is looked at in one text at most: anchors, characters, and messages of one phrase.
-_MOST_ANCHORS, _MOST_TEXT, _MOST_FOUND = 4_000, 400_000, 500
+_MOST_ANCHORS, _MOST_TEXT, _MOST_FOUND = 4_000, 200_000, 500
 #: Windows that touch are one up to this length (characters).
 _MOST_WINDOW = 12_000
 #: Between two lines of a window that belong together, and between others.
