@@ -119,7 +119,7 @@ _BUILD_NOTE = (
     "in an image build without a GPU, holds code for other GPUs."
 )
 
-_SERVESEITHER = "A build with both of them in its list, as the command has it, serves either GPU."
+_SERVES_EITHER = "A build with both of them in its list, as the command has it, serves either GPU."
 
 
 def _whose(seen: Seen) -> str | None:
@@ -358,7 +358,7 @@ def _gpu_not_named(seen: Seen, package: str | None, rows: Sequence[Limits]) -> A
             "itself has code for both GPUs of that name, so that it is not torch that lacks it."
         )
         again = tuple(text.replace('"X.Y"', f'"{targets}"') for text in again)
-        notes = [both, _SERVESEITHER, *notes[1:]]
+        notes = [both, _SERVES_EITHER, *notes[1:]]
     elif both:
         notes.insert(0, both)
     if newer := newer_server(seen, package, None):

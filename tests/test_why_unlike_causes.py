@@ -1,4 +1,4 @@
-"""Rules of `why` that kept to too little of what they were made for: what they now leave alone."""
+"""Texts near those of a rule of `why` whose cause is another: the rule leaves them alone."""
 
 from __future__ import annotations
 
