@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from fa_forensics.errors import ForensicsError
-from fa_forensics.facts.elf.dynamic import DynamicObject
+from fa_forensics.facts.elf.dynamic import SHN_UNDEF, STB_WEAK, DynamicObject
 from fa_forensics.facts.files import read_bounded
 from fa_forensics.facts.package import (
     MAX_METADATA,
@@ -75,6 +75,22 @@ def file_needs(path: str, symbol: str) -> bool | None:
     except ForensicsError:
         return None
     return _needs(path, symbol.encode("utf-8", "surrogateescape"))
+
+
+def needed_names(path: str) -> frozenset[str] | None:
+    """The names that a file needs from others, weak ones left out; None where it is unreadable."""
+    try:
+        dynamic = DynamicObject.open(path)
+    except ForensicsError:
+        return None
+    try:
+        return frozenset(
+            s.name.decode("utf-8", "surrogateescape")
+            for s in dynamic.symbols()
+            if s.shndx == SHN_UNDEF and s.name and s.bind != STB_WEAK
+        )
+    finally:
+        dynamic.close()
 
 
 def needed_libraries(path: str) -> tuple[str, ...] | None:

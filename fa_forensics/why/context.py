@@ -19,6 +19,7 @@ from fa_forensics.why.seen import directory_of, file_of, package_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.together import together
 from fa_forensics.why.ways.asides import with_asides
+from fa_forensics.why.ways.at_hand import of_the_file_here
 from fa_forensics.why.ways.beside_it import beside_it
 from fa_forensics.why.ways.containers import in_container
 from fa_forensics.why.ways.far_end import not_at_the_far_end
@@ -63,7 +64,8 @@ def with_context(
     named = name or package_in_text(paste)
     ended = named is not None and ended_at(named) is not None
     served = _served(place, tables) if ended else ()
-    first = not_at_the_far_end(same_release(first, paste, place, name), place, tables, named)
+    first = of_the_file_here(same_release(first, paste, place, name), paste, place, tables)
+    first = not_at_the_far_end(first, place, tables, named)
     first = with_pairs(beside_a_build(first, paste, place, named), paste, place, named)
     first = other_ways(first, paste, place, named if ended else name, served)
     first = put_right(of_its_index(first, paste, place, tables), paste, place, named)
