@@ -163,8 +163,9 @@ def _resigned(
     """Functions of one qualified name on both sides, and the names left over."""
     # Overloads share the plain start of their mangled names, which costs less to read than
     # the qualified name does: most names have nothing to be compared with.
-    starts = {_start(name) for name in gone} & {_start(name) for name in come}
-    before, after = _by_function(gone, starts), _by_function(come, starts)
+    went, came = ([_start(name) for name in names] for names in (gone, come))
+    both = set(went) & set(came)
+    before, after = _by_function(gone, went, both), _by_function(come, came, both)
     found = tuple(
         Resigned(scope, tuple(_sorted(before[scope])), tuple(_sorted(after[scope])))
         for scope in sorted(before.keys() & after.keys())
@@ -181,11 +182,13 @@ def _start(name: Name) -> bytes:
     return plain_start(name.symbol.encode("utf-8", "surrogateescape"))
 
 
-def _by_function(names: list[Name], starts: set[bytes]) -> dict[str, list[Name]]:
-    """Functions with one of these starts, by qualified name."""
+def _by_function(
+    names: list[Name], starts: list[bytes], wanted: set[bytes]
+) -> dict[str, list[Name]]:
+    """Functions whose start is one of ``wanted``, by qualified name; a start for each name."""
     found: dict[str, list[Name]] = {}
-    for name in names:
-        if _start(name) not in starts or _GENERATED.search(name.symbol):
+    for name, start in zip(names, starts, strict=True):
+        if start not in wanted or _GENERATED.search(name.symbol):
             continue
         folded = fold_flavour(name.demangled)
         scope = qualified_name(folded)

@@ -116,7 +116,9 @@ def demangle_many(names: Sequence[str]) -> list[str]:
     hard: list[int] = []
     for at, name in enumerate(names):
         plain = not name.startswith("_Z") or len(name) > MAX_MANGLED
-        if not plain and len(_REFERENCE.findall(name)) > MANY_REFERENCES:
+        # Each reference ends with an underscore: most names have too few to count them.
+        many = name.count("_") > MANY_REFERENCES
+        if not plain and many and len(_REFERENCE.findall(name)) > MANY_REFERENCES:
             hard.append(at)
             plain = True
         found.append(name if plain else _here(demangler, name))
