@@ -10,13 +10,14 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.paste.checkouts import read_checkouts
 from fa_forensics.facts.paste.cures import is_cure, of_a_file, put_it_right, works_there
 from fa_forensics.facts.paste.denied import is_absent, is_at_hand
+from fa_forensics.facts.paste.derived import derived
 from fa_forensics.facts.paste.given_wheels import is_own_wheel, read_given_wheels
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.local_sources import read_local_sources
-from fa_forensics.facts.paste.machines import is_of_arm
 from fa_forensics.facts.paste.moved import without_gone
 from fa_forensics.facts.paste.named_packages import PACKAGES
 from fa_forensics.facts.paste.nightlies import as_nightlies
+from fa_forensics.facts.paste.past import is_past, read_present
 from fa_forensics.facts.paste.reported import read_report
 from fa_forensics.facts.paste.several_gpus import one_gpu
 from fa_forensics.facts.paste.several_torches import of_several
@@ -78,6 +79,7 @@ def read_versions(
     read_local_sources(source, places, offer)
     read_checkouts(source, places, offer)
     read_report(source, places, offer)
+    read_present(source, places, offer)
     read_changes(best, source, places, offer)
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
@@ -88,7 +90,7 @@ def read_versions(
     _without_board(best)
     if "gpu" in best:
         best.pop("gpu_family", None)
-    _derived(offer, best)
+    derived(offer, best)
     return (
         {key: text for key, (_, _, text) in sorted(best.items())},
         {key: number for key, (_, number, _) in sorted(best.items())},
@@ -182,6 +184,8 @@ def _in_prose(
             offer("file_torch", PROSE, line.number, text)
             continue
         if rule.key == "torch" and (asked or is_cure(words, match.start(), match.end(1))):
+            continue
+        if rule.key in ("torch", "cuda") and is_past(words, match.start(), match.end(1)):
             continue
         if rule.key == "cuda" and _of_driver(words, match):
             continue
@@ -339,6 +343,8 @@ def _packages(source: Source, places: Places, offer: Callable[[str, int, int, st
                         continue
                     if _ASKED.search(match.string, max(0, match.start() - 40), match.start()):
                         continue
+                    if is_past(match.string, match.start(), match.end()):
+                        continue
                     if key == "torch" and _OF_TPU.search(match.string[: match.start()][-90:]):
                         continue
                     if key == "torch" and of_a_file(match.string, match.start()):
@@ -367,34 +373,3 @@ def _listing(line: Line, match: re.Match[str]) -> int:
     if ".whl" in line.lower:
         return BANNER
     return PROSE
-
-
-#: Distributions that go on under another name, with the import's name kept: the first release
-#: under the new one (the package index: sgl-kernel ends at 0.3.21, sglang-kernel begins at 0.4.0).
-_RENAMED = {"sgl-kernel": ((0, 4), "sglang-kernel")}
-
-
-def _derived(
-    offer: Callable[[str, int, int, str], None], best: Mapping[str, tuple[int, int, str]]
-) -> None:
-    """What one version says of another: torch's own CUDA, a platform's machine and glibc."""
-    torch = best.get("torch")
-    if torch is not None:
-        cuda = re.search(r"\+cu(?:da)?(\d{2})\.?(\d)$", torch[2])
-        if cuda:
-            offer("torch_cuda", torch[0], torch[1], f"{cuda[1]}.{cuda[2]}")
-        rocm = re.search(r"\+rocm(\d[\d.]{0,6})", torch[2])
-        if rocm:
-            offer("rocm", torch[0], torch[1], rocm[1])
-    for old, (since, new) in _RENAMED.items():
-        had = best.get(f"pkg:{old}")
-        if had is not None and tuple(map(int, re.findall(r"\d+", had[2])[:2])) >= since:
-            offer(f"pkg:{new}", *had)
-    for key in ("os", "platform"):
-        known = best.get(key)
-        machine = re.search(r"x86_64|aarch64|arm64|ppc64le", known[2]) if known else None
-        if known and machine:
-            offer("machine", known[0], known[1], machine[0])
-    gpu = best.get("gpu")
-    if gpu is not None and "machine" not in best and is_of_arm(gpu[2]):
-        offer("machine", *gpu[:2], "aarch64")
