@@ -67,8 +67,10 @@ def test_torchs_classes_by_their_names_in_cpp_are_of_another_table() -> None:
     "lines",
     [
         "Successfully installed groundingdino-0.1.0\n{}",
-        "UserWarning: Failed to load custom C++ ops. Running on CPU mode Only!\n{}",
-        "{}\nUserWarning: Failed to load custom C++ ops. Running on CPU mode Only!",
+        "/x/groundingdino/models/GroundingDINO/ms_deform_attn.py:31: UserWarning: Failed to load "
+        "custom C++ ops. Running on CPU mode Only!\n{}",
+        "{}\n/x/GroundingDINO/ms_deform_attn.py:31: UserWarning: Failed to load custom C++ ops.",
+        "from groundingdino.util.inference import load_model\n{}",
     ],
 )
 def test_the_owner_of_a_name_that_is_not_defined_stands_beside_it(lines: str) -> None:

@@ -146,13 +146,16 @@ def around_of(mention: Mention, source: Source, places: Places) -> Mention:
     return replace(mention, detail={**mention.detail, **told}) if told else mention
 
 
-def packages_near(line: Line) -> str:
-    """The package whose files, or whose name, stand nearest above a line, or below it; ""."""
+def packages_near(line: Line, spoken: bool = True) -> str:
+    """The package whose files, or whose name, stand nearest above a line, or below it; "".
+
+    Without ``spoken`` a name in a sentence does not count.
+    """
     for near in (line, *line.above(20), *line.below(6)):
         for found in re.finditer(r"[/\\](?P<top>[A-Za-z]\w{2,40})(?=[/\\])", near.body):
             if (known := _distribution(found["top"])) is not None:
                 return known
-        if (name := _named(near.body)) is not None:
+        if spoken and (name := _named(near.body)) is not None:
             return name
     return ""
 
@@ -164,13 +167,24 @@ _DONE = lazily(
 )
 
 
-def installed_above(line: Line) -> str:
-    """The one package with compiled code that was just installed above a line; ""."""
+def package_above(line: Line) -> str:
+    """The one package with compiled code that was installed, or is imported, above a line; ""."""
+    imported: set[str] = set()
     for near in line.above(20):
         found = _DONE.search(near.body) if near.body else None
         if found is not None:
             return _distribution(found["package"]) or ""
-    return ""
+        asked = _IMPORTS.match(near.body)
+        if asked is not None and (known := _distribution(asked["top"])) is not None:
+            imported.add(known)
+    return imported.pop() if len(imported) == 1 else ""
+
+
+#: ``from groundingdino.util.inference import load_model``, alone in its line.
+_IMPORTS = lazily(
+    r"(?:>>> )?(?:from|import) (?P<top>[A-Za-z]\w{1,60})(?![\w-])"
+    r"(?:[.\w]{0,100} import |[.\w]{0,100}(?: as \w{1,40})?\s*$)"
+)
 
 
 def _told_package(mention: Mention, source: Source, places: Places) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 
 from fa_forensics.facts.paste import build_torch, empty_link, python_abi
 from fa_forensics.facts.paste.around import frame, importing, package_file_near, source_tree
-from fa_forensics.facts.paste.build_around import installed_above
+from fa_forensics.facts.paste.build_around import package_above
 from fa_forensics.facts.paste.imported_from import imported_from
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -144,7 +144,7 @@ def _swallowed(line: Line, match: re.Match[str]) -> Mention | None:
         return None
     path, function, code = frame(line)
     detail = {"module": match["module"], "frame": path, "function": function, "code": code,
-              "package": "" if path else installed_above(line), "swallowed": "yes"}  # fmt: skip
+              "package": "" if path else package_above(line), "swallowed": "yes"}  # fmt: skip
     told = re.escape(f"No module named '{match['module']}'")
     if any(re.search(told, near.body) for near in (*line.above(40), *line.below(40))):
         detail["told"] = "yes"

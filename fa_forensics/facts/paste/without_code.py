@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.around import frame
-from fa_forensics.facts.paste.build_around import packages_near
+from fa_forensics.facts.paste.build_around import package_above, packages_near
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Recogniser, by_pattern
@@ -35,9 +35,9 @@ def recognisers() -> tuple[Recogniser, ...]:
             _said,
         ),
         by_pattern(
-            ("running on cpu mode only",),
-            r"Failed to load custom C\+\+ ops\. Running on CPU mode Only",
-            _of_grounding_dino,
+            ("failed to load custom c++ ops",),
+            r"Failed to load custom C\+\+ ops\b",
+            _of_custom_ops,
         ),
         by_pattern(
             ("could not find module '_",),
@@ -75,7 +75,17 @@ def _said(line: Line, match: re.Match[str]) -> Mention | None:
     return line.mention("built-without-cuda", match.start(), detail=detail)
 
 
-def _of_grounding_dino(line: Line, match: re.Match[str]) -> Mention:
-    """Said by groundingdino's ms_deform_attn.py where ``from groundingdino import _C`` failed."""
-    detail = {"sort": "extension", "package": "groundingdino"}
+_GROUNDING_DINO = lazily(r"(?i)grounding[-_ ]?dino")
+
+
+def _of_custom_ops(line: Line, match: re.Match[str]) -> Mention:
+    """Said where the import of compiled operations failed, by several projects.
+
+    groundingdino's ms_deform_attn.py is one (IDEA-Research/GroundingDINO); what has deformable
+    attention of that origin has the sentence too, so that a sign of a project has to stand near.
+    """
+    package = packages_near(line, spoken=False) or package_above(line)
+    if not package and _GROUNDING_DINO.search(line.source.text):
+        package = "groundingdino"
+    detail = {"sort": "extension", "package": package}
     return line.mention("caught-import", match.start(), detail=detail)

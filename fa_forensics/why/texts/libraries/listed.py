@@ -86,19 +86,17 @@ def is_guess(seen: Seen) -> bool:
     return bool(detail.get("by_words")) or not detail.get("by")
 
 
-def _is_listed_alone(seen: Seen) -> bool:
-    """Whether nothing but a list names the package: no file, import, step or word near the line."""
-    detail = seen.mention.detail
-    told = seen.mention.file or detail.get("import") or detail.get("by")
-    return not told and package_of_line(seen) is None
-
-
 def as_guess(answer: Answer, seen: Seen, soname: str, title: str) -> Answer:
-    """An answer for a package, said as a guess where a list alone names that one."""
-    if not _is_listed_alone(seen):
+    """An answer for a package, said as a guess where a list or a passing word alone names it."""
+    if not is_guess(seen) or package_of_line(seen) is not None:
         return answer
     guess = (
         f"The text does not say what asks for {soname}: of the packages that it lists, most likely "
         f"{title}. "
     )
+    if seen.mention.detail.get("by_words"):
+        guess = (
+            f"The text names {title}, and shows no file, step or import of it: whether that is "
+            f"what asks for {soname} is not told. Where it is: "
+        )
     return replace(answer, cause=f"{guess}{answer.cause}")

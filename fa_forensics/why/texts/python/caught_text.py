@@ -86,14 +86,33 @@ def caught_import(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+_SOME_EXTENSION = (
+    "A project tried to import its compiled operations, caught the error and goes on with its code "
+    "in Python, on the CPU or slower. Several projects with deformable attention print this line "
+    "(GroundingDINO among them), and the text does not name the one. Two causes fit: it was "
+    "installed without compiling them, or they do not load, most often since torch was replaced "
+    "after they were built."
+)
+_WHOSE = (
+    "NAME is the package whose file stands before the warning, as path:line: UserWarning, or which "
+    "the program imports; importing its compiled module by hand shows the error that was caught."
+)
+
+
 def _without_extension(seen: Seen, package: str | None, load: str) -> Answer:
     """The Python part of a package runs; its compiled modules did not import."""
     name = package or "the package"
     named = pip_name(seen, package)
     helps = [f"{seen.python} -c '{load}'"] if load else []
-    helps.append(inspect_package(seen, package or "PACKAGE"))
+    if package:
+        helps.append(inspect_package(seen, package))
     if named:
         helps.append(rebuild_command(raw_python(seen), named, "", row_of(named), jobs_of(seen)))
+    if package is None:
+        return seen.answer(
+            "damaged-file", "FA880", _SOME_EXTENSION, owner=None, direction="unknown",
+            confidence="low", help=(inspect_package(seen, "NAME"),), notes=(_WHOSE,),
+        )  # fmt: skip
     return seen.answer(
         "damaged-file", "FA880",
         f"{name} goes on without its compiled modules: their import failed and the error was "

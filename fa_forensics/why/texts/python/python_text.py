@@ -224,7 +224,7 @@ def _caught(seen: Seen, module: str) -> Answer:
         r"-packages[/\\]([A-Za-z_]\w{0,60})[/\\]", seen.mention.detail.get("frame", "")
     )
     if module == "_C":
-        top = str(row["import"]).removesuffix("._C") if row else placed[1] if placed else "PACKAGE"
+        top = str(row["import"]).removesuffix("._C") if row else placed[1] if placed else "NAME"
         load = f"from {top} import _C"
     package = package or (placed[1] if placed else None)
     name = package or "the package"
@@ -246,12 +246,20 @@ def _caught(seen: Seen, module: str) -> Answer:
         "damaged-file", "FA886", cause, owner=package, direction="none", confidence="medium",
         help=(
             f"{seen.python} -c 'import torch; {load}'",
-            inspect_package(seen, package or "PACKAGE"),
+            inspect_package(seen, package or "NAME"),
             *again,
         ),
-        notes=("The first command shows the error that was caught.",
+        notes=(*(() if package else (_NAME_OF,)),
+               "The first command shows the error that was caught.",
                _COMPILE_AGAIN if again else _COMPILE_IT),
     )  # fmt: skip
+
+
+_NAME_OF = (
+    "NAME is to be filled in: the text does not tell whose module it is. It stands in the file of "
+    "the traceback's last step, between from and import in the line with _C inside its try; where "
+    "that is a dot, NAME is the package that the file lies in."
+)
 
 
 _COMPILE_IT = (
