@@ -181,6 +181,10 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     build = tables.ages.build(release, "x86_64")
     cuda = build.cuda if build is not None else None
     helps = answer.help
+    loaded = place.present.release if place.present is not None else ""
+    beside = label or label_by_cuda(paste, loaded)
+    if cuda and (near := _nearest(beside, release, cuda)) and "flag:windows" not in paste.versions:
+        return _from_nearest(answer, release, cuda, beside, near)
     if "flag:windows" in paste.versions:
         note = (
             "On Windows the package index has torch for the CPU alone: with --index-url and the "
@@ -239,6 +243,33 @@ def _told_label(paste: Paste, place: Place) -> str:
 def _is_another(label: str, cuda: str, release: str) -> bool:
     """Whether a label names another build than that for ``cuda``, one that the release has."""
     return cuda_of_label(label) != minor_of(cuda) and is_on_index(release, label)
+
+
+def _nearest(label: str, release: str, cuda: str) -> str:
+    """The nearest build on torch's own index of a label's CUDA major version: cu111 for cu113.
+
+    "" where the release has that very one, or the package index's is of that major version.
+    """
+    own, known = cuda_of_label(label), cuda_builds(minor_of(release))
+    major = own.split(".")[0]
+    if not own or own in known or minor_of(cuda).split(".")[0] == major:
+        return ""
+    alike = sorted((one for one in known if one.split(".")[0] == major), key=order_key)
+    older = [one for one in alike if order_key(one) < order_key(own)]
+    return cuda_label((older or alike[:1])[-1]) if alike else ""
+
+
+def _from_nearest(answer: Answer, release: str, cuda: str, label: str, near: str) -> Answer:
+    """The answer with the index of the nearest build, where a command is for torch."""
+    helps = tuple(_from_index(text, near) for text in answer.help)
+    note = (
+        f"torch {release} has no build for the CUDA of {label}, which the text has, and the "
+        f"package index has it for CUDA {cuda}: the address at the end has the nearest build "
+        f"of the same CUDA major version, {near}."
+    )
+    return (
+        answer if helps == answer.help else replace(answer, help=helps, notes=(*answer.notes, note))
+    )
 
 
 def _from_index(command: str, label: str) -> str:

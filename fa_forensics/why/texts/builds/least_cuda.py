@@ -31,7 +31,7 @@ def fitting(seen: Seen, package: str | None, cuda: str | None, command: str) -> 
     by_name = re.search(rf" {re.escape(package)}$", command)
     if by_name is not None and (spans := _spans(seen, package)):
         return _of_a_span(package, cuda, command[: by_name.start()], spans) or same
-    least = _least(package)
+    least = _least(seen, package)
     if not least or minor_numbers(cuda) >= minor_numbers(least):
         return same
     if cuda.split(".")[0] == least.split(".")[0]:
@@ -80,8 +80,14 @@ def _spans(seen: Seen, package: str) -> tuple[tuple[str, str], ...]:
     return tuple((row.since, row.min_cuda) for row in rows if row.min_cuda)
 
 
-def _least(package: str) -> str:
+def _least(seen: Seen, package: str) -> str:
+    """The oldest CUDA that compiles a package; "" where none is stated for the release there."""
+    from fa_forensics.facts.flash_limits import release_key
     from fa_forensics.rules.remedy import row_of
 
-    row = row_of(package)
+    row, told = row_of(package), version_of(seen, package)
+    since = release_key(str(row.get("min_cuda_since", ""))) if row is not None else None
+    own = release_key(told) if told else None
+    if since is not None and own is not None and own < since:
+        return ""
     return str(row.get("min_cuda", "")) if row is not None else ""

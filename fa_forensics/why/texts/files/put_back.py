@@ -8,6 +8,7 @@ import shlex
 
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.owner import is_cuda_library
+from fa_forensics.facts.python_api import partner_of, torch_of
 from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.why.seen import Seen
@@ -51,9 +52,18 @@ def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
         return (_torch_again(seen),) if _on_the_index(seen) else ()
     version = version_of(seen, name)
     pinned = f"{name}=={version}" if version and not re.search(r"[+]|dev\d", version) else name
+    if other := _of_torch(seen, name, version or ""):
+        pinned = f"{name}=={other}{index_option(index_of(seen))}"
     row = row_of(name)
     isolated = "--no-build-isolation " if row is not None and row["source_build"] else ""
     return (f"{seen.pip} install {isolated}--force-reinstall --no-deps --no-cache-dir {pinned}",)
+
+
+def _of_torch(seen: Seen, name: str, version: str) -> str:
+    """The release that belongs to the torch there, where the one there was built for another."""
+    torch = (seen.torch or "").partition("+")[0]
+    built = torch_of(name, version) if torch and version else None
+    return (partner_of(name, torch) or "") if built not in (None, torch) else ""
 
 
 def _torch_again(seen: Seen) -> str:
