@@ -33,6 +33,8 @@ NOW = (
     ("以前 CUDA 11.8，现在 CUDA 12.4", "cuda", "12.4"),  # noqa: RUF001
     ("flash-attn 2.7.4 before, now flash-attn 2.8.3", "pkg:flash-attn", "2.8.3"),
     ("previously flash-attn 2.6.3, now 2.7.4.post1", "pkg:flash-attn", "2.7.4.post1"),
+    ("Reverted from torch 2.6.0 to torch 2.5.1 and still get", "torch", "2.5.1"),
+    ("Earlier I was on torch 2.4.1; today torch 2.5.0", "torch", "2.5.0"),
     ("Upgraded from xformers 0.0.27 to 0.0.28 today", "pkg:xformers", "0.0.28"),
 )
 

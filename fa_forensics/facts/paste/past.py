@@ -16,13 +16,14 @@ _AROUND, _MOST = 60, 40
 _V = rf"['\"`]{{0,2}}v?(?P<version>{VERSION})(?![\w.]{{0,20}}\d)"
 #: "previously torch 2.5.0", "used to have torch 2.5.0", "from torch 2.5.0": words before it.
 _BEFORE = lazily(
-    r"(?:\b(?:previously|formerly|originally|in the past|until (?:recently|yesterday|now))\b"
+    r"(?:\b(?:previously|formerly|originally|earlier|in the past"
+    r"|until (?:recently|yesterday|now))\b"
     r"|\b(?:before(?: that)?|old|previous(?: version)?|prior)\s?[:=,]"
     r"|\b(?:my|the|our) (?:previous|former)\b|\bused to\b"
     r"|\b(?:was|were|had been) (?:working|running fine|fine)\b"
     r"|\b(?:work|ran|runs?)(?:ed|s)? before\b"
     r"|\b(?:up|down)grad(?:ed?|ing) from"
-    r"|\b(?:(?:updat|switch|mov|migrat|chang|bump)(?:ed?|ing)?|went|coming"
+    r"|\b(?:(?:updat|switch|mov|migrat|chang|bump)(?:ed?|ing)?|went|coming|revert(?:ed|ing)"
     r"|(?:rolled|went|going|rolling) back) (?:away )?from)"
     r"(?: (?:i|we|it|this|all|everything|was|were|be|had|have|ran|run|used?|using|on|with|in"
     r"|under|at|an?|the|my|our|fine|well|ok|worked|running|working|version|(?:py)?torch|cuda)"
