@@ -21,9 +21,16 @@ from fa_forensics.facts.package import (
     info_name,
     read_distribution,
 )
+from fa_forensics.patterns import lazily
 from fa_forensics.records import dataclass
 
 CXX11, PRE_CXX11, UNKNOWN = "cxx11", "pre-cxx11", "unknown"
+
+#: How the versions of torch end that PyTorch does not publish: a build from source has the commit
+#: behind a0 or +git (torch's tools/generate_torch_version.py), a container's of NVIDIA .nvYY.MM.
+_OWN_BUILD = lazily(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$|\.nv\d")
+#: The same and PyTorch's own nightlies and release candidates.
+_UNRELEASED = lazily(r"\d(?:a|b|rc)\d|\.dev\d|\+git")
 
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym: name, info, other, shndx, value, size
 
@@ -136,6 +143,23 @@ def is_published(version: str) -> bool:
     return re.fullmatch(r"\d+(\.\d+)*(\.post\d+)?", number) is not None and (
         re.match(r"git|[0-9a-f]{7,}", local) is None
     )
+
+
+def is_own_build(version: str) -> bool:
+    """Whether a version is that of a build from source, of NVIDIA's and AMD's containers too.
+
+    "2.6.0a0+ecf3bae40a.nv25.01", "2.4.0a0+git1234567" and "2.5.1+gita8d6afb" are; a nightly
+    ("2.9.0.dev20250801") is PyTorch's own.
+    """
+    return _OWN_BUILD.search(version) is not None
+
+
+def is_unreleased(version: str) -> bool:
+    """Whether a version is one that never was a release's: a pre-release's, nightly's, checkout's.
+
+    "2.6.0a0+ecf3bae40a.nv25.01", "2.9.0.dev20250701", "2.5.0rc1" and "2.5.1+gita8d6afb" are.
+    """
+    return _UNRELEASED.search(version) is not None
 
 
 def release_of(version: str) -> str:

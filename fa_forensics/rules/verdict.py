@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from fa_forensics.facts.torch_install import is_unreleased
 from fa_forensics.report import FAILS, INCONCLUSIVE, LINKS, LOADS, NO_GPU_CODE, Finding
 from fa_forensics.rules.base import Context, Judged
 from fa_forensics.rules.gpu_fit import no_kernel_headline
 from fa_forensics.rules.remedy import build_torch, build_words, same_minor
-
-#: What versions have that were never released: 2.6.0a0+ecf3bae40a.nv25.01, 2.9.0.dev20250701.
-_OWN_BUILD = re.compile(r"\d(?:a|b|rc)\d|\.dev\d|\+git")
 
 
 def in_loader_order(judged: Sequence[Judged]) -> tuple[Finding, ...]:
@@ -110,7 +107,7 @@ def _by_build_torch(ctx: Context, count: int, here: str) -> tuple[str, str]:
         window = ctx.releases.built_text if ctx.releases is not None else where[0]
         return LINKS, f"{all_there}; it was built on one of torch {window}"
     words = build_words(ctx)
-    if words.startswith("built") and _OWN_BUILD.search(torch.version):
+    if words.startswith("built") and is_unreleased(torch.version):
         # A nightly or NGC build shares a release's number, not its code.
         return LINKS, f"{all_there}, a build of its own; the file was {words}"
     if same_minor(where[0], torch.release):

@@ -14,7 +14,7 @@ from fa_forensics.facts.files import absolute
 from fa_forensics.facts.owner import is_torch, owner_of
 from fa_forensics.facts.paste import Paste
 from fa_forensics.facts.symbol_text import parse_symbol
-from fa_forensics.facts.torch_install import is_published, release_of
+from fa_forensics.facts.torch_install import is_own_build, is_published, release_of
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.nvidia.wheels import installed_version
@@ -31,11 +31,6 @@ HERE, ELSEWHERE = "here", "elsewhere"
 _ROCM = "+rocm"
 #: What a text with torch for CUDA, or with a GPU of NVIDIA, tells.
 _OF_NVIDIA = ("torch_cuda", "index_cuda", "cuda", "gpu", "driver", "driver_cuda")
-
-#: Versions of builds from source, those of NVIDIA's and AMD's containers included. They take the
-#: compiler's own std::string, which is cxx11 since GCC 5 (GLIBCXX_USE_CXX11_ABI in torch's
-#: CMakeLists.txt).
-_OWN_BUILD = lazily(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$|\.nv\d")
 
 #: The Python in a path: ``.cpython-310-``, ``/python3.10/``, ``torch_extensions/py310_cu121``.
 _PYTHON_TAG = lazily(r"\.cpython-(\d{2,3})\D|/python(\d\.\d{1,2})/|/py(\d{2,3})_\w+/")
@@ -349,8 +344,8 @@ def _python_version(paste: Paste) -> str | None:
 
 def _told_flavour(version: str) -> str | None:
     """The std::string flavour of a torch by its version alone, as such builds have it."""
-    if _OWN_BUILD.search(version):
-        return "cxx11"
+    if is_own_build(version):
+        return "cxx11"  # the compiler's own since GCC 5 (GLIBCXX_USE_CXX11_ABI, CMakeLists.txt)
     if not is_published(version):
         return None
     if order_key(version) < (1, 12, 0, False):

@@ -12,6 +12,7 @@ from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import ended_at, partner_of, torch_of
+from fa_forensics.facts.torch_install import is_own_build
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.own_torch import partner_from_source
@@ -43,8 +44,6 @@ _ON_COMMANDS = lazily(
     r"|The text says that the import of)"
 )
 _TORCH_NOTE = lazily(r"torch [\d.]+(?: \S [\d.]+)? (?:has|have) (?:the file's|this)")
-#: Versions of builds from source, a container's among them.
-_OWN_BUILD = lazily(r"a0\+(?:git)?[0-9a-f]{7,}|\+git[0-9a-f]*$")
 _JETSON = lazily(r"(?:^|/)jetson(?:/|$)|-tegra\b", re.IGNORECASE)
 
 
@@ -211,7 +210,7 @@ def _own_torch(paste: Paste, place: Place) -> str | None:
         return "The torch in the text is that of NVIDIA's container."
     if place.told is not None and place.told.torch_by:
         return f"The torch in the text is {place.told.torch_by}."
-    if _OWN_BUILD.search(versions.get("torch", "")):
+    if is_own_build(versions.get("torch", "")):
         return "The torch in the text is a build of its own, a container's or one from source."
     return None
 
