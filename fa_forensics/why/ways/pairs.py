@@ -14,7 +14,7 @@ from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import has_partners, partner_of
 from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_cuda import cuda_builds
-from fa_forensics.facts.torch_index import TORCH_INDEX, index_option, is_on_index
+from fa_forensics.facts.torch_index import is_on_index
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
@@ -35,6 +35,7 @@ from fa_forensics.why.ways.by_torch import (
     without_newest,
 )
 from fa_forensics.why.ways.cpu_build import from_the_cpu_index, without_cuda_wheels
+from fa_forensics.why.ways.nearest_build import from_index, from_nearest, nearest_build
 from fa_forensics.why.ways.not_the_wheel import may_be_taken_again
 from fa_forensics.why.ways.partner_index import with_partner_index
 from fa_forensics.why.ways.prereleases import of_its_maker
@@ -183,8 +184,9 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     helps = answer.help
     loaded = place.present.release if place.present is not None else ""
     beside = label or label_by_cuda(paste, loaded)
-    if cuda and (near := _nearest(beside, release, cuda)) and "flag:windows" not in paste.versions:
-        return _from_nearest(answer, release, cuda, beside, near)
+    near = nearest_build(beside, loaded, release, cuda) if cuda else ""
+    if near and "flag:windows" not in paste.versions:
+        return from_nearest(answer, release, cuda or "", beside, near)
     if "flag:windows" in paste.versions:
         note = (
             "On Windows the package index has torch for the CPU alone: with --index-url and the "
@@ -196,7 +198,7 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
         other = of_other_flavour(answer, release, label, cuda)
         if other:
             return replace(answer, notes=(*answer.notes, other))
-        helps = tuple(_from_index(text, label) for text in helps)
+        helps = tuple(from_index(text, label) for text in helps)
         if helps == answer.help:
             return answer  # no command is for torch alone
         whose = "torch" if _told_label(paste, place) else "CUDA"
@@ -245,55 +247,12 @@ def _is_another(label: str, cuda: str, release: str) -> bool:
     return cuda_of_label(label) != minor_of(cuda) and is_on_index(release, label)
 
 
-def _nearest(label: str, release: str, cuda: str) -> str:
-    """The nearest build on torch's own index of a label's CUDA major version: cu111 for cu113.
-
-    "" where the release has that very one, or the package index's is of that major version.
-    """
-    own, known = cuda_of_label(label), cuda_builds(minor_of(release))
-    major = own.split(".")[0]
-    if not own or own in known or minor_of(cuda).split(".")[0] == major:
-        return ""
-    alike = sorted((one for one in known if one.split(".")[0] == major), key=order_key)
-    older = [one for one in alike if order_key(one) < order_key(own)]
-    return cuda_label((older or alike[:1])[-1]) if alike else ""
-
-
-def _from_nearest(answer: Answer, release: str, cuda: str, label: str, near: str) -> Answer:
-    """The answer with the index of the nearest build, where a command is for torch."""
-    helps = tuple(_from_index(text, near) for text in answer.help)
-    note = (
-        f"torch {release} has no build for the CUDA of {label}, which the text has, and the "
-        f"package index has it for CUDA {cuda}: the address at the end has the nearest build "
-        f"of the same CUDA major version, {near}."
-    )
-    return (
-        answer if helps == answer.help else replace(answer, help=helps, notes=(*answer.notes, note))
-    )
-
-
-def _from_index(command: str, label: str) -> str:
-    """A command with torch's own index, beside the package index where more than torch is named.
-
-    pip takes 1.12.0+cu113 from there for torch==1.12.0: a local version is the newer one.
-    """
-    if _ALONE.search(command):
-        return f"{command}{index_option(label)}"
-    return (
-        f"{command} --extra-index-url {TORCH_INDEX}{label}"
-        if _ONE_TORCH.search(command)
-        else command
-    )
-
-
 def _has_it(label: str, release: str) -> bool:
     """Whether a torch release may have a build of a label: no table tells the contrary."""
     known = cuda_builds(minor_of(release))
     return not known or cuda_of_label(label) in known
 
 
-#: torch as the last thing that a command installs: what follows may not be on torch's own index.
-_ALONE = lazily(r'"torch[=>]=[\w.,<]{1,40}"$')
 _ENDS = lazily(r'"torch[=>]=[\w.,<]{1,40}"(?: [\w.=*\'-]{1,60}){0,4}$')
 _TORCH = lazily(r'"torch[=>]=(?P<release>\d{1,4}(?:\.\d{1,4}){2})')
 
