@@ -93,3 +93,10 @@ def test_the_library_of_a_wheel_holds_what_the_table_says() -> None:
             looked += 1
     if not looked:
         pytest.skip("FA_FORENSICS_REAL_ENVS names no environment with a CUDA build of torch")
+
+
+def test_the_wheels_for_arm_have_a_list_of_their_own() -> None:
+    """.ci/aarch64_linux/aarch64_ci_build.sh of 2.9, and OpenRAL pull request 167."""
+    assert torch_archs("2.9.1", "12.8", "aarch64") == ("sm_80", "sm_90", "sm_100", "sm_120")
+    assert "sm_110" in (torch_archs("2.13.0", "13.2", "aarch64") or ())
+    assert torch_archs("2.8.0", "12.8", "aarch64") is None

@@ -132,3 +132,40 @@ def test_sources_whose_conditions_disagree_are_not_built_again_alone() -> None:
     assert "--upgrade --no-cache-dir vllm" in answer.help[0]
     assert "RTX 5080" in text and "a newer release than 0.11.1" in text
     assert not any(line.startswith("rm -rf build") for line in answer.help)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch 2.9.1+cu128, Jetson Thor (sm_110), aarch64\nCUDA error: {none}",
+        "NVIDIA Thor with CUDA capability sm_110 is not compatible with the current PyTorch "
+        "installation.\nThe current PyTorch install supports CUDA capabilities sm_80 sm_90 sm_100 "
+        "sm_120.",
+    ],
+)
+def test_thor_takes_torchs_own_wheel_for_cuda_13(text: str) -> None:
+    """.ci/manywheel's table: 11.0 is in the aarch64 wheels for CUDA 13 and in no older ones."""
+    answer = first(text.format(none=_NO_IMAGE))
+    told = _all(answer)
+    assert answer.owner == "torch" and "older CUDA" not in told and "JetPack hold" not in told
+    assert "sm_86" not in told and "2.9 to 2.14 for CUDA 13.0" in told
+    assert any("whl/cu13" in command for command in answer.help)
+
+
+def test_an_orin_is_not_dropped_by_newer_torch() -> None:
+    answer = first(f"CUDA error: {_NO_IMAGE}", "torch 2.9.0+cu126, Jetson Orin Nano, aarch64")
+    told = _all(answer)
+    assert "older CUDA" not in told and "JetPack hold code" in told and "sm_80, sm_90" in told
+
+
+@pytest.mark.parametrize(
+    ("said_of_it", "owner"),
+    [
+        ("this happens only if I choose sageattn in the loader, flash_attn_2 is fine.",
+         "sageattention"),
+        ("It works fine without xformers.", "xformers"),
+    ],
+)  # fmt: skip
+def test_the_package_that_the_error_depends_on_by_the_text(said_of_it: str, owner: str) -> None:
+    answer = first(f"CUDA error: {_NO_IMAGE}\n{said_of_it}", "RTX 5090")
+    assert answer.owner == owner and "or torch itself" not in said(answer)

@@ -303,3 +303,23 @@ def test_the_index_is_one_that_has_the_release_of_torch(told: str, typed: str) -
         "file: No such file or directory"
     )
     assert any(command.endswith(typed) for command in answer.help)
+
+
+@pytest.mark.parametrize(
+    ("library", "owner"),
+    [
+        ("libhipfile.so.0", "hipfile"),
+        ("librocm_sysdeps_liblzma.so.5", "rocm-sysdeps"),
+        ("librocm_sysdeps_z.so.1", "rocm-sysdeps"),
+        ("librocroller.so.1", "rocroller"),
+    ],
+)
+def test_a_library_of_rocm_behind_a_word_and_a_colon(library: str, owner: str) -> None:
+    """ROCm/TheRock issue 7329 and pytorch pull request 188454."""
+    answer = first(
+        f"[ERROR] Failed to retrieve GPU info: ERROR:{library}: cannot open shared object file",
+        "torch nightly for ROCm (10.1.0a20260811)",
+    )
+    told = "\n".join((said(answer), *answer.help, *answer.notes))
+    assert answer.owner == owner and "ERROR:" not in told and "_rocm_sdk_core/lib" in told
+    assert "another nightly of both" in told

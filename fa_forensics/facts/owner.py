@@ -84,6 +84,10 @@ def library_then(owner: str, release: str, demangled: str = "") -> str:
     return one if number >= _ONE or of_torch else before
 
 
+#: Rows whose name is the start of many: libpython3.11.so, librocm_sysdeps_z.so.
+_STARTS = ("libpython", "_")
+
+
 @lru_cache(maxsize=4_096)
 def owner_of_library(soname: str) -> str | None:
     """The owner whose library a soname names: ``libcudart.so.12`` → ``cudart``."""
@@ -95,7 +99,7 @@ def owner_of_library(soname: str) -> str | None:
             if (
                 soname == library
                 or soname.startswith(library + ".")
-                or (library == "libpython" and soname.startswith(library))
+                or (library.endswith(_STARTS) and soname.startswith(library))
             ):
                 return str(row["owner"])
     return None

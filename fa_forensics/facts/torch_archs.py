@@ -7,14 +7,18 @@ from typing import Any
 
 from fa_forensics.facts.tables import read_table
 
+#: The machine that a list is of, where nothing is said of it.
+X86 = "x86_64"
 
-@lru_cache(maxsize=1)
-def _rows() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = read_table("torch_archs.json")["rows"]
+
+@lru_cache(maxsize=2)
+def _rows(machine: str) -> list[dict[str, Any]]:
+    table = read_table("torch_archs.json")
+    rows: list[dict[str, Any]] = table["aarch64" if machine == "aarch64" else "rows"]
     return rows
 
 
-def torch_archs(release: str, cuda: str) -> tuple[str, ...] | None:
+def torch_archs(release: str, cuda: str, machine: str = X86) -> tuple[str, ...] | None:
     """The code in the wheels of a release for a CUDA version, such as ``sm_80``, ``compute_120``.
 
     ``release`` is any text that begins with one ("2.7.0.dev20250310"). None where the pair is
@@ -22,7 +26,7 @@ def torch_archs(release: str, cuda: str) -> tuple[str, ...] | None:
     """
     minor = ".".join(release.split(".")[:2])
     short = ".".join(cuda.split(".")[:2])
-    for row in _rows():
+    for row in _rows(machine):
         if minor in row["torch"]:
             return _names(row["cuda"].get(short))
     return None
@@ -35,14 +39,14 @@ def first_torch(capability: tuple[int, int]) -> str:
     return of[-1] if of else ""
 
 
-def torch_minors() -> tuple[str, ...]:
+def torch_minors(machine: str = X86) -> tuple[str, ...]:
     """The minor releases of the table, oldest first."""
-    return tuple(minor for row in _rows() for minor in row["torch"])
+    return tuple(minor for row in _rows(machine) for minor in row["torch"])
 
 
-def cuda_of_minor(minor: str) -> tuple[str, ...]:
+def cuda_of_minor(minor: str, machine: str = X86) -> tuple[str, ...]:
     """The CUDA versions that a minor release has wheels for."""
-    return next((tuple(row["cuda"]) for row in _rows() if minor in row["torch"]), ())
+    return next((tuple(row["cuda"]) for row in _rows(machine) if minor in row["torch"]), ())
 
 
 def _names(values: list[str] | None) -> tuple[str, ...] | None:

@@ -89,7 +89,8 @@ def _torch(
     if torch.hip:
         built = f"ROCm {torch.hip}"
     text = f"{torch.version}, {built}, {torch.cxx11_abi} strings, {torch.path}"
-    archs = torch_archs(torch.release, torch.cuda) if torch.cuda else None
+    machine = environment.machine
+    archs = torch_archs(torch.release, torch.cuda, machine) if torch.cuda else None
     if "+" in torch.version and not torch.version.partition("+")[2].startswith("cu"):
         archs = None  # a build of somebody's own: the table is of torch's own wheels
     facts: dict[str, object] = {

@@ -110,6 +110,37 @@ def project_beside(line: Line) -> str:
     return ""
 
 
+#: "this happens only if I choose sageattn", "works fine without xformers", "disabling X fixes it".
+_ONLY_WITH = lazily(
+    r"\bonly (?:happens? |occurs? |fails? |crashe?s? |appears? )?(?:if|when|with|while)\b"
+    r"(?P<with>[^.,;\n]{0,60})"
+    r"|\b(?:works?|worked|fine|no error)\b[^.,;\n]{0,20}\bwithout\b(?P<without>[^.,;\n]{0,40})"
+    r"|\b(?:disabling|removing|uninstalling)\b(?P<off>[^.,;\n]{0,40}?)"
+    r"\b(?:fixe[sd]|solve[sd]|works|worked|helps|helped)\b",
+    re.IGNORECASE,
+)
+#: What a program has a choice of, as its settings call it, and the package that it is.
+_CHOICES = {
+    "sageattention": lazily(r"\bsage[ _-]?att(?:n|ention)", re.IGNORECASE),
+    "xformers": lazily(r"\bxformers\b", re.IGNORECASE),
+    "flash-attn": lazily(r"\bflash[ _-]?att(?:n|ention)", re.IGNORECASE),
+    "bitsandbytes": lazily(r"\bbitsandbytes\b|\bbnb\b", re.IGNORECASE),
+    "flashinfer": lazily(r"\bflashinfer\b", re.IGNORECASE),
+    "natten": lazily(r"\bnatten\b", re.IGNORECASE),
+}
+
+
+def only_with(line: Line) -> str:
+    """The one package that the text around tells the error to depend on; "" for none."""
+    for near in (line, *line.below(6), *line.above(4)):
+        for found in _ONLY_WITH.finditer(near.body[:2_000]):
+            words = found["with"] or found["without"] or found["off"] or ""
+            names = [name for name, word in _CHOICES.items() if word.search(words)]
+            if len(names) == 1:
+                return names[0]
+    return ""
+
+
 def built_beside(line: Line, start: int) -> dict[str, str]:
     """Who says it (``prints``), of which project or ``part``, compiled where (``folder``).
 
@@ -122,7 +153,7 @@ def built_beside(line: Line, start: int) -> dict[str, str]:
     project = project_beside(line)
     if project:
         found["project"] = project
-    part = compiled_part_of(line) or tree_of(line.body)
+    part = compiled_part_of(line) or tree_of(line.body) or only_with(line)
     if part:
         found["part"] = part
     for near in (*line.above(8), line, *line.below(6)):

@@ -257,7 +257,10 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     (";gfx", r"(?<![\w;])(gfx\w{3,5}(?:;gfx\w{3,5}){1,30})(?!\w)", "gfx_built"),
     ("'gfx", r"\[('gfx\w{3,5}'(?:, 'gfx\w{3,5}'){0,30})\]", "gfx_built"),
     ("hip version", r"\bHIP version\W{1,4}(\d{1,2}\.\d{1,2})\.\d{4,6}", "rocm"),
-    ("rocm_sdk", r"(?<!\w)(_?rocm_sdk_\w{3,40})", "rocm_sdk"),
+    ("rocm_sdk", r"(?<!\w)(_?rocm_sdk_(?:\w{3,40}|\*))", "rocm_sdk"),
+    ("therock", r"(?<!\w)(TheRock)(?!\w)", "rocm_sdk"),
+    # The nightlies of these packages: "10.1.0a20260811".
+    ("a20", r"(?<![\w.])(?:rocm)?(\d{1,2}\.\d{1,2}\.\d{1,2}a20[2-4]\d{5})(?![\w.])", "rocm_sdk"),
     ("rocm[", r"(?<!\w)(rocm\[(?:libraries|devel)[\w,-]{0,40}\])", "rocm_sdk"),
     ("rocm-sdk", r"(?<!\w)(rocm-sdk[\w-]{0,40})", "rocm_sdk"),
     ("rocm.nightlies", r"(rocm\.nightlies\.amd\.com)", "rocm_sdk"),

@@ -250,7 +250,10 @@ def _goes_on(body: str, start: int, at: int, seen_call: bool) -> bool:
 
 
 #: ``ImportError:../x.so``: the name of an error without a blank behind it.
-_AN_ERROR = lazily(r"^[A-Z]\w{0,40}(?:Error|Exception|Warning):(?=[./~\w])")
+_AN_ERROR = lazily(
+    r"^(?:(?:[A-Z]\w{0,40}(?:Error|Exception|Warning)|ERROR|[Ee]rror|FATAL|WARNING):(?=[./~\w])"
+    r"|[A-Za-z]\w{0,40}:(?=lib[\w+-]{1,60}\.so))"
+)
 
 
 def path_before(body: str, place: int) -> str | None:

@@ -81,7 +81,8 @@ def too_old(seen: Seen) -> Answer:
         if floor:
             cause += (
                 f". That is enough for any torch of CUDA {driver.cuda[0]}, so this one is built "
-                f"for CUDA {driver.cuda[0] + 1} or newer, which runs from driver {floor} on"
+                f"for CUDA {driver.cuda[0] + 1}, which on Linux runs from driver {floor} on, or "
+                "for a newer one"
             )
     commands, more = _older_torch(seen, driver)
     ended = _ended(seen, driver)
@@ -149,8 +150,8 @@ def _ended(seen: Seen, driver: Driver | None) -> tuple[str, ...]:
         f"So it is a torch for CUDA {last.cuda[0]} or older, where one has code for that GPU and "
         "for this Python; else the CPU (CUDA_VISIBLE_DEVICES= hides the GPU), or another GPU.",
         *(
-            (f"Torch's own wheels with code for it: {wheels_with(gpu)}.",)
-            if gpu is not None and wheels_with(gpu)
+            (f"Torch's own wheels with code for it: {wheels_with(gpu, seen.place.machine)}.",)
+            if gpu is not None and wheels_with(gpu, seen.place.machine)
             else ()
         ),
     )

@@ -19,6 +19,7 @@ from fa_forensics.why.texts.gpu.torch_for_gpu import (
     covers,
     first_on_record,
     install_torch,
+    machine_with,
     old_gpu,
     wheels_with,
     why_that_one,
@@ -82,14 +83,12 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     old = "least" in seen.mention.detail or (newest is not None and gpu.capability < newest)
     # And a CUDA that all its wheels were built with, none of them for this GPU, has dropped it.
     old = old or (not archs and gpu.capability < (7, 5) and "torch_cuda" in seen.versions)
-    if family is not None and old:
+    machine = machine_with(seen, gpu)
+    having = wheels_with(gpu, machine)
+    if family is not None and family.integrated:
+        notes.append(_WITHOUT_PTX if having else _OF_JETPACK)
+    elif family is not None and old:
         notes.append(old_gpu(gpu))
-    elif family is not None and family.integrated:
-        notes.append(
-            "It is a Tegra part (Jetson): torch's own wheels for aarch64 are for servers, and "
-            "those that NVIDIA makes for its JetPack hold code for it. Extensions have to be built "
-            "for that torch."
-        )
     elif family is not None:
         since = oldest_toolkit(gpu.capability)
         notes.append(
@@ -97,11 +96,8 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
             f"version before {since} makes any for compute capability "
             f"{capability_text(gpu.capability)}."
         )
-    having = wheels_with(gpu)
     if having:
-        notes.append(
-            f"Of torch's own wheels from {first_on_record()} on, these have code for it: {having}."
-        )
+        notes.append(_wheels_for_it(machine, having))
     if having and release is None and gpu.capability < (10, 0):
         notes.append(
             "Where a project asks for one release of torch, that release for another CUDA is on "
@@ -120,6 +116,27 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     )  # fmt: skip
 
 
+_OF_JETPACK = (
+    "It is a Tegra part (Jetson): torch's own wheels for aarch64 are for servers, and those that "
+    "NVIDIA makes for its JetPack hold code for it. Extensions have to be built for that torch."
+)
+_WITHOUT_PTX = (
+    "Machine code for other GPUs of this generation (sm_100, sm_120) does not run on it, and PTX "
+    "only where the wheel has some that is not newer than the GPU: the wheels that have code of "
+    "its own take the place of this one."
+)
+
+
+def _wheels_for_it(machine: str, having: str) -> str:
+    """Which of torch's own wheels on record have code for a GPU."""
+    first = first_on_record(machine)
+    if machine == "aarch64":
+        return (
+            f"Of torch's own wheels for aarch64 from {first} on, these have code for it: {having}."
+        )
+    return f"Of torch's own wheels from {first} on, these have code for it: {having}."
+
+
 _WHICH = (
     "-c 'import sys, torch; print(sys.executable, torch.__file__, torch.__version__, "
     "torch.cuda.get_arch_list())'"
@@ -135,8 +152,9 @@ def _is_another(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> tuple[str,
     if not told or not archs or cuda is None or covers(archs, gpu):
         return ()
     torch = seen.torch
-    minors = (torch,) if torch else tuple(m for m in torch_minors() if cuda in cuda_of_minor(m))
-    every = [known for one in minors if (known := torch_archs(one, cuda)) is not None]
+    machine = seen.place.machine
+    minors = (torch,) if torch else _with_build_for(cuda, machine)
+    every = [known for one in minors if (known := torch_archs(one, cuda, machine)) is not None]
     if not every or not all(covers(known, gpu) for known in every):
         return ()
     named = f"torch {torch}" if torch else f"a torch for CUDA {cuda}"
@@ -161,10 +179,14 @@ def torchs_with(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
 
     Not for a GPU that the oldest on record have: nearly all wheels have it then.
     """
-    first, having = first_on_record(), wheels_with(gpu)
-    old = any(covers(torch_archs(first, one) or (), gpu) for one in cuda_of_minor(first))
+    machine = machine_with(seen, gpu)
+    first, having = first_on_record(machine), wheels_with(gpu, machine)
+    every = cuda_of_minor(first, machine)
+    old = any(covers(torch_archs(first, one, machine) or (), gpu) for one in every)
     if old or not having or torch_list(seen) is not None:
         return ()
+    if machine == "aarch64":
+        return (f"If it is torch that lacks it: {_wheels_for_it(machine, having)}",)
     return (
         f"If it is torch that lacks it: of torch's own wheels from {first} on, these "
         f"have code for this GPU: {having}.",
@@ -174,12 +196,14 @@ def torchs_with(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
 def torch_lacks(seen: Seen, gpu: Gpu) -> bool:
     """Whether torch itself has nothing for a GPU; no when that is not known."""
     archs = torch_list(seen)
-    told = seen.versions.get("torch_cuda")
+    told, machine = seen.versions.get("torch_cuda"), seen.place.machine
+    if archs is None and _tegra_before_7(gpu) and "+cu" in (seen.torch or ""):
+        return True  # torch's own wheels, which have had no code for these boards
     if archs is None and seen.torch is None and told is not None:
-        every = [torch_archs(one, told) for one in torch_minors() if told in cuda_of_minor(one)]
+        every = [torch_archs(one, told, machine) for one in _with_build_for(told, machine)]
         return bool(every) and not any(covers(one or (), gpu) for one in every)
     if archs is None and _cuda_assumed(seen) and (torch := seen.torch) is not None:
-        every = [torch_archs(torch, one) for one in _cudas(torch)]
+        every = [torch_archs(torch, one, machine) for one in _cudas(torch, machine)]
         return bool(every) and not any(covers(one or (), gpu) for one in every)
     return archs is not None and not covers(archs, gpu)
 
@@ -189,8 +213,10 @@ def mixed(seen: Seen, gpu: Gpu) -> Answer | None:
     torch = seen.torch
     if torch is None or not _cuda_assumed(seen):
         return None
-    having = [one for one in _cudas(torch) if covers(torch_archs(torch, one) or (), gpu)]
-    lacking = [one for one in _cudas(torch) if one not in having]
+    machine = seen.place.machine
+    cudas = _cudas(torch, machine)
+    having = [one for one in cudas if covers(torch_archs(torch, one, machine) or (), gpu)]
+    lacking = [one for one in cudas if one not in having]
     if not having or not lacking:
         return None
     release = torch.split("+")[0]
@@ -216,19 +242,30 @@ def torch_list(seen: Seen) -> tuple[str, ...] | None:
     told = seen.mention.detail.get("supported")
     if told:
         return tuple(re.findall(r"(?:sm|compute)_\d+[af]?", told)) or None
-    torch, cuda = seen.torch, seen.torch_cuda
+    torch, cuda, machine = seen.torch, seen.torch_cuda, seen.place.machine
     if torch is None or cuda is None or "git" in torch or re.search(r"\da0", torch):
         return torch_code_here(seen)  # a build of somebody's own
     if _cuda_assumed(seen):
         # Only what all wheels of a release agree on is known of the one in the text.
-        every = [set(torch_archs(torch, one) or ()) for one in _cudas(torch)]
+        every = [set(torch_archs(torch, one, machine) or ()) for one in _cudas(torch, machine)]
         same = bool(every) and all(one == every[0] for one in every)
-        return torch_archs(torch, cuda) if same else None
-    return torch_archs(torch, cuda) or torch_code_here(seen)
+        return torch_archs(torch, cuda, machine) if same else None
+    return torch_archs(torch, cuda, machine) or torch_code_here(seen)
 
 
-def _cudas(torch: str) -> tuple[str, ...]:
-    return cuda_of_minor(".".join(torch.split(".")[:2]))
+def _cudas(torch: str, machine: str) -> tuple[str, ...]:
+    return cuda_of_minor(".".join(torch.split(".")[:2]), machine)
+
+
+def _with_build_for(cuda: str, machine: str) -> tuple[str, ...]:
+    """The minor releases on record that have a wheel for a CUDA."""
+    return tuple(one for one in torch_minors(machine) if cuda in cuda_of_minor(one, machine))
+
+
+def _tegra_before_7(gpu: Gpu) -> bool:
+    """Whether a GPU is that of a Jetson whose torch NVIDIA makes: all up to JetPack 6."""
+    family = gpu_table().family(gpu.capability)
+    return family is not None and bool(family.integrated) and gpu.capability < (11, 0)
 
 
 def _cuda_assumed(seen: Seen) -> bool:

@@ -75,10 +75,11 @@ def _torch_with(seen: Seen, since: CudaVersion) -> tuple[tuple[str, ...], tuple[
     """(commands, notes): the torch in use for a CUDA that is new enough, else the next that is."""
     own = re.match(r"(\d{1,2})\.(\d{1,2})", seen.torch or "")
     least = (int(own[1]), int(own[2])) if own else (0, 0)
-    for minor in torch_minors():
+    machine = seen.place.machine
+    for minor in torch_minors(machine):
         if parse_cuda(minor) < least or not served(seen, minor):
             continue
-        fitting = [one for one in cuda_of_minor(minor) if parse_cuda(one) >= since]
+        fitting = [one for one in cuda_of_minor(minor, machine) if parse_cuda(one) >= since]
         if not fitting:
             continue
         cuda = min(fitting, key=parse_cuda)

@@ -102,11 +102,25 @@ def _of_torch(seen: Seen, soname: str, owner: str) -> tuple[str, bool]:
     ), False
 
 
+_SYSDEPS = "rocm-sysdeps"
+_OF_ONE_DATE = (
+    "torch and ROCm's packages for pip (rocm-sdk-core, rocm-sdk-libraries-*) belong together: both "
+    "come from one index, torch in the build that names that ROCm. A nightly of torch that does "
+    "not load a library of these packages is at fault: another nightly of both is the way out."
+)
+
+
 def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
     """A library of ROCm that torch's own binary needs."""
     cause, nightly = _of_torch(seen, soname, owner)
-    from_pip = "rocm_sdk" in seen.versions
-    if from_pip:
+    from_pip = "rocm_sdk" in seen.versions or owner == _SYSDEPS
+    if owner == _SYSDEPS:
+        cause += (
+            " It is in site-packages/_rocm_sdk_core/lib/rocm_sysdeps/lib, where the loader does "
+            "not look unless torch loads it from there first, as wheels made for these packages "
+            "do; a library of the system without rocm_sysdeps in its name is not the same."
+        )
+    elif from_pip:
         cause += (
             " The text names ROCm's packages for pip: these put their libraries into "
             "site-packages/_rocm_sdk_*/lib, where the loader does not look unless torch loads them "
@@ -135,14 +149,14 @@ def torch_of_rocm(seen: Seen, soname: str, owner: str) -> Answer:
         KIND, "FA202", cause, owner=owner, direction="none", confidence="medium",
         help=(*helps, f"{seen.pip} list | grep -iE 'torch|rocm'"),
         notes=(
-            *((at_fault,) if nightly else ()),
+            *((_OF_ONE_DATE,) if from_pip else (at_fault,) if nightly else ()),
             *by_its_number(soname),
             "Where a command finds it under that very name: LD_LIBRARY_PATH has to name its "
             "directory, and those of the ROCm libraries that it needs itself (of pip's packages "
             "_rocm_sdk_core/lib and _rocm_sdk_libraries_*/lib), before Python starts.",
             "Where none does: ROCm's package with that library, of the release that torch names in "
             "its version, or a wheel of torch that brings ROCm's libraries or asks pip for them.",
-            *(() if nightly else (at_fault,)),
+            *(() if nightly or from_pip else (at_fault,)),
         ),
     )  # fmt: skip
 
@@ -160,6 +174,10 @@ def by_its_number(soname: str) -> tuple[str, ...]:
         return (
             f"ROCm's package with it for the system is {package}, of the very ROCm that torch "
             "names in its version.",
+        )
+    if soname.startswith("libhipfile.so"):
+        return (
+            "hipFile is in ROCm from 7.14 on, for pip in rocm-sdk-core: an older ROCm has none.",
         )
     releases = release_of_soname(soname)
     if releases is None:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.drivers import driver_table, parse_cuda
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table
-from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
+from fa_forensics.facts.torch_archs import X86, cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.rules.coverage import NONE, code_for, fit
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.texts.clues import cuda_version, serves
+from fa_forensics.why.texts.clues import cuda_version, gpus_of, serves
+from fa_forensics.why.texts.gpu.jetson_text import is_jetson
 
 
 def covers(archs: Sequence[str], gpu: Gpu) -> bool:
@@ -33,15 +34,15 @@ def old_gpu(gpu: Gpu) -> str:
     )
 
 
-def wheels_with(gpu: Gpu) -> str:
+def wheels_with(gpu: Gpu, machine: str = X86) -> str:
     """``2.7 to 2.11 for CUDA 12.8, …``: one clause for each CUDA version, newest last.
 
     Of the releases that the table of torch's architectures has (``first_on_record`` and later).
     """
     found: dict[str, list[str]] = {}
-    for minor in torch_minors():
-        for cuda in cuda_of_minor(minor):
-            archs = torch_archs(minor, cuda)
+    for minor in torch_minors(machine):
+        for cuda in cuda_of_minor(minor, machine):
+            archs = torch_archs(minor, cuda, machine)
             if archs is not None and covers(archs, gpu):
                 found.setdefault(cuda, []).append(minor)
     clauses = []
@@ -52,9 +53,9 @@ def wheels_with(gpu: Gpu) -> str:
     return ", ".join(clauses)
 
 
-def first_on_record() -> str:
+def first_on_record(machine: str = X86) -> str:
     """The oldest minor release of torch whose architectures are known."""
-    return torch_minors()[0]
+    return torch_minors(machine)[0]
 
 
 #: The number of a release alone: no nightly and nothing built by somebody.
@@ -69,14 +70,19 @@ def torch_index(seen: Seen, wanted: str, cuda: str) -> str:
 def _from_index(seen: Seen) -> bool:
     """Whether torch's own index can have what the text's torch is replaced by.
 
-    Not on arm, where it has wheels with CUDA of its newest releases alone, and not where
+    Not on a Jetson from before JetPack 7, which takes NVIDIA's wheels alone, and not where
     somebody else built that torch (conda's, a distribution's).
     """
     told = seen.place.told
     if told is not None and told.torch_by:
         return False
-    machine = seen.versions.get("machine", "")
-    return re.search(r"aarch64|arm64|jetson", machine, re.IGNORECASE) is None
+    return not is_jetson(seen) or any(gpu.capability >= (11, 0) for gpu in gpus_of(seen))
+
+
+def machine_with(seen: Seen, gpu: Gpu) -> str:
+    """The machine whose wheels count for a GPU: a board's own is in none but Arm machines."""
+    family = gpu_table().family(gpu.capability)
+    return "aarch64" if family is not None and family.integrated else seen.place.machine
 
 
 def served(seen: Seen, minor: str) -> bool:
@@ -92,16 +98,19 @@ def same_for(seen: Seen, cuda: str) -> str | None:
     release = _RELEASE.fullmatch(seen.torch or "")
     if release is None or not _from_index(seen):
         return None
+    if seen.place.machine == "aarch64" and torch_archs(release[1], cuda, "aarch64") is None:
+        return None
     tag = cuda_label(cuda)
     return f'{seen.pip} install "torch=={release[1]}+{tag}" --extra-index-url {TORCH_INDEX}{tag}'
 
 
 def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
     """(the newest torch for a CUDA major version, from torch's own index, a note on it)."""
+    machine = seen.place.machine
     rows = [
         (minor, cuda)
-        for minor in torch_minors()
-        for cuda in cuda_of_minor(minor)
+        for minor in torch_minors(machine)
+        for cuda in cuda_of_minor(minor, machine)
         if parse_cuda(cuda)[0] == major and served(seen, minor)
     ]
     if not rows or not _from_index(seen):
@@ -115,34 +124,36 @@ def newest_for(seen: Seen, major: int) -> tuple[str, str] | None:
         f"(its address ends in whl/{tag}): where the program asks for one of these releases, that "
         "release from there is the one to take. A package with CUDA code of its own, as vLLM and "
         "LMDeploy have, is compiled for one CUDA and one torch: its own build for CUDA "
-        f"{major} has to go with it, where the project has one.",
+        f"{major} has to go with it, where the project has one. torchvision and torchaudio, where "
+        "they are installed, are named in the same command.",
     )
 
 
-def cuda_with(minor: str, gpu: Gpu) -> str | None:
+def cuda_with(minor: str, gpu: Gpu, machine: str = X86) -> str | None:
     """The newest CUDA, up to 12 where there is one, whose wheel of a release serves a GPU."""
-    having = [one for one in cuda_of_minor(minor) if covers(torch_archs(minor, one) or (), gpu)]
+    every = cuda_of_minor(minor, machine)
+    having = [one for one in every if covers(torch_archs(minor, one, machine) or (), gpu)]
     modest = [one for one in having if parse_cuda(one)[0] <= 12]
     return max(modest or having, key=parse_cuda, default=None)
 
 
 def _by_index(seen: Seen, gpu: Gpu) -> str | None:
     """From torch's own index: the same release for another CUDA, or one for an old GPU."""
-    family = gpu_table().family(gpu.capability)
-    if not _from_index(seen) or (family is not None and family.integrated):
+    if not _from_index(seen):
         return None
+    machine = machine_with(seen, gpu)
     release = _RELEASE.fullmatch(seen.torch or "")
     if release is not None:
-        cuda = cuda_with(".".join(release[1].split(".")[:2]), gpu)
+        cuda = cuda_with(".".join(release[1].split(".")[:2]), gpu, machine)
         if cuda is None:
             return None
         tag = cuda_label(cuda)
         wanted = f'"torch=={release[1]}+{tag}" --extra-index-url {TORCH_INDEX}{tag}'
         return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
-    if seen.torch is not None or gpu.capability >= (7, 5):
+    if seen.torch is not None or (gpu.capability >= (7, 5) and machine != "aarch64"):
         return None
-    for minor in reversed(torch_minors()):
-        cuda = cuda_with(minor, gpu)
+    for minor in reversed(torch_minors(machine)):
+        cuda = cuda_with(minor, gpu, machine)
         if cuda is not None and served(seen, minor):
             wanted = f'"torch=={minor}.*" --index-url {TORCH_INDEX}{cuda_label(cuda)}'
             return f"{seen.pip} install --force-reinstall --no-cache-dir {wanted}"
@@ -175,8 +186,9 @@ def install_torch(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
     from fa_forensics.why.torch_names.history import order_key
 
     having = []
-    for build in atlas.builds(seen.place.machine):
-        archs = torch_archs(build.release, build.cuda) if build.cuda else None
+    machine = machine_with(seen, gpu)
+    for build in atlas.builds(machine):
+        archs = torch_archs(build.release, build.cuda, machine) if build.cuda else None
         if archs is not None and covers(archs, gpu) and serves(build, seen):
             having.append(build)
     if not having:
