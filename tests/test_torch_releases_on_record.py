@@ -7,7 +7,8 @@ import pytest
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.tables import read_table
-from fa_forensics.facts.torch_cuda import published_cuda
+from fa_forensics.facts.torch_archs import cuda_of_minor, torch_minors
+from fa_forensics.facts.torch_cuda import cuda_builds, published_cuda
 from fa_forensics.facts.torch_install import is_own_build, is_unreleased
 
 
@@ -27,6 +28,11 @@ def test_every_minor_release_of_the_atlas_but_the_newest_has_its_cuda_builds() -
     minors = {minor_of(release) for release in Atlas.open().releases("x86_64")}
     newest = max(minors, key=_key)  # its row comes with PyTorch's RELEASE.md
     assert {one for one in minors - {newest} if _key(one) >= (1, 12)} <= set(published_cuda())
+
+
+def test_a_build_whose_gpu_code_is_on_record_is_one_of_its_release() -> None:
+    for minor in torch_minors():
+        assert set(cuda_of_minor(minor)) <= set(cuda_builds(minor)), minor
 
 
 @pytest.mark.parametrize("name", ["torch_cuda.json", "rocm_sonames.json"])
