@@ -169,3 +169,16 @@ def test_an_orin_is_not_dropped_by_newer_torch() -> None:
 def test_the_package_that_the_error_depends_on_by_the_text(said_of_it: str, owner: str) -> None:
     answer = first(f"CUDA error: {_NO_IMAGE}\n{said_of_it}", "RTX 5090")
     assert answer.owner == owner and "or torch itself" not in said(answer)
+
+
+@pytest.mark.parametrize("path", [r"A:\...\python_embeded\Lib", r"C:\sd\venv\Lib"])
+def test_torch_for_windows_comes_from_torchs_own_index(path: str) -> None:
+    """The package index has win_amd64 wheels of torch without CUDA alone."""
+    answer = first(
+        rf"{path}\site-packages\torch\cuda\__init__.py:235: UserWarning:"
+        "\nNVIDIA GeForce RTX 5070 Ti with CUDA capability sm_120 is not compatible with the "
+        "current PyTorch installation."
+    )
+    installs = [command for command in answer.help if "torch==" in command]
+    assert installs and all("whl/cu128" in command for command in installs)
+    assert "on the package index is for CUDA" not in _all(answer)

@@ -72,9 +72,11 @@ def _as_typed_there(answers: tuple[Answer, ...], seen: Seen) -> tuple[Answer, ..
     from fa_forensics.why.texts.builds.toolkit_commands import in_wsl, on_windows
     from fa_forensics.why.ways.powershell import in_powershell
     from fa_forensics.why.ways.windows_shell import on_windows_prompt
+    from fa_forensics.why.ways.windows_torch import for_cuda_on_windows
 
     powershell = "flag:powershell" in seen.versions
     if on_windows(seen) and not in_wsl(seen):
+        answers = tuple(for_cuda_on_windows(answer, seen) for answer in answers)
         answers = tuple(on_windows_prompt(answer, powershell) for answer in answers)
     return tuple(map(in_powershell, answers)) if powershell else answers
 

@@ -213,7 +213,7 @@ FLAGS: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     ("libbitsandbytes_", r"libbitsandbytes_(hip|rocm)", "flag:bnb-rocm", None),
     ("load_library", r"\btorch\.(?:ops|classes)\.(load_library)\(", "flag:by-path", None),
     ("-packages/mmcv/", r"-packages/(mmcv)/[\w/]{1,80}\.py\b", "flag:mmcv", None),
-    (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}\w", "flag:windows", None),
+    (":\\", r"(?<!\w)([A-Za-z]):\\{1,2}(?:\w|\.\.\.\\)", "flag:windows", None),
     ("whisper", r"(?i)(?<![\w-])(faster[-_]whisper|whisperx)(?![\w-])", "flag:ctranslate2", None),
     ("wsl", r"(?i)(?<!not )\b(?:in|on|under|inside|using) (wsl ?[12]?)(?![\w-])", "flag:wsl", None),
     (

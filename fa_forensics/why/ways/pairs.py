@@ -55,6 +55,11 @@ _ON_SOURCES = lazily(r"(?:A file that was compiled|The command that)\b")
 _UPGRADE = lazily(r"install --upgrade\b")
 _OTHER_BUILD = lazily(r"--no-binary|--index-url| -f\b")
 
+ON_WINDOWS = (
+    "On Windows the package index has torch for the CPU alone: with --index-url and the address "
+    "that pytorch.org/get-started gives, the command takes one for CUDA."
+)
+
 
 def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
     """The answer for the package ``name`` of a text from elsewhere; any other as it is."""
@@ -188,10 +193,7 @@ def of_its_index(answer: Answer, paste: Paste, place: Place, tables: Tables) -> 
     if near and "flag:windows" not in paste.versions:
         return from_nearest(answer, release, cuda or "", beside, near)
     if "flag:windows" in paste.versions:
-        note = (
-            "On Windows the package index has torch for the CPU alone: with --index-url and the "
-            "address that pytorch.org/get-started gives, the command takes one for CUDA."
-        )
+        note = ON_WINDOWS
     elif label and cuda and _is_another(label, cuda, release):
         if answer.direction == FLAVOUR and not _told_label(paste, place):
             return answer  # a CUDA that the text names by itself is not that of the torch it has

@@ -13,7 +13,7 @@ from fa_forensics.why.seen import Seen
 from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.clues import CALLED, jobs_of, package_in
 
-_DRIVE = lazily(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w")
+_DRIVE = lazily(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}(?:\w|\.\.\.[\\/])")
 #: A whole path of Linux, or one that is cut short before its first directory.
 _LINUX = lazily(r"(?:~|\.{3})?/")
 _LIBRARY = lazily(r"\.so(?:\.\d|$)")
@@ -184,9 +184,10 @@ def prebuilt(seen: Seen, package: str | None) -> tuple[str, ...]:
     if row is None or on_windows(seen):
         return ()
     from fa_forensics.rules.wheel_pages import page_of
-    from fa_forensics.why.ways.builds import name_then
 
     page = str(row.get("find_links", ""))
+    from fa_forensics.why.ways.older_name import name_then
+
     package = name_then(str(package), seen.torch, seen.python_version, seen.versions)
     label, minor = _label_of(seen)
     place = page_of(row, label or "CUDA", minor or "X.Y")

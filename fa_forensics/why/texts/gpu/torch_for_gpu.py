@@ -166,6 +166,10 @@ def why_that_one(seen: Seen, commands: Sequence[str]) -> tuple[str, ...]:
     atlas = seen.tables.atlas
     if found is None or atlas is None or seen.torch is not None:
         return ()
+    from fa_forensics.why.texts.builds.toolkit_commands import on_windows
+
+    if on_windows(seen):
+        return ()  # where the package index has torch without CUDA
     last = [build for build in atlas.builds(seen.place.machine) if serves(build, seen)][-1]
     if last.release == found[1] or (last.cuda_major or 0) < 13:
         return ()
