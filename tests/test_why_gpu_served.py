@@ -182,3 +182,11 @@ def test_torch_for_windows_comes_from_torchs_own_index(path: str) -> None:
     installs = [command for command in answer.help if "torch==" in command]
     assert installs and all("whl/cu128" in command for command in installs)
     assert "on the package index is for CUDA" not in _all(answer)
+
+
+def test_a_package_that_asks_for_the_old_torch_is_named_with_its_release() -> None:
+    """Requires-Dist: xformers 0.0.29.post3 has torch==2.6.0, 0.0.32.post2 torch==2.8.0."""
+    told = _all(
+        first(f"CUDA error: {_NO_IMAGE}", "torch 2.6.0 cu124, xformers 0.0.29.post3, RTX 5090")
+    )
+    assert '"torch==2.8.0"' in told and "xformers 0.0.32.post2" in told

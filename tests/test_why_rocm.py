@@ -323,3 +323,14 @@ def test_a_library_of_rocm_behind_a_word_and_a_colon(library: str, owner: str) -
     told = "\n".join((said(answer), *answer.help, *answer.notes))
     assert answer.owner == owner and "ERROR:" not in told and "_rocm_sdk_core/lib" in told
     assert "another nightly of both" in told
+
+
+def test_xformers_on_a_torch_for_rocm_is_taken_out_or_from_its_index() -> None:
+    """utensils/comfyui-nix issue 57; xformers 0.0.30 asks for torch 2.7.0."""
+    answer = first(
+        "!!! Exception during processing !!! No operator found for "
+        "`memory_efficient_attention_forward` with input",
+        "torch 2.10.0+rocm7.1, xformers 0.0.30, gfx1201",
+    )
+    assert "torch 2.7.0" in said(answer) and "uninstall -y xformers" in answer.help[0]
+    assert any("whl/rocm7.1" in command for command in answer.help)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
+from fa_forensics.facts.python_api import partner_of, torch_of
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
 from fa_forensics.report_why import Answer
 from fa_forensics.rules.arch_choice import oldest_toolkit
@@ -109,11 +110,31 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     )
     commands = install_torch(seen, gpu)
     notes[:0] = [_IN_IMAGE] if in_image(seen) else []
-    notes += why_that_one(seen, commands)
+    notes += [*why_that_one(seen, commands), *_bound_to_torch(seen, commands)]
     return seen.answer(
         KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
         help=(*commands, f"{seen.python} {_WHICH if other else TORCH_ARCHS}"), notes=tuple(notes),
     )  # fmt: skip
+
+
+#: Packages whose wheels ask pip for one release of torch.
+_BOUND = ("xformers", "vllm", "torchaudio", "torchvision")
+
+
+def _bound_to_torch(seen: Seen, commands: Sequence[str]) -> list[str]:
+    """The packages of the text that ask for the torch of now, and their releases for the new."""
+    new = re.search(r'"torch==(\d{1,2}\.\d{1,2}\.\d)', commands[0] if commands else "")
+    notes = []
+    for name in _BOUND:
+        version = seen.versions.get(f"pkg:{name}", "").partition("+")[0]
+        own = torch_of(name, version) if version else None
+        fitting = partner_of(name, new[1]) if new is not None else None
+        if own and new is not None and fitting and own != new[1] and fitting != version:
+            notes.append(
+                f"{name} {version} asks pip for torch {own}, so that its install brings that one "
+                f"back: for torch {new[1]} it is {name} {fitting}."
+            )
+    return notes
 
 
 _OF_JETPACK = (

@@ -50,6 +50,8 @@ def jetpack_of(seen: Seen) -> Mapping[str, str] | None:
     rows = [r for r in _releases() if told == r["jetpack"] or told.startswith(r["jetpack"] + ".")]
     if rows:
         return max(rows, key=lambda row: len(row["jetpack"]))
+    if "thor" in seen.versions.get("gpu", "").lower():  # which JetPack 7 is the first for
+        return _releases()[-1]
     python = ".".join((seen.python_version or "").split(".")[:2]) if seen.elsewhere else ""
     same = [row for row in _releases() if row["python"] == python]
     return same[0] if len(same) == 1 else None
@@ -66,6 +68,8 @@ def without_cuda(seen: Seen) -> Answer:
         "servers, there. A Jetson takes a torch that was built for its JetPack, which alone "
         "brings the board's CUDA."
     )
+    if not own:
+        cause = f"{torch} has no CUDA that works on this board: pip gets a torch for the CPU there."
     if row is not None and row["torch"]:
         cause += (
             f" JetPack {row['jetpack']} has Python {row['python']} and CUDA {row['cuda']}, and "
@@ -95,6 +99,9 @@ def without_cuda(seen: Seen) -> Answer:
             else "The address is that of torch's own builds for CUDA 13.0.",
             "torchvision and other packages with compiled code are built from source on it "
             "(--no-build-isolation --no-deps), in the release for that torch; pip install of a "
-            "package that asks for torch puts the wrong one back.",
+            "package that asks for torch puts the wrong one back."
+            if own
+            else "torchvision comes from the same address, named in the same command; pip install "
+            "of a package that asks for another torch puts one without CUDA back.",
         ),
     )  # fmt: skip

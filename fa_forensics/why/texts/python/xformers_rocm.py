@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fa_forensics.facts.python_api import is_older, partner_of
+from fa_forensics.facts.python_api import is_older, partner_of, torch_of
 from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -90,6 +90,36 @@ def _pinned(have: str) -> tuple[str, tuple[str, ...]]:
     if is_older(LAST_OF_ONE, release):
         return f'"xformers>={OF_MANY}"', ()
     return "", (f"No release of xformers is known for torch {release}.",)
+
+
+def without_kernel(seen: Seen) -> Answer | None:
+    """``No operator found``, where the text's torch is one for ROCm; None elsewhere."""
+    have, version = seen.torch or "", seen.versions.get("pkg:xformers", "")
+    tag = have.partition("+")[2]
+    if not tag.startswith("rocm"):
+        return None
+    which = " ".join(("xformers", version)) if version else "the xformers that is installed"
+    release = have.partition("+")[0]
+    fitting = partner_of("xformers", release)
+    mine = torch_of("xformers", version.partition("+")[0]) if version else ""
+    cause = f"torch {have} is a build for ROCm, and {which} has no kernel in it"
+    if mine and mine.split(".")[:2] != release.split(".")[:2]:
+        cause += f": that release is compiled for torch {mine}, and on the package index for CUDA."
+    else:
+        cause += ": on the package index it is compiled for CUDA, whose code an AMD GPU cannot run."
+    helps = [f"{seen.pip} uninstall -y xformers", f"{seen.python} -m xformers.info"]
+    notes = [
+        "Without xformers most programs take torch's own scaled_dot_product_attention (ComfyUI: "
+        "--use-pytorch-cross-attention).",
+    ]
+    if _OF_PYTORCH.fullmatch(tag) and fitting:
+        pinned = f'"xformers=={fitting}"'
+        helps.insert(1, f"{seen.pip} install --no-deps {pinned}{index_option(tag)}")
+        notes += [_FROM_ITS_INDEX, *index_note(tag)]
+    return seen.answer(
+        "wrong-torch", "FA602", cause, owner="xformers", direction="none", confidence="medium",
+        help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
 
 
 def _on_cuda(seen: Seen, built: str, have: str) -> Answer:

@@ -29,7 +29,7 @@ from fa_forensics.why.texts.python.xformers_kernels import (
     without_kernels,
 )
 from fa_forensics.why.texts.python.xformers_python import other_python
-from fa_forensics.why.texts.python.xformers_rocm import of_another_maker
+from fa_forensics.why.texts.python.xformers_rocm import of_another_maker, without_kernel
 
 BANNER = "FA886"
 
@@ -304,6 +304,8 @@ def no_operator(seen: Seen) -> Answer:
         return _without_code(seen)
     if "device=cpu" in text:
         return _on_the_cpu(seen)
+    if (found := without_kernel(seen)) is not None:
+        return found
     cause = (
         "xformers has no kernel for what it was given. Two causes fit: its compiled part did not "
         'load (the list below the message then says "wasn\'t build with CUDA support"), or each '
