@@ -184,6 +184,12 @@ def exists_since(package: str) -> str | None:
     return since
 
 
+def first_asked(package: str) -> str:
+    """The least torch that a release on record of a package asks for; "" where none is."""
+    rows: dict[str, str] = read_table("torch_pairs.json")["asked_by"].get(package, {})
+    return min(rows.values(), key=lambda r: tuple(map(int, r.split("."))), default="")
+
+
 def has_partners(package: str | None) -> bool:
     """Whether each release of a package is built for one release of torch."""
     return package in _pairs() or package in _same_minor()

@@ -40,7 +40,7 @@ from fa_forensics.why.ways.pairs import of_its_index, with_pairs
 from fa_forensics.why.ways.parts import of_its_part
 from fa_forensics.why.ways.pinned import without_its_torch
 from fa_forensics.why.ways.precompiled import of_another_commit
-from fa_forensics.why.ways.same_release import package_in_text, same_release
+from fa_forensics.why.ways.same_release import package_in_text, same_release, under_its_new_name
 from fa_forensics.why.ways.stale import left_by_a_build
 from fa_forensics.why.ways.step_back import put_right
 from fa_forensics.why.ways.text_source import built_by_uv, from_its_repository
@@ -77,7 +77,7 @@ def with_context(
     first = at_that_time(without_its_torch(first, paste, place), place)
     first = left_by_a_build(with_code_for_it(first, paste, place, tables), paste, place)
     first = torch_stays(with_asides(first, paste, place, named), paste)
-    first = beside_it(first, paste, place, named)
+    first = under_its_new_name(beside_it(first, paste, place, named), paste)
     if "torch_traced" in paste.versions and is_torch(first.owner or ""):
         # Lines of a traceback tell the release, and builds of one's own have them too.
         first = replace(first, confidence="low" if first.confidence == "low" else "medium")

@@ -65,6 +65,7 @@ class Told:
     cuda: str = ""
     glibc: str = ""
     index_cuda: str = ""
+    file_torch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

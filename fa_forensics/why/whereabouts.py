@@ -248,6 +248,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         glibc=told_glibc(paste),
         cuda="" if version or abi else paste.versions.get("torch_cuda", ""),
         index_cuda=paste.versions.get("index_cuda", ""),
+        file_torch=paste.versions.get("file_torch", ""),
     )
     if version is None:
         return Place(None, None, None, None, told=told)

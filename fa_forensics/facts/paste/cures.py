@@ -109,7 +109,7 @@ def has_the_name(words: str, start: int, end: int) -> bool:
 #: "compiled with torch 1.4", "built against PyTorch 2.1": the torch of a file, not the loaded one.
 _OF_A_FILE = lazily(
     r"\b(?:built|compiled|made) (?:for|with|against|under|on|using)(?: an?| the)?(?: (?:py)?torch)?"
-    r"[ =]{0,4}\Z",
+    r"[ =<>~]{0,4}\Z",
     re.IGNORECASE,
 )
 

@@ -204,8 +204,10 @@ def _link_time(line: Line, match: re.Match[str]) -> Mention:
 _OPENED = lazily(r"dlopen\(([^\s,()]{1,500}),")
 
 
-def _macho_symbol(line: Line, match: re.Match[str]) -> Mention:
+def _macho_symbol(line: Line, match: re.Match[str]) -> Mention | None:
     symbol = symbol_at(line, match.end())
+    if match.end() >= len(line.body.rstrip()) and not (symbol and symbol.name.startswith("_")):
+        return None  # the words end the line, and the next one begins with no name of Mach-O
     name = symbol.name if symbol else None
     if name is not None and name.startswith("_"):
         name = name[1:]  # Mach-O writes every name of C with one more underscore
@@ -265,7 +267,7 @@ def recognisers() -> tuple[Recogniser, ...]:
         by_pattern(
             ("symbol not found",),
             r"Symbol not found(?: in flat namespace)?\s?:?\s?"
-            r"(?=['\"`(]?(?:_|Z?N[KVRO]{0,3}\d{1,2}[a-z]))",
+            r"(?=['\"`(]?(?:_|Z?N[KVRO]{0,3}\d{1,2}[a-z])|\s{0,9}$)",
             _macho_symbol,
         ),
         by_pattern(

@@ -7,6 +7,7 @@ PACKAGES = (
     "flash-attn", "flash-attn-3", "vllm", "xformers", "bitsandbytes", "mamba-ssm", "causal-conv1d",
     "transformer-engine", "transformer-engine-cu12", "transformer-engine-torch", "torchvision",
     "torchaudio", "torchao", "triton", "deepspeed", "apex", "mmcv", "mmcv-full", "detectron2",
+    "mmdet", "mmsegmentation",
     "torch-scatter", "torch-sparse", "torch-cluster", "pytorch3d", "exllamav2", "auto-gptq",
     "exllamav3", "autoawq", "sgl-kernel", "sglang-kernel", "sglang", "flashinfer-python",
     "flashinfer", "kernels",

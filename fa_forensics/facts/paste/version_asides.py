@@ -35,14 +35,25 @@ ASIDES: tuple[tuple[str, str, str, Callable[[str], str] | None], ...] = (
     *(  # "pytorch3d wheel built for torch 2.0.0": whose file that torch is of
         (
             sign,
-            r"(?i)(?<![\w./-])([a-z][\w-]{2,40})(?: \d[\w.+]{1,20})?(?: (?:wheel|build|file|binary"
-            r"|extension|package|which|that|is|was))?(?: (?:is|was))? (?:built|compiled|made) "
+            r"(?i)(?<![\w./-])([a-z][\w-]{2,40})(?: \d[\w.+]{1,20})?(?: (?:prebuilt|own))?"
+            r"(?: (?:wheels?|builds?|files?|binary|binaries|extensions?|packages?|which|that|is|was"
+            r"))?(?: (?:is|was|are|were))? (?:built|compiled|made) "
             r"(?:for|with|against|on|under) (?:an? |the )?(?:py)?torch(?: version)?"
-            r"[ =v]{1,3}\d\.\d",
+            r"[ =v<~\u2264]{1,4}\d\.\d",
             "flag:file-of",
             None,
         )
         for sign in ("built ", "compiled ", "made ")
+    ),
+    *(  # "built against PyTorch <=2.8.0"
+        (
+            sign,
+            r"(?i)\b(?:built|compiled) (?:for|with|against|on) (?:the )?(?:py)?torch ?"
+            r"(?:<=|~=|\u2264) ?(\d\.\d{1,2}(?:\.\d{1,2})?)(?![\w.])",
+            "file_torch",
+            None,
+        )
+        for sign in ("built ", "compiled ")
     ),
     (
         "runtime you are using",

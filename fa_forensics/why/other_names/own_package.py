@@ -13,7 +13,8 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.other_names.own_places import by_its_place
 from fa_forensics.why.seen import Seen
-from fa_forensics.why.ways.builds import NOT_EXCHANGED, in_source_tree, name_then, rebuild_named
+from fa_forensics.why.ways.builds import NOT_EXCHANGED, in_source_tree, rebuild_named
+from fa_forensics.why.ways.older_name import name_then
 
 _IN_SOURCE = ("rm -rf build",)
 #: Directories of builds, where the sources are at hand.
@@ -232,7 +233,8 @@ def _of_its_day(seen: Seen, name: str, command: str) -> tuple[str, bool]:
     link = wheel_page(row, label, present.release) if present is not None and label else ""
     if link:
         return (
-            f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir {wanted} -f {link}",
+            f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary {wanted} "
+            f"{wanted} -f {link}",
             True,
         )
     spelt = re.compile(rf"--no-binary {re.escape(name)} {re.escape(name)}(?:==\S+)?")

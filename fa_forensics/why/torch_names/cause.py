@@ -41,7 +41,12 @@ from fa_forensics.why.torch_names.history import (
     Present,
     order_key,
 )
-from fa_forensics.why.torch_names.nowhere import cut_off, never_exported, unknown_name
+from fa_forensics.why.torch_names.nowhere import (
+    cut_off,
+    is_without_parameters,
+    never_exported,
+    unknown_name,
+)
 from fa_forensics.why.torch_names.other_flavour import also_other_flavour, told_flavour
 from fa_forensics.why.torch_names.reach import touched
 from fa_forensics.why.torch_names.signature import changes
@@ -68,7 +73,8 @@ def judge_missing(question: Question, place: Place) -> Judgement:
     told = told_flavour(question, place, history)
     if told is not None:
         return told
-    if "(" not in question.demangled and not history.symbol:
+    bare = "(" not in question.demangled and not history.symbol
+    if bare or is_without_parameters(question, history):
         return cut_off(question, place, history)
     stands = history.place(present)
     if stands == INSIDE and place.told is not None and present.published:

@@ -18,7 +18,12 @@ from fa_forensics.why.judgement import (
 )
 from fa_forensics.why.place import CUDA_OWNERS, Place
 from fa_forensics.why.torch_names.history import LONG_AGO, History, Present, order_key
-from fa_forensics.why.torch_names.nowhere import hidden_before, never_exported
+from fa_forensics.why.torch_names.nowhere import (
+    cut_off,
+    hidden_before,
+    is_without_parameters,
+    never_exported,
+)  # fmt: skip
 from fa_forensics.why.torch_names.other_flavour import (
     all_in_this_flavour,
     also_other_flavour,
@@ -40,7 +45,8 @@ def without_torch(question: Question, place: Place, history: History, line: str)
     ``line`` says how the signature changed.
     """
     if not history.alive:
-        return never_exported(question, None, history)
+        bare = is_without_parameters(question, history)
+        return (cut_off if bare else never_exported)(question, place if bare else None, history)
     stated = of_stated_flavour(question, place, history)
     if stated is not None:
         return stated

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from fa_forensics.facts.demangle import qualified_name, readable
 from fa_forensics.facts.owner import STABLE
+from fa_forensics.facts.python_api import first_asked
 from fa_forensics.facts.tables import read_table
 from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import (
@@ -17,7 +20,7 @@ from fa_forensics.why.judgement import (
     what_stands_instead,
 )
 from fa_forensics.why.place import Place
-from fa_forensics.why.torch_names.history import History, order_key
+from fa_forensics.why.torch_names.history import Form, History, order_key
 from fa_forensics.why.torch_names.signature import operator_era
 
 #: Names of the parts that torch dropped before 1.12: TH and THC (C), Caffe2.
@@ -155,15 +158,100 @@ def _by_era(question: Question, place: Place | None, cause: str) -> Judgement | 
     return Judgement("symbol-drift", "FA201", direction, cause, (), "medium")
 
 
-def cut_off(question: Question, place: Place, history: History | None) -> Judgement:
-    """A readable name without parameters: functions of that name are known, but not which."""
-    others = other_signatures(question) or [
-        form.demangled for form in (history.forms if history else ())
-    ]
+def is_without_parameters(question: Question, history: History) -> bool:
+    """Whether a name that no release has is only the beginning of functions that releases have."""
+    if "(" in question.demangled or " for " in question.demangled or history.alive:
+        return False
+    return any(form.releases and "(" in form.demangled for form in history.forms)
+
+
+def cut_off(question: Question, place: Place | None, history: History | None) -> Judgement:
+    """A name without its parameters: functions of that name are known, but not which is meant."""
+    forms = [form for form in (history.forms if history else ()) if form.releases]
+    if history is not None and forms:
+        return _one_of_the_forms(question, place, history, forms)
+    others = other_signatures(question) or [question.demangled]
+    who = place.here if place is not None and other_signatures(question) else "torch"
     cause = (
-        f"{place.here} exports functions of that name ({readable(others[0])}); without its "
+        f"{who} exports functions of that name ({readable(others[0])}); without its "
         "parameters nobody can say whether one is missing. Was the end of the name cut off?"
     )
-    if not other_signatures(question):
-        cause = cause.replace(f"{place.here} exports", "torch exports")
-    return Judgement("symbol-drift", "FA201", UNKNOWN, cause)
+    return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
+
+
+def _one_of_the_forms(
+    question: Question, place: Place | None, history: History, forms: list[Form]
+) -> Judgement:
+    """The signatures that the torch at hand lacks: what they have in common tells the direction."""
+    present = place.present if place is not None else None
+    known = present is not None and present.release in history.known
+    release = present.release if present is not None else ""
+    there = [form for form in forms if release in form.releases]
+    left = [form for form in forms if form not in there]
+    if since := question.since or first_asked(question.package):
+        left = [f for f in left if order_key(f.releases[-1]) >= order_key(since)]
+    of_file, built = _of_the_file(place, left)
+    said = [_NO_PARAMETERS]
+    if of_file is not None:
+        said.append(
+            f"It tells of torch {built} as what the file was built for, which has "
+            f"{_with_life(of_file, history)}: most likely that one is missing."
+        )
+        left = [of_file]
+    elif not known:
+        said.append("Whichever is missing, the file was built for another torch than is loaded.")
+    direction = UNKNOWN
+    if there:
+        said.append(f"torch {release} has {_with_life(there[-1], history)}.")
+    if known and left:
+        direction, words = _side(left, order_key(release), history)
+        said.append(words)
+    elif known:
+        said.append(
+            "Either its twin of the other std::string flavour is missing, or another torch is "
+            "loaded than the text says."
+        )
+    notes = (_WHICH,) if direction == UNKNOWN and of_file is None else ()
+    return Judgement("symbol-drift", "FA201", direction, " ".join(said), notes, "medium")
+
+
+_NO_PARAMETERS = (
+    "The text has the name without its parameters, which changed between releases of torch."
+)
+
+
+def _of_the_file(place: Place | None, forms: list[Form]) -> tuple[Form | None, str]:
+    """(the form of the torch that the text tells of as the file's, that torch); None for none."""
+    told = place.told.file_torch if place is not None and place.told is not None else ""
+    built = re.match(r"\d\.\d{1,2}(?!\d)", told)
+    if built is None:
+        return None, ""
+    own = order_key(f"{built[0]}.0")[:2]
+    having = [form for form in forms if any(order_key(r)[:2] == own for r in form.releases)]
+    return (having[0], built[0]) if len(having) == 1 else (None, "")
+
+
+def _side(left: list[Form], own: tuple[int, int, int, bool], history: History) -> tuple[str, str]:
+    """(the direction, its words) by which side of the torch there the other forms lie on."""
+    before = [form for form in left if order_key(form.releases[-1]) < own]
+    after = [form for form in left if form not in before]
+    if not before:
+        newer = _with_life(after[0], history)
+        return NEWER, f"A newer torch has {newer}: the file was built for such a one."
+    if not after:
+        older = _with_life(before[-1], history)
+        return OLDER, f"An older torch has {older}: the file was built for such a one."
+    return UNKNOWN, (
+        f"An older torch has {_with_life(before[-1], history)}, a newer one "
+        f"{_with_life(after[0], history)}: the file was built for one of those."
+    )
+
+
+def _with_life(form: Form, history: History) -> str:
+    return f"{readable(form.demangled)} (torch {history.interval(form.releases)})"
+
+
+_WHICH = (
+    "The whole mangled name, which begins with _Z, tells which of them it is, and with that "
+    "whether the file is older or newer than the torch."
+)

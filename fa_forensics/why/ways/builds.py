@@ -241,26 +241,6 @@ def _of_its_time(
     return command
 
 
-def name_then(name: str, torch: str | None, python: str | None, told: Mapping[str, str]) -> str:
-    """The name that a package had at the time of a torch, a Python and the versions of a text.
-
-    ``told`` has the versions by ``pkg:NAME``. mmcv with compiled operations was mmcv-full.
-    """
-    from fa_forensics.rules.remedy import row_of
-    from fa_forensics.why.torch_names.history import order_key
-
-    before = (row_of(name) or {}).get("before")
-    if not isinstance(before, Mapping):
-        return name
-    own = told.get(f"pkg:{name}", "")
-    # A pre-release of the first one under the new name has that name too: mmcv 2.0.0rc4.
-    old = bool(own) and order_key(own)[:3] < order_key(before["first"])[:3]
-    old = old or f"pkg:{before['distribution']}" in told
-    old = old or (torch is not None and order_key(torch) < order_key(before["torch"]))
-    old = old or (python or "").startswith(("2.", "3.5", "3.6"))
-    return str(before["distribution"]) if old else name
-
-
 def _only_newer(place: Place, name: str, row: Mapping[str, object] | None, direction: str) -> bool:
     """Whether pip could get nothing but a release that fits less, or that replaces torch.
 

@@ -153,7 +153,8 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     minor = minor_of(present.release)
     command = (
         "python -m pip install --force-reinstall --no-deps --no-cache-dir "
-        f"{packages} -f {wheel_page(row_of(name), label, present.release)}"
+        f"--only-binary {packages.replace(' ', ',')} {packages} "
+        f"-f {wheel_page(row_of(name), label, present.release)}"
     )
     note = (
         f"The address behind -f has the project's wheels for torch {minor} and {label}, where they "
@@ -174,7 +175,10 @@ def _for_the_loaded(answer: Answer, name: str) -> Answer:
     asked = bool(answer.help) and "print(torch" in answer.help[0]
     if not page or not asked or answer.direction != NONE:
         return answer
-    command = f"python -m pip install --force-reinstall --no-deps --no-cache-dir {name} -f {page}"
+    command = (
+        "python -m pip install --force-reinstall --no-deps --no-cache-dir "
+        f"--only-binary {name} {name} -f {page}"
+    )
     note = (
         "The address behind -f is that of the project's wheels for one torch: X.Y is the "
         f"release that the first command prints, cuXYZ (or cpu) its CUDA, and {name} for that "

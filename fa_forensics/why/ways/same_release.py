@@ -12,6 +12,7 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
+from fa_forensics.facts.python_api import brings_torch, torch_of
 from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -20,7 +21,7 @@ from fa_forensics.rules.wheel_pages import page_of
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import package_of
-from fa_forensics.why.ways.builds import has_official_wheels, name_then, rebuild_named
+from fa_forensics.why.ways.builds import has_official_wheels, rebuild_named
 from fa_forensics.why.ways.commands import (
     BOTH_OF_ONE,
     OFFICIAL,
@@ -28,6 +29,7 @@ from fa_forensics.why.ways.commands import (
     reinstall_torch,
     with_its_torch,
 )
+from fa_forensics.why.ways.older_name import name_then
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -38,6 +40,8 @@ _FAMILY = ("torch", "torchvision", "torchaudio", "bitsandbytes")
 _SELDOM = "torchcodec"
 _PLAIN = lazily(r"\d{1,4}(?:\.\d{1,4}){1,3}(?:\.?(?:post|rc|dev)\d{1,10})?")
 _DRIFT = ("symbol-drift", "cxx11-abi")
+#: Kinds whose commands compile the failing file's package again.
+_OF_A_FILE = ("wrong-torch", "import-order")
 
 
 def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -> Answer:
@@ -48,14 +52,13 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     """
     if place.told is None or answer.owner is None or not is_torch(answer.owner):
         return answer
-    if answer.kind not in _DRIFT:
+    if answer.kind not in _DRIFT and (name is None or answer.kind not in _OF_A_FILE):
         return answer
     if name is None:
         name = package_in_text(paste)
-        if name is not None:
-            answer = _with_build(answer, place, name, name == _imported(paste), _newest(paste))
-    if name is None:
-        return answer
+        if name is None:
+            return _of_another_package(answer, paste)
+        answer = _with_build(answer, place, name, name == _imported(paste), _newest(paste))
     version = _PLAIN.fullmatch(paste.versions.get(f"pkg:{name}", "").partition("+")[0])
     row = row_of(name)
     if row is None or not row["source_build"]:
@@ -66,6 +69,55 @@ def same_release(answer: Answer, paste: Paste, place: Place, name: str | None) -
     meant = meant or _near(answer, place)
     answer = _pinned(answer, name, version[0] if version else "", row, meant)
     return _of_its_time(answer, paste, place, name) if row.get("before") else answer
+
+
+def _of_another_package(answer: Answer, paste: Paste) -> Answer:
+    """The answer where the only package that the text names was built for the torch it has."""
+    names = (normalized(str(row["distribution"])) for row in known_packages())
+    fits = next((n for n in names if n not in _FAMILY and of_this_torch(paste.versions, n)), None)
+    if fits is None or any("/" in (mention.file or "") for mention in paste.mentions):
+        return answer
+    release = paste.versions[f"pkg:{fits}"]
+    note = (
+        f"{fits} {release} was built for the torch of the text, so that its own files fit: most "
+        "likely the file is another package's (flash-attn, xformers, ...), which was built for "
+        "another torch. The line with the name, or the traceback before it, tells the file; that "
+        "package is built again for the torch that is there, or exchanged for its wheel for it."
+    )
+    return replace(answer, notes=(*answer.notes, note))
+
+
+def under_its_new_name(answer: Answer, paste: Paste) -> Answer:
+    """The answer with the name that a package goes on under, and that the text has it by.
+
+    Two distributions with one module overwrite each other's files: where the text has neither by
+    its name, none is installed before the reader has looked.
+    """
+    for row in known_packages():
+        new, old = str(row["distribution"]), str(row.get("formerly") or "")
+        if not old or f"pkg:{old}" in paste.versions:
+            continue
+        called = re.compile(rf"(?<![\w/-]){re.escape(old)}(?![\w-])")
+        if not any(" install " in text and called.search(text) for text in answer.help):
+            named = f"pkg:{new}" in paste.versions
+            notes = tuple(called.sub(new, t) if named else t for t in answer.notes)
+            return replace(answer, notes=notes) if notes != answer.notes else answer
+        if f"pkg:{new}" in paste.versions or f"named:{new}" in paste.versions:
+            return replace(
+                answer, help=tuple(called.sub(new, text) for text in answer.help),
+                notes=tuple(called.sub(new, text) for text in answer.notes),
+            )  # fmt: skip
+        listed = f"python -m pip list | grep -iE '{old}|{new}'"
+        helps = tuple(
+            listed if " install " in text and called.search(text) else text for text in answer.help
+        )
+        note = (
+            f"{old} goes on as {new}, with the same module: of the two, the one that the command "
+            "lists is exchanged for its release for the torch that is loaded; the other one would "
+            "write over its files."
+        )
+        return replace(answer, help=helps, notes=(*answer.notes, note))
+    return answer
 
 
 def _near(answer: Answer, place: Place) -> bool:
@@ -85,7 +137,7 @@ def package_in_text(paste: Paste) -> str | None:
     """The only package with compiled code that a text names, where it names no path of a file."""
     if any("/" in (mention.file or "") for mention in paste.mentions):
         return None
-    imported = _imported(paste)
+    imported = _imported(paste) or _built_for_a_torch(paste)
     if imported is not None:
         return imported
     only = _only_package(paste.versions) or ("mmcv" if "flag:mmcv" in paste.versions else None)
@@ -96,6 +148,25 @@ def package_in_text(paste: Paste) -> str | None:
 def _newest(paste: Paste) -> str:
     """The package of torch's family of which the text has the newest release; "" for none."""
     return paste.versions.get("flag:newest", "")
+
+
+def _built_for_a_torch(paste: Paste) -> str | None:
+    """The package that the text tells of as built for a release of torch; None for none known."""
+    row = row_of(normalized(paste.versions.get("flag:file-of", "-")))
+    name = str(row["distribution"]) if row is not None else None
+    return name if name not in _FAMILY else None
+
+
+def of_this_torch(versions: Mapping[str, str], name: str) -> bool:
+    """Whether the text's release of a package was built for the very torch that the text has.
+
+    Its own file fits then, and the one that fails is another package's.
+    """
+    if not brings_torch(name):
+        return False  # nothing keeps its release and torch together
+    built = torch_of(name, versions.get(f"pkg:{name}", ""))
+    torch = versions.get("torch", "").partition("+")[0]
+    return bool(built) and minor_of(f"{built}.0") == minor_of(f"{torch or '0'}.0")
 
 
 def _imported(paste: Paste) -> str | None:
@@ -133,7 +204,10 @@ def _of_its_time(answer: Answer, paste: Paste, place: Place, name: str) -> Answe
         link = wheel_page(row, label, place.present.release)
         compiled = re.compile(rf"--no-binary {re.escape(wanted)} (?={re.escape(wanted)})")
         if link and any(compiled.search(text) for text in helps):
-            helps = [f"{compiled.sub('', t)} -f {link}" if compiled.search(t) else t for t in helps]
+            ready = " ".join(("--only-binary", wanted, ""))
+            helps = [
+                f"{compiled.sub(ready, t)} -f {link}" if compiled.search(t) else t for t in helps
+            ]
             there = place.present.text
             takes = f"takes the wheel of {wanted} that its own index has for {there}"
             builds = rebuild_does(name, row, there)
@@ -193,6 +267,7 @@ def _only_package(versions: Mapping[str, str]) -> str | None:
         listed = {package_of(f"{n.replace('-', '_')}.so") or n for n in told if n not in known}
         listed |= {name for name in told if name in known}
         found = [name for name in sorted(listed & known) if name not in _FAMILY]
+        found = [name for name in found if not of_this_torch(versions, name)]
         found = [name for name in found if name != _SELDOM] or found
         if found:
             return found[0] if len(found) == 1 else None

@@ -121,6 +121,9 @@ def what_to_build(seen: Seen) -> str:
     words = " ".join((seen.mention.line, *detail.values()))
     if "://" in detail.get("source", ""):
         return _from_source(detail["source"])
+    if detail.get("typed"):
+        option, _, typed = detail["typed"].rpartition(" ")
+        return f"{option} {quoted(typed)}".strip()
     if detail.get("editable") or re.search(r"\bbuild_editable\b|\bbuilding editable\b", words):
         return "-e ."
     if "flag:from-here" in seen.versions and not detail.get("package"):

@@ -20,7 +20,7 @@ from fa_forensics.why.texts.libraries.brought_text import of_old_driver, told_cu
 from fa_forensics.why.texts.libraries.listed import is_guess, is_unpaired, named_alone
 from fa_forensics.why.texts.libraries.torch_release import OF_ALL, is_for_all, release_for_torch
 from fa_forensics.why.texts.python.pairs import LABEL_OF_TORCH
-from fa_forensics.why.ways.builds import name_then
+from fa_forensics.why.ways.older_name import name_then
 
 #: Names of compiled modules, as packages give them.
 _COMPILED = lazily(r"(?:^|\.)_\w+$|_(?:cuda|cpp|ext|ops|C)$")
