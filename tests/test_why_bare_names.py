@@ -63,3 +63,10 @@ def test_mmdet_of_2_takes_mmcv_full_whose_wheel_alone_is_taken() -> None:
     answer = first(text, "torch 1.13.1, mmdet 2.7.0")
     built = [command for command in answer.help if "mmcv" in command and "install" in command]
     assert built and all("mmcv-full" in command for command in built)
+
+
+def test_error_127_of_windows_in_other_words_is_a_missing_function() -> None:
+    text = (
+        "ImportError: DLL load failed while importing _C: The specified program could not be found."
+    )
+    assert "undefined symbol on Linux" in first(text, "torch 2.2.2, Windows").cause

@@ -12,7 +12,7 @@ from fa_forensics.facts.cuda_labels import cuda_label
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import build_tags, normalized
-from fa_forensics.facts.python_api import brings_torch, torch_of
+from fa_forensics.facts.python_api import torch_of
 from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -21,7 +21,7 @@ from fa_forensics.rules.wheel_pages import page_of
 from fa_forensics.why.judgement import FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import package_of
-from fa_forensics.why.ways.builds import has_official_wheels, rebuild_named
+from fa_forensics.why.ways.builds import NOT_EXCHANGED, has_official_wheels, rebuild_named
 from fa_forensics.why.ways.commands import (
     BOTH_OF_ONE,
     OFFICIAL,
@@ -162,8 +162,8 @@ def of_this_torch(versions: Mapping[str, str], name: str) -> bool:
 
     Its own file fits then, and the one that fails is another package's.
     """
-    if not brings_torch(name):
-        return False  # nothing keeps its release and torch together
+    if name not in NOT_EXCHANGED:
+        return False  # of others a build of the same number may have the other flavour
     built = torch_of(name, versions.get(f"pkg:{name}", ""))
     torch = versions.get("torch", "").partition("+")[0]
     return bool(built) and minor_of(f"{built}.0") == minor_of(f"{torch or '0'}.0")

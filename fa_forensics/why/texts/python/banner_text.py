@@ -212,7 +212,8 @@ _NOT_FOUND = lazily(
     r"|m.dulo especificado|指定されたモジュール"
 )
 _NO_PROCEDURE = lazily(
-    r"procedure|WinError 127|指定的程序|プロシージャ|angegebene Prozedur|proc.dure sp.cifi"
+    r"procedure|specified program could not"
+    r"|WinError 127|指定的程序|プロシージャ|angegebene Prozedur|proc.dure sp.cifi"
     r"|proceso especificado|procedimiento especificado"
 )
 
