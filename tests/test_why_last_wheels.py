@@ -104,7 +104,7 @@ def test_nothing_is_built_where_a_script_finds_no_torch() -> None:
 def test_a_minor_version_of_cuda_is_no_misfit_of_xformers(cuda: str, told: bool) -> None:
     answer = first(
         "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:",
-        f"    PyTorch 2.5.1+cu124 with CUDA {cuda} (you have 2.5.1+cu121)",
+        f"    PyTorch 2.5.1+cu124 with CUDA {cuda} (you have 2.5.1+cu124)",
         "    Python  3.11.10 (you have 3.10.12)",
     )
     assert ("It was built with CUDA" in answer.cause) == told
@@ -119,3 +119,26 @@ def test_the_library_of_bitsandbytes_is_torchs_own_pin() -> None:
         "torch 2.6.0+cu124",
     )
     assert any(text.endswith(" nvidia-nvjitlink-cu12==12.4.127") for text in answer.help)
+
+
+@pytest.mark.parametrize("have", ["2.1.0+cu121", "2.3.0+cu118"])
+def test_the_python_that_built_xformers_is_no_cause_beside_another_cuda(have: str) -> None:
+    release = have.partition("+")[0]
+    built = f"{release}+{'cu118' if have.endswith('cu121') else 'cu121'}"
+    answer = first(
+        "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:",
+        f"    PyTorch {built} with CUDA 1106 (you have {have})",
+        "    Python  3.9.16 (you have 3.10.12)",
+    )
+    assert answer.kind == "wrong-torch" and built in answer.cause and have in answer.cause
+    assert "3.9.16 against 3.10.12 plays no part" in " ".join(answer.notes)
+    assert "xformers==" in answer.help[0]
+
+
+def test_the_python_of_an_older_xformers_is_no_second_mismatch() -> None:
+    answer = first(
+        "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:",
+        "    PyTorch 2.7.1+cu126 with CUDA 1208 (you have 2.8.0+cu128)",
+        "    Python  3.9.13 (you have 3.10.11)",
+    )
+    assert "mismatch" not in " ".join(answer.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +113,39 @@ def test_german_windows_says_that_a_library_is_missing_which_torch_for_the_cpu_l
     )
     assert "seldom the file itself" in answer.cause and "torch.version.cuda" in answer.help[0]
     assert any("c10_cuda.dll" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("command", "typed"),
+    [
+        ("pip install 'git+https://github.com/facebookresearch/detectron2.git'",
+         "git+https://github.com/facebookresearch/detectron2.git"),
+        ("pip install -r requirements.txt", "-r requirements.txt"),
+        ("uv pip install https://github.com/x/y/archive/main.zip",
+         "https://github.com/x/y/archive/main.zip"),
+        ("pip install .", "."),
+    ],
+)  # fmt: skip
+def test_an_isolated_build_is_repeated_as_it_was_typed(command: str, typed: str) -> None:
+    answer = first(f"{command}\nModuleNotFoundError: No module named 'torch'")
+    assert answer.code == "FA884" and answer.owner in (None, "detectron2")
+    assert any(text.endswith(f"install --no-build-isolation {typed}") for text in answer.help)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["No module named torch even though I installed torch already",
+     "No module named 'torch' but torch is already installed",
+     "No module named 'torch', although I have PyTorch installed"],
+)  # fmt: skip
+def test_torch_is_not_installed_again_where_the_text_says_that_it_is(line: str) -> None:
+    answer = first(f"ModuleNotFoundError: {line}")
+    assert answer.confidence == "medium" and "of its own that has no torch" in answer.cause
+    assert not any(text.endswith("install torch") for text in answer.help)
+
+
+@pytest.mark.parametrize("module", ["nunchaku._C", "nunchaku"])
+def test_a_namesake_on_the_package_index_is_not_fetched_again(module: str) -> None:
+    answer = first(f"ModuleNotFoundError: No module named '{module}'")
+    assert not any(re.search(r" install .*\bnunchaku$", t) for t in answer.help)
+    assert any("github.com/nunchaku-ai" in note for note in answer.notes)

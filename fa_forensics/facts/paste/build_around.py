@@ -10,6 +10,7 @@ from functools import lru_cache
 from fa_forensics.facts.package import normalized
 from fa_forensics.facts.paste.lines import Line, Places, Source
 from fa_forensics.facts.paste.model import Mention
+from fa_forensics.facts.paste.pip_given import given, is_name, name_of, spoken
 from fa_forensics.facts.tables import read_table
 from fa_forensics.patterns import lazily
 
@@ -70,13 +71,41 @@ def being_installed(mention: Mention, source: Source) -> dict[str, str] | None:
     installs = [text for text in near if _INSTALLS.search(text)]
     if not installs:
         return None
+    claimed = any(_CLAIMED.search(text) for text in near)
+    typed = next((one for text in installs if (one := given(text))), "")
+    if typed and not is_name(typed):
+        last = name_of(typed)
+        told = {"package": _distribution(last) or last} if last else {}
+        return {**told, "typed": typed, "guess": "yes"}
     package = next((name for text in installs if (name := _named(text))), None)
     if package is None:
-        found = next((f for text in installs if (f := _COMMAND.search(text))), None)
-        if found is None or "torch" in found["package"].lower().split("-"):
-            return None
-        return {"package": found["package"], "guess": "yes"}
+        told_name = re.split(r"[\[=<>~!]", typed)[0]
+        told_name = told_name or next((one for text in installs if (one := spoken(text))), "")
+        if told_name and "torch" not in told_name.lower().split("-"):
+            return {"package": told_name, "guess": "yes"}
+        return {"guess": "yes"} if claimed else None
     return {"package": package}
+
+
+def says_installed(mention: Mention, source: Source) -> bool:
+    """Whether the text says, at the message, that torch is installed."""
+    place = _place_of(mention, source)
+    if place is None:
+        return False
+    line = source.line_at(place)
+    near = (line.body, *(one.body for one in (*line.above(2), *line.below(3))))
+    return any(_CLAIMED.search(text) for text in near)
+
+
+#: "even though I installed torch already", "torch is already installed".
+_CLAIMED = lazily(
+    r"\b(?:even though|although|despite)\b[^.\n]{0,60}\b(?:py)?torch\b"
+    r"|\balready (?:have |installed? |had )?(?:the )?(?:py)?torch\b"
+    r"|\b(?:have|had|installed) (?:py)?torch(?: [\w.+]{1,20})? (?:already|installed)\b"
+    r"|(?<!if )(?<!that )(?<!sure )(?<!whether )\b(?:py)?torch(?: [\w.+]{1,20})? "
+    r"(?:is|was|has been) (?:already |correctly |properly |successfully |indeed )?installed\b",
+    re.IGNORECASE,
+)
 
 
 def without_isolation(mention: Mention, source: Source, places: Places) -> bool:

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fa_forensics.facts.package import normalized
-from fa_forensics.facts.paste.build_around import around_of, being_installed, without_isolation
+from fa_forensics.facts.paste.build_around import (
+    around_of,
+    being_installed,
+    says_installed,
+    without_isolation,
+)
 from fa_forensics.facts.paste.build_torch import GONE, source_named
 from fa_forensics.facts.paste.lines import Places, Source
 from fa_forensics.facts.paste.model import Mention
@@ -132,7 +137,8 @@ def _asked_for(mention: Mention, source: Source, places: Places) -> Mention:
         return mention
     told = being_installed(mention, source)
     if told is None:
-        return mention
+        claimed = {"claimed": "yes"} if says_installed(mention, source) else {}
+        return replace(mention, detail={**mention.detail, **claimed})
     tool = _tool(places)
     detail = {**mention.detail, "build": "yes", **told, **({"tool": tool} if tool else {})}
     if without_isolation(mention, source, places):

@@ -25,7 +25,7 @@ ENVIRONMENT, COMPILE, MIXED = "wrong-torch", "FA883", "FA884"
 _OWN_WAY = (
     "CUDA_HOME decides which nvcc is taken, then CUDA_PATH, before PATH: one that names another "
     "toolkit is to be unset or changed. The other way out is a torch that was built for the "
-    "toolkit's major version. The CUDA version that nvidia-smi shows is the driver's "
+    "toolkit's CUDA. The CUDA version that nvidia-smi shows is the driver's "
     "and plays no part in this."
 )
 
@@ -64,7 +64,7 @@ def cuda_mismatch(seen: Seen) -> Answer:
         cause = f"The nvcc that was found is CUDA {toolkit}, torch was built with CUDA {torch}"
     cause += (
         ": torch's build helper refuses that, for the two runtimes would meet in one process. "
-        "Within one major version any toolkit will do."
+        "That check takes any toolkit of one major version (apex's own in its setup.py does not)."
     )
     shown = detail.get("nvcc_told")
     if shown and torch and shown.split(".")[0] == torch.split(".")[0]:

@@ -62,11 +62,40 @@ def absent(seen: Seen, module: str, package: str | None, again: tuple[str, ...])
             "A wheel that was renamed to pass pip's check has the other Python's tag inside."
         )
     helps, more = _built(seen, module, package, again)
+    row = row_of(package) if package else None
+    if row is not None and row.get("namesake"):
+        cause += _NAMESAKE_CAUSE
+        helps, more = of_the_project(seen, package or "", row)
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none",
         confidence="high" if here else "medium",
         help=(_find(seen, module), *helps), notes=(*notes, *more),
     )  # fmt: skip
+
+
+_NAMESAKE_CAUSE = (
+    " A third does too, and is the likeliest where pip took it by its name alone: the package "
+    "index has another project of that name, which has no compiled module at all."
+)
+
+
+def of_the_project(
+    seen: Seen, package: str, row: Mapping[str, object]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): the project's own wheel in place of its namesake."""
+    wheels = row.get("wheels")
+    page = str(wheels.get("releases", "")) if isinstance(wheels, Mapping) else ""
+    name = str(wheels.get("name", "")) if isinstance(wheels, Mapping) else ""
+    return (
+        f"{seen.pip} show {package}",
+        f"{seen.pip} uninstall -y {package}",
+        f"{seen.pip} install --no-deps ADDRESS_OF_THE_WHEEL",
+    ), (
+        f"The summary that pip show prints tells the two projects apart. The project's "
+        f"own wheels are at {page}, one for each torch, CUDA, Python and system (as "
+        f"{name}): the address of the one for what is here is what is put in place of "
+        "ADDRESS_OF_THE_WHEEL. pip install with the name alone gets the other project again.",
+    )
 
 
 def _find(seen: Seen, module: str) -> str:

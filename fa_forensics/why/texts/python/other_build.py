@@ -62,7 +62,13 @@ def _from_torchs_index(
     seen: Seen, package: str, tag: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(commands, notes): the package's build for torch's CUDA, else both from one index."""
+    from fa_forensics.why.texts.gpu.jetson_text import is_jetson, jetpack_of
+
     release = _release(seen, package)
+    jetpack = jetpack_of(seen) if is_jetson(seen) else None
+    served = jetpack is not None and not jetpack["torch"]  # by torch's own index
+    if package in _SOURCES and is_jetson(seen) and not served:
+        return _on_a_jetson(seen, package, release)
     index = index_option(tag or "cuXYZ")
     wants = "" if tag else LABEL_OF_TORCH
     if release:
@@ -156,6 +162,33 @@ def _of_torch(seen: Seen, operator: str, backend: str) -> Answer:
 
 
 _SITE = lazily(r"(?P<site>\S{1,300}/(?:site|dist)-packages)/(?P<top>\w{1,60})/")
+
+
+#: Where the sources of torch's companions are; their releases are the tags vX.Y.Z.
+_SOURCES = {"torchvision": "pytorch/vision", "torchaudio": "pytorch/audio"}
+
+
+def _on_a_jetson(seen: Seen, package: str, release: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): compile the package for NVIDIA's torch, which has to stay."""
+    tag = f"v{release}" if release else "vX.Y.Z"
+    unknown = (
+        "vX.Y.Z is the tag of the release that goes with torch: torch 2.4.0 has torchvision 0.19.0 "
+        "and torchaudio 2.4.0, torch 2.5.0 has 0.20.0 and 2.5.0, and so on.",
+    )
+    return (
+        f"{seen.pip} uninstall -y {package}",
+        f"FORCE_CUDA=1 MAX_JOBS=2 {seen.pip} install -v --no-build-isolation --no-deps "
+        f"git+https://github.com/{_SOURCES[package]}@{tag}",
+    ), (
+        f"On a Jetson torch stays as it is: its CUDA comes with JetPack, and what pip gets of "
+        f"{package} from the package index, or from torch's own index, is a build for the CPU or "
+        "for servers, and brings another torch with it. The last command compiles "
+        f"{package} with CUDA against the torch that is here (nvcc and CUDA_HOME of the JetPack, "
+        "setuptools and ninja have to be there), and takes long. A wheel of "
+        f"{package} that was made for this JetPack, Python and torch, where NVIDIA or the "
+        "community has one, takes its place.",
+        *(() if release else unknown),
+    )
 
 
 def from_two_places(seen: Seen, what: str, package: str | None) -> Answer | None:

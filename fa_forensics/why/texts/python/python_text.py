@@ -193,6 +193,14 @@ def _not_installed(
         get = f"{seen.pip} install torch"
     elif owner is not None:
         get = _rebuild(seen, owner, row)
+    if row is not None and row.get("namesake") and owner is not None:
+        from fa_forensics.why.texts.python.not_built import of_the_project
+
+        helps, notes = of_the_project(seen, owner, row)
+        return seen.answer(
+            "python-abi", ABSENT, cause, owner=owner, direction="none", confidence="high",
+            help=helps, notes=notes,
+        )  # fmt: skip
     return seen.answer(
         "python-abi", ABSENT, cause, owner=owner, direction="none",
         confidence="high" if owner else "medium",

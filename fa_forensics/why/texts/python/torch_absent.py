@@ -21,7 +21,8 @@ def torch_absent(seen: Seen) -> Answer:
         return _by_sudo(seen, seen.mention.detail["sudo"])
     if _PYTHON_2.search(seen.mention.line):
         return _python_2(seen)
-    if seen.elsewhere and seen.versions.get("torch"):
+    claimed = bool(seen.mention.detail.get("claimed"))
+    if claimed or (seen.elsewhere and seen.versions.get("torch")):
         return _told(seen)
     return seen.answer(
         KIND, CODE,
@@ -81,18 +82,24 @@ def _python_2(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+_BUILD_OR_PYTHON = (
+    " Two causes fit: pip or uv was building a package, which they do in an environment of its own "
+    "that has no torch; or another Python ran than the one that has torch: the system's, that of "
+    "sudo, of an IDE or of a notebook."
+)
+
+
 def _told(seen: Seen) -> Answer:
     """The text has a torch: the Python that ran is not the one that has it, or pip builds."""
     package = package_built(seen)
     built = what_to_build(seen)
     install = f"{seen.pip} install --no-build-isolation {built}"
     commands = (f"{seen.pip} install packaging ninja psutil wheel setuptools", install)
-    cause = (
-        f"The text has torch {seen.versions['torch']}, and the Python that ran finds none. Two "
-        "causes fit: pip or uv was building a package, which they do in an environment of its own "
-        "that has no torch; or another Python ran than the one that has torch: the system's, that "
-        "of sudo, of an IDE or of a notebook."
-    )
+    torch = seen.versions.get("torch")
+    cause = "The text says that torch is installed, and the Python that ran finds none."
+    if torch:
+        cause = f"The text has torch {torch}, and the Python that ran finds none."
+    cause += _BUILD_OR_PYTHON
     if package is not None:
         cause += f" With {package}, whose setup.py imports torch, the first is the likelier."
     notes = ("In the first case --no-build-isolation lets the build see the installed torch; what "

@@ -37,9 +37,6 @@ _TORCH = lazily(
     r"(?P<built>\d+\.\d+[\w.+]*)\s+with\s+CUDA\s+(?:\d+|None)\s+"
     r"\(you have (?P<have>[\w.+]+)\)"
 )
-#: The torch of the first of xformers' own wheels that is one file for all Pythons (0.0.31:
-#: cp39-abi3; 0.0.35: py39).
-_FIRST_ABI3 = "2.7.1"
 _ONE_OF_TWO = (
     "One of the two installations is enough: the first keeps the torch that is here, the second "
     "changes torch, for all other packages too."
@@ -82,9 +79,12 @@ def xformers(seen: Seen) -> Answer:
         commands, more = _one_of_the_two(seen, built, have, pythons[1] or seen.python_version)
         helps[:0] = commands
         notes[:0] = more
-        notes += _python_note(built, pythons)
+        notes += _python_note(pythons)
     elif built and have and detail.get("built_cuda") == NONE:
         return without_kernels(seen, built, have, tuple(helps))
+    elif built and have and _tag(built) != _tag(have) and (_tag(built) and _tag(have)):
+        notes += _python_note(pythons)
+        return _other_cuda(seen, built, have, tuple(helps), tuple(notes))
     elif built and have and pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
         return other_python(seen, pythons[0], pythons[1], tuple(helps))
     elif built and have and built != have:
@@ -199,19 +199,19 @@ def _two_indexes(first: str, second: str) -> str:
     )
 
 
-def _python_note(built: str, pythons: list[str | None]) -> list[str]:
-    """Whether another Python than the one that built it matters."""
+def _python_note(pythons: list[str | None]) -> list[str]:
+    """Another Python than the one that built it: xformers' _C has no tag, and names none of Python.
+
+    xformers' setup.py builds it with no_python_abi_suffix=True. Where its loader finds no file it
+    says "Need to compile C++ extensions" (_cpp_lib.py); this banner is of a file that was found.
+    """
     one, other = pythons
     if not one or not other or _minor(one) == _minor(other):
         return []
-    if _direction(built, _FIRST_ABI3) != "file-older":
-        return [
-            f"Python {other} against {one} plays no part: xformers for torch {_FIRST_ABI3} and "
-            "newer is one file for all of them."
-        ]
     return [
-        f"Python {one} against {other} is a second mismatch: xformers of that time has a file for "
-        "each Python, and pip takes the one for the Python that runs it."
+        f"Python {one} against {other} plays no part: the first is of the machine that built "
+        "xformers, whose compiled part has no Python in its name, and the banner comes only where "
+        "that file was found."
     ]
 
 
@@ -268,12 +268,14 @@ def _other_cuda(
         )
     fitting = partner_of("xformers", release)
     pin = f"xformers=={fitting}" if fitting else "xformers"
-    get = f'{seen.pip} install --force-reinstall --no-deps "{pin}"{index_option(_tag(have))}'
-    more = (
-        *index_note(_tag(have)),
-        "The package index has one build of each xformers alone, so an install from there gets "
-        "the same file again.",
-    )
+    tag = index_tag(seen, "xformers", have)
+    get = f'{seen.pip} install --force-reinstall --no-deps "{pin}"{index_option(tag)}'
+    more = index_note(tag)
+    if tag:
+        more += (
+            "The package index has one build of each xformers alone, so an install from there "
+            "gets the same file again.",
+        )
     if is_older(release, XFORMERS_SINCE):
         get = f'{seen.pip} install "torch=={built}"{index_option(_tag(built))}'
         more = (
