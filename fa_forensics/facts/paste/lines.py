@@ -40,7 +40,7 @@ class Joint:
 class Source:
     """A text that was unescaped, and where lines of it were joined."""
 
-    __slots__ = ("_counted", "_held", "_joints", "_lines", "_places", "lower", "text")
+    __slots__ = ("_counted", "_ends", "_held", "_joints", "_lines", "_places", "lower", "text")
 
     def __init__(self, text: str, joints: Sequence[Joint] = ()) -> None:
         self.text = text
@@ -51,6 +51,8 @@ class Source:
         if len(lower) != len(text):
             lower = text.translate({n: n + 32 for n in range(65, 91)})
         self.lower = lower
+        #: What ends a line in this text: each sort is searched for at every line that is read.
+        self._ends = ("\n", SOFT) if SOFT in text else ("\n",)
         self._counted = (0, 1)
         self._lines: dict[int, Line] = {}
         self._held: dict[tuple[str, ...], bool] = {}
@@ -104,12 +106,12 @@ class Source:
 
     def _start(self, place: int) -> int:
         floor = max(0, place - BEFORE)
-        found = max(self.text.rfind("\n", floor, place), self.text.rfind(SOFT, floor, place))
+        found = max(self.text.rfind(mark, floor, place) for mark in self._ends)
         return floor if found < 0 else found + 1
 
     def _end(self, place: int) -> int:
         roof = min(len(self.text), place + BEHIND)
-        for mark in ("\n", SOFT):
+        for mark in self._ends:
             found = self.text.find(mark, place, roof)
             if found >= 0:
                 roof = found
