@@ -149,3 +149,31 @@ def test_a_namesake_on_the_package_index_is_not_fetched_again(module: str) -> No
     answer = first(f"ModuleNotFoundError: No module named '{module}'")
     assert not any(re.search(r" install .*\bnunchaku$", t) for t in answer.help)
     assert any("github.com/nunchaku-ai" in note for note in answer.notes)
+
+
+def test_an_operator_of_the_flash_part_of_xformers_is_of_that_part_alone() -> None:
+    line = "RuntimeError: No such operator xformers_flash::flash_fwd - did you forget to build"
+    answer = first(f"{line} xformers with `python setup.py develop`?")
+    assert answer.code == "FA207" and "another torch" not in answer.cause
+    assert not any("--upgrade" in text for text in answer.help)
+
+
+@pytest.mark.parametrize(
+    ("file", "cached"),
+    [
+        ("/mnt/cache/u/conda/envs/s/lib/python3.9/site-packages/k2/lib64/libk2fsa.so", False),
+        ("/u/.cache/uv/archive-v0/H/torch_x/_x.so", False),
+        ("/u/.cache/keops2.1/abc/x.so", True),
+    ],
+)
+def test_an_installed_file_is_no_file_of_a_cache(file: str, cached: bool) -> None:
+    line = "/lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found (required by"
+    answer = first(f"ImportError: {line} {file})")
+    assert any("its directory in the cache" in note for note in answer.notes) == cached
+
+
+def test_a_broken_library_in_a_directory_of_a_build_is_built_again() -> None:
+    answer = first("OSError: /vagrant/build/dll/libs2v.so: invalid ELF header")
+    assert "rm /vagrant/build/dll/libs2v.so" in answer.help
+    cached = first("OSError: /r/.cache/bitblas_0.1.0.post1/x/wrapper.so: invalid ELF header")
+    assert "rm -r /r/.cache/bitblas_0.1.0.post1" in cached.help

@@ -115,7 +115,8 @@ def too_short(seen: Seen) -> Answer:
 #: Builds that a program makes at run time and keeps.
 JIT_CACHE = lazily(
     r"(?P<folder>(?:\S*/)?(?:\.triton/cache|torchinductor_[\w.-]+|torch_extensions"
-    r"|\.cache/(?:flashinfer|vllm|keops[\w.]*|tvm-ffi)|\.tilelang|\.deep_gemm|\.aiter))(?:/|$)"
+    r"|\.cache/(?:flashinfer|vllm|keops[\w.]*|tvm-ffi|bitblas[\w.+-]*|tilelang)|\.tilelang"
+    r"|\.deep_gemm|\.aiter))(?:/|$)"
 )
 #: What names another place for each, by a part of the directory's name.
 _CACHE_SETTINGS = (

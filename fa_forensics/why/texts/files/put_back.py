@@ -175,6 +175,8 @@ def put_back(seen: Seen, owner: str | None, path: str) -> tuple[tuple[str, ...],
         return _built_again(path)
     if site is None and owner is not None and is_cuda_library(base(path)):
         return _by_its_place(base(path))
+    if site is None and path.startswith("/") and "..." not in path and _OF_A_BUILD.search(path):
+        return _made_by_hand(path)
     if site is None:
         return (), (_ROOM_ALONE,)
     return _from_a_record(seen, path, site["site"])
@@ -216,6 +218,20 @@ def _built_again(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         "stopped, a full disk, or a copy from another machine or system. The last command builds "
         "it again, in the directory that has setup.py or pyproject.toml.",
     )  # fmt: skip
+
+
+#: Directories that a build by make or CMake writes into.
+_OF_A_BUILD = lazily(r"/(?:build[\w.-]{0,40}|cmake-(?:build|out)[\w-]{0,40}|dll|Release|Debug)/")
+
+
+def _made_by_hand(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A library in the directory of a build: what made it makes it again."""
+    return (f"rm {shlex.quote(path)}",), (
+        "By its directory it comes out of a build (make, cmake --build, setup.py): one that was "
+        "stopped, a full disk, or one on another system (a folder that a virtual machine or a "
+        "container shares with its host, a copy, a checkout with it inside). Removed, it is built "
+        "again in this system, by the project's own command.",
+    )
 
 
 #: Libraries that NVIDIA gives out by themselves: no CUDA toolkit has them.

@@ -27,6 +27,12 @@ _LIB = lazily(r"(?P<prefix>\S{1,400})/lib/libstdc\+\+\.so\.6$")
 #: Builds that a package makes at run time and keeps in a directory of its own.
 _CACHE = lazily(r"(?P<folder>\S*/\.?\w{0,40}_?cache\w{0,20}/[\w.+-]+)/")
 
+#: What was installed there, or fetched, whatever the directories above it are called.
+_INSTALLED = lazily(
+    r"-packages/|\.egg/|/envs/|conda|/(?:uv|pip|pypoetry|pipenv|pdm|huggingface|bazel|kernels)/"
+    r"|^/(?:mnt|data|scratch|work|nfs|gpfs|lustre|home)/\w{0,20}cache"
+)
+
 _SYSTEMS = (
     "It is the system's copy, and a process has one libstdc++: the one that is loaded first "
     "serves all. Where this is a conda environment, two causes fit: libstdcxx-ng is not installed "
@@ -170,10 +176,20 @@ def _found_by(library: str) -> str:
     return "which torch finds" if "/torch/lib/" in library else "whose Python finds it"
 
 
+def _kept_in_a_cache(file: str) -> bool:
+    """Whether a file is one that a program compiled and keeps: none that was installed, or fetched.
+
+    A directory cache may be a disk of a cluster's, or that of pip, uv or a hub of files.
+    """
+    if JIT_CACHE.search(file) is not None:
+        return True
+    return _CACHE.search(file) is not None and _INSTALLED.search(file) is None
+
+
 def _built_here(seen: Seen) -> str | None:
     """A file that this machine compiled at run time: it can be compiled again, to fit."""
     file = seen.mention.file or ""
-    if JIT_CACHE.search(file) is None and _CACHE.search(file) is None:
+    if not _kept_in_a_cache(file):
         return None
     return (
         "The file was compiled on this machine, at run time, with a newer compiler than the "
@@ -241,7 +257,7 @@ def _run(seen: Seen, file: str, of_environment: bool) -> str:
     """What to run to see whether it helped."""
     if file.startswith("/") and not re.search(r"[.]so\b|-packages/", file):
         return f"{quoted(file)} --version"  # a program
-    if JIT_CACHE.search(file) is not None or _CACHE.search(file) is not None:
+    if _kept_in_a_cache(file):
         return " ".join((seen.python, "YOUR_PROGRAM.py"))  # no import by name reaches such a file
     module = _imported(file) or (seen.module if of_environment else "")
     told = seen.mention.detail.get("import", "")

@@ -101,6 +101,11 @@ def operator_missing(seen: Seen) -> Answer:
     if detail.get("backend"):
         return not_for_backend(seen, operator, package, detail["backend"])
     else:
+        from fa_forensics.why.texts.python.xformers_kernels import flash_left_out
+
+        left_out = flash_left_out(seen, operator)
+        if left_out is not None:
+            return left_out
         what = operator or f"the operators of {name}"
         if _on_a_mac(seen):
             return _never_there(seen, what, package)

@@ -91,3 +91,32 @@ def without_kernels(seen: Seen, built: str, have: str, helps: tuple[str, ...]) -
         help=(f"{get}{index_option(tag)}", *helps),
         notes=(*index_note(tag), _FROM_SOURCE),
     )  # fmt: skip
+
+
+def flash_left_out(seen: Seen, operator: str) -> Answer | None:
+    """``xformers_flash::flash_fwd``: operators of a part of its own; None for other operators.
+
+    xformers/ops/fmha/flash.py registers them where xformers._C_flashattention was imported, which
+    setup.py builds unless XFORMERS_DISABLE_FLASH_ATTN=1.
+    """
+    if not operator.startswith("xformers_flash"):
+        return None
+    look = "import torch, xformers._C_flashattention as f; print(f.__file__)"
+    return seen.answer(
+        "own-missing-symbol", "FA207",
+        f"Nothing registered {operator}. The operators of xformers_flash are of a part of its own, "
+        "xformers._C_flashattention: most likely this xformers was built without it, or that file "
+        "alone does not load.",
+        owner="xformers", direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c '{look}'",
+            "git submodule update --init --recursive && env -u XFORMERS_DISABLE_FLASH_ATTN "
+            f"{seen.pip} install -v --no-build-isolation --no-deps --force-reinstall .",
+        ),
+        notes=(
+            "No module of that name: the build left it out (XFORMERS_DISABLE_FLASH_ATTN=1, "
+            "submodules that were not fetched, or a TORCH_CUDA_ARCH_LIST without a GPU that it "
+            "serves). The last command, for the source directory of xformers, builds it again "
+            "with that part.",
+        ),
+    )  # fmt: skip
