@@ -101,7 +101,6 @@ def flash_left_out(seen: Seen, operator: str) -> Answer | None:
     """
     if not operator.startswith("xformers_flash"):
         return None
-    look = "import torch, xformers._C_flashattention as f; print(f.__file__)"
     return seen.answer(
         "own-missing-symbol", "FA207",
         f"Nothing registered {operator}. The operators of xformers_flash are of a part of its own, "
@@ -109,14 +108,17 @@ def flash_left_out(seen: Seen, operator: str) -> Answer | None:
         "alone does not load.",
         owner="xformers", direction="none", confidence="medium",
         help=(
-            f"{seen.python} -c '{look}'",
-            "git submodule update --init --recursive && env -u XFORMERS_DISABLE_FLASH_ATTN "
-            f"{seen.pip} install -v --no-build-isolation --no-deps --force-reinstall .",
+            f"{seen.python} -c 'import torch, xformers._C_flashattention as f; print(f.__file__)'",
+            " ".join(("git", "submodule", "update", "--init", "--recursive")),
+            " ".join(
+                ("XFORMERS_DISABLE_FLASH_ATTN=0", seen.pip, "install -v --no-build-isolation",
+                 "--no-deps --force-reinstall .")
+            ),
         ),
         notes=(
             "No module of that name: the build left it out (XFORMERS_DISABLE_FLASH_ATTN=1, "
             "submodules that were not fetched, or a TORCH_CUDA_ARCH_LIST without a GPU that it "
-            "serves). The last command, for the source directory of xformers, builds it again "
+            "serves). The last two commands, for the source directory of xformers, build it again "
             "with that part.",
         ),
     )  # fmt: skip
