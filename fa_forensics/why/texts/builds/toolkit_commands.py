@@ -159,8 +159,19 @@ def build_command(seen: Seen) -> str:
     return f"{seen.pip} install --no-build-isolation {what_to_build(seen)}"
 
 
+_FROM_A_DIRECTORY = (
+    "Where it was installed from a directory (a submodule of a project) or an address, that goes "
+    "in place of the name: the package index may have nothing of that name, or another project."
+)
+
+
 def unnamed(command: str) -> tuple[str, ...]:
     """What PACKAGE in a command stands for."""
+    given = re.search(r"--no-build-isolation ([A-Za-z][\w-]{1,60})$", command)
+    if given is not None and given[1] != "PACKAGE":
+        from fa_forensics.rules.remedy import row_of
+
+        return (_FROM_A_DIRECTORY,) if row_of(given[1]) is None else ()
     if not command.endswith("PACKAGE"):
         return ()
     return ("PACKAGE is what was being installed when the message came.",)

@@ -112,7 +112,7 @@ def flash_left_out(seen: Seen, operator: str) -> Answer | None:
             " ".join(("git", "submodule", "update", "--init", "--recursive")),
             " ".join(
                 ("XFORMERS_DISABLE_FLASH_ATTN=0", seen.pip, "install -v --no-build-isolation",
-                 "--no-deps --force-reinstall .")
+                 "--no-deps", "--force-reinstall", ".")
             ),
         ),
         notes=(
