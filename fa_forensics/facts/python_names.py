@@ -59,6 +59,16 @@ def special_build(name: str) -> str | None:
     return next((b for b, names in _table()["builds"].items() if name in names.split()), None)
 
 
+def names_followed() -> tuple[str, ...]:
+    """The private names of which it is on record which generators of code call them no more."""
+    return tuple(_table()["followed"])
+
+
+def followed_by(name: str) -> dict[str, str]:
+    """Generator of code to its first release on record that does without a name."""
+    return dict(_table()["followed"].get(name, {}))
+
+
 def _spans(text: str) -> tuple[PythonSpan, ...]:
     parts = [part.partition("-") for part in text.split(", ")]
     return tuple(PythonSpan(since, before or None) for since, _dash, before in parts)

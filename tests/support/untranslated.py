@@ -115,6 +115,7 @@ EXCEPTIONS = {
     "LD_LIBRARY_PATH=$CONDA_PREFIX/lib {1}": NAMES,
     "LD_LIBRARY_PATH=~/newer-libstdcxx/lib {1}": NAMES,
     "dir /b {1}\\{2}\\{3}*": NAMES,
+    'findstr /s /n "{1}" *.h *.hpp *.cuh *.cpp *.cu': NAMES,
     "dpkg -S {1} || rpm -qf {2}": NAMES,
     "readlink -f {1}; readelf -dW {2} | grep SONAME": NAMES,
     "$(find / -name {1} 2>/dev/null)": NAMES,

@@ -377,7 +377,7 @@ def _of_others() -> tuple[Recogniser, ...]:
             "windows",
             (".pyd", ".dll", "could not find module"),
             r"(?:Could not locate|Could not find module|Error loading|not find|cannot find|找不到)"
-            r"\s+['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd|so)\b)",
+            r"\s+(?!DGL C)['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd|so)\b)",
         ),
         plain(
             "windows-build",

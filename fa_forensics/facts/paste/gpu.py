@@ -31,6 +31,12 @@ def recognisers() -> tuple[Recogniser, ...]:
     )
 
 
+def _of_cpm(line: Line, place: int) -> bool:
+    """Whether cpm_kernels speaks, whose "CUDA Error" has a capital E where torch's has none."""
+    said = line.body[:place].rstrip().endswith("CUDA Error:")
+    return said and line.source.holds(("cpm_kernels", "cpm-kernels"))
+
+
 def _called(what: str) -> Build:
     """A CUDA error: which step of the traceback it came from, and what stands in brackets."""
 
@@ -41,6 +47,8 @@ def _called(what: str) -> Build:
             return None  # HIP's own words, which have a reader of their own
         if "cudagetdevicecount" in line.lower[: match.start()] and what in _OF_KERNELS:
             return line.mention("driver-ill", match.start(), detail={"start": match[0]})
+        if what in ("no-kernel-image", "image-invalid") and _of_cpm(line, match.start()):
+            return line.mention("cpm-kernels", match.start())
         path, function, code = frame(line)
         hint = _HINT.match(line.body, match.end())
         groups = {key: text.strip() for key, text in match.groupdict().items() if text}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fa_forensics.facts.paste.around import importing, path_of_line_above, whole_path
+from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.first_import import beside_paddle
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.model import Mention
@@ -165,7 +166,7 @@ _UNDEFINED_ELSEWHERE = (
 
 def _undefined_in_words(line: Line, match: re.Match[str]) -> Claim | None:
     symbol = symbol_at(line, match.end())
-    if symbol is None:
+    if symbol is None or _ONE_CASE.fullmatch(symbol.name) or is_denied(line.body, match.start()):
         return None
     mention = line.mention(
         "undefined-symbol",

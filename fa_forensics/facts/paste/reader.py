@@ -25,6 +25,8 @@ from fa_forensics.facts.paste import (
     tools,
 )
 from fa_forensics.facts.paste.denied import is_denial
+from fa_forensics.facts.paste.half_lines import HALF_ENDS, whole_again
+from fa_forensics.facts.paste.in_words import in_words
 from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import Mention, Paste
 from fa_forensics.facts.paste.named_elsewhere import named_elsewhere, readable_alone
@@ -54,8 +56,19 @@ def read_paste(text: str) -> Paste:
     joined, joints = paragraphs(printed)
     whole = _read(Source(joined, joints), truncated) if joints else paste
     if not paste.mentions:
-        return whole if whole.mentions else paste
+        return whole if whole.mentions else _half_line(printed, truncated) or paste
     return replace(paste, mentions=whole.mentions) if _tells_more(whole, paste) else paste
+
+
+def _half_line(text: str, truncated: str | None) -> Paste | None:
+    """The paste of a text that ends in the middle of a known sentence; None for any other."""
+    completed = whole_again(text)
+    if not completed:
+        return None
+    rest = completed[len(text.rstrip(HALF_ENDS)) :]
+    paste = _read(Source(*unwrapped(completed)), truncated)
+    mentions = (replace(m, line=m.line.removesuffix(rest.rstrip())) for m in paste.mentions)
+    return replace(paste, mentions=tuple(mentions))
 
 
 def _tells_more(whole: Paste, paste: Paste) -> bool:
@@ -81,6 +94,7 @@ def _read(source: Source, truncated: str | None) -> Paste:
         found = named_elsewhere(found, source)
     elif not any(m.symbol or m.what not in LISTINGS for m in found):
         found += [*tools.bare_symbols(source)] or [*readable_alone(source)]
+    found = found or [*in_words(source)]
     built_with = isolated[0].detail["torch"] if isolated else None
     versions, lines = _told_too(found, *read_versions(source, places, built_with))
     return Paste(first_cause_first(found), versions, lines, read_places(source, places), truncated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+from fa_forensics.facts.paste import dgl_parts
 from fa_forensics.facts.paste.around import importing
 from fa_forensics.facts.paste.asking import who_asks
 from fa_forensics.facts.paste.denied import is_denied
@@ -76,11 +77,7 @@ def recognisers() -> tuple[Recogniser, ...]:
             r"(?:missing|缺失|不存在|找不到)",
             _version_in_prose,
         ),
-        by_pattern(
-            ("cannot find dgl c++",),
-            r"Cannot find DGL C\+\+ [\w ]{1,40} at\s{1,3}['\"]?(?P<library>[^\s'\"]{1,300}\.so)",
-            _of_one_torch,
-        ),
+        *dgl_parts.recognisers(),
         by_pattern(
             ("could not load any common_ops",),
             r"Could not load any (?P<module>common_ops)\b",
@@ -162,11 +159,6 @@ def _version_in_prose(line: Line, match: re.Match[str]) -> Mention | None:
     if _is_said(line) or is_denied(line.body, match.start()):
         return None
     return line.mention("version-not-found", match.start(), version=match["version"].upper())
-
-
-def _of_one_torch(line: Line, match: re.Match[str]) -> Mention:
-    """DGL looks for the file that has torch's release in its name."""
-    return missing(line, match.start(), match["library"], {})
 
 
 def _named_alone(line: Line, match: re.Match[str]) -> Mention | None:

@@ -13,8 +13,8 @@ from fa_forensics.patterns import lazily
 #: A compiled part of which a package has one for each torch: libgraphbolt_pytorch_2.4.0.so. The
 #: number is what torch calls itself, without what stands behind a "+": conda-forge's 2.4.0.post301.
 _FOR_ONE_TORCH = lazily(
-    r"(?P<stem>lib[a-z]\w{1,40})_pytorch_(?P<torch>[12]\.\d{1,2}\.\d{1,2})"
-    r"(?P<tail>\.post\d{1,4}|(?:a|b|rc)\d|\.dev\d{8})?\.so"
+    r"(?P<stem>(?:lib)?[a-z]\w{1,40})_pytorch_(?P<torch>[12]\.\d{1,2}\.\d{1,2})"
+    r"(?P<tail>\.post\d{1,4}|(?:a|b|rc)\d|\.dev\d{8})?\.(?:so|dylib|dll)"
 )
 
 

@@ -53,6 +53,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "cuda-too-old-to-build",
     ),
     "python.other_build": ("cuda-majors-differ",),
+    "gpu.cpm_text": ("cpm-kernels",),
     "gpu.driver_ill": (
         "driver-ill",
         "driver-not-there",
@@ -215,6 +216,12 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "wheel-not-there",
     ),
     "gpu.without_cuda_text": ("torch-without-cuda",),
+    "python.words_text": (
+        "file-not-taken",
+        "no-storage",
+        "python-name-gone",
+        "symbol-in-words",
+    ),
     "python.xformers_text": (
         "xformers-banner",
         "xformers-no-operator",

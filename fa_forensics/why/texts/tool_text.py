@@ -42,6 +42,9 @@ _HIP = lazily(r"(?<![a-z])hip(?![a-z])|rocm|\bgfx\d", re.IGNORECASE)
 def linker_undefined(seen: Seen) -> Answer:
     """``undefined reference to `...'``: the linker, at build time, not the loader."""
     answer = _by_the_linker(seen)
+    if seen.mention.detail.get("os") == "Windows" and answer.owner == OWN:
+        name = (answer.demangled or answer.symbol or "").partition("(")[0].rpartition("::")[2]
+        return replace(answer, help=(f'findstr /s /n "{name}" *.h *.hpp *.cuh *.cpp *.cu',))
     # The file that is linked does not exist yet: there is nothing to be inspected.
     kept = tuple(text for text in answer.help if "/path/to/the/failing.so" not in text)
     return replace(answer, help=kept) if kept else answer

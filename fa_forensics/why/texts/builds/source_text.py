@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 
 from fa_forensics.facts.paste.compile_errors import build_names
+from fa_forensics.facts.python_names import followed_by, names_followed
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.header_text import releases_with
@@ -286,6 +288,13 @@ def _of_the_c_library(seen: Seen, said: str) -> Answer:
 def source_error(seen: Seen) -> Answer:
     """An error of a compiler that says nothing of torch, of a standard or of a toolkit."""
     said = seen.mention.detail.get("said", "")[:120].rstrip(". ")
+    gone = next((name for name in names_followed() if name in said), None)
+    if gone is not None:
+        from fa_forensics.why.texts.python.words_text import python_name_gone
+
+        detail = {"by": next((by for by in followed_by(gone) if by in seen.mention.line), "")}
+        mention = dataclasses.replace(seen.mention, symbol=gone, detail=detail)
+        return python_name_gone(dataclasses.replace(seen, mention=mention))
     helps: tuple[str, ...]
     if seen.mention.detail.get("torch_header"):
         cause = (

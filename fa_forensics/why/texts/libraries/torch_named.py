@@ -12,7 +12,7 @@ from fa_forensics.why.seen import Answerer, Seen, directory_of
 from fa_forensics.why.texts.libraries.needing import package_needing, torch_label
 
 #: DGL's parts by the beginning of their names.
-_OF_DGL = ("libgraphbolt", "libdgl_sparse", "libtensoradapter")
+_OF_DGL = ("graphbolt", "dgl_sparse", "tensoradapter")
 #: The torch releases for which DGL gives out wheels, by its own page (data.dgl.ai/wheels).
 _FIRST_DGL, _LAST_DGL = (2, 1), (2, 4)
 
@@ -20,10 +20,12 @@ _FIRST_DGL, _LAST_DGL = (2, 1), (2, 4)
 def torch_named_library(seen: Seen) -> Answer:
     """``Cannot find DGL C++ graphbolt library at .../libgraphbolt_pytorch_2.4.0.so``."""
     detail, path = seen.mention.detail, seen.mention.library or ""
-    torch, stem, tail = detail["torch"], detail["stem"], detail.get("tail", "")
+    torch, stem, tail = detail.get("torch", ""), detail["stem"], detail.get("tail", "")
     name = path.rsplit("/", 1)[-1]
-    dgl = stem in _OF_DGL
+    dgl = stem.removeprefix("lib") in _OF_DGL
     package = "dgl" if dgl else package_needing(seen) or directory_of(path) or "PACKAGE"
+    if not torch:
+        return _torch_not_told(seen)
     title = "DGL" if dgl else package
     cause = (
         f"{title} has a compiled part for each torch release that it serves, with the release in "
@@ -44,10 +46,29 @@ def torch_named_library(seen: Seen) -> Answer:
     if tail:
         helps += _official(seen, torch)
         notes.append(_ON_TWO_BUILDS)
+    if dgl:
+        _of_its_list(seen, torch, tail, path, helps, notes)
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=title, direction=NONE,
+        confidence="high", help=tuple(helps), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _of_its_list(
+    seen: Seen, torch: str, tail: str, path: str, helps: list[str], notes: list[str]
+) -> None:
+    """Adds where a DGL for that torch is, or the torch that the last DGL serves."""
+    if not_linux(seen, path):
+        helps.append(f'{seen.pip} install "torch==2.3.0" dgl')
+        notes.append(
+            "DGL's last wheels for macOS and Windows are those of 2.2.1 (May 2024), which have a "
+            "file for torch 2.1.0 to 2.2.2 and for 2.3.0; later ones are for Linux alone."
+        )
+        return
     minor = tuple(int(part) for part in torch.split(".")[:2])
-    if dgl and tail and _FIRST_DGL <= minor <= _LAST_DGL:
+    if tail and _FIRST_DGL <= minor <= _LAST_DGL:
         pass  # the DGL that is there has a file for that torch of PyTorch's own
-    elif dgl and _FIRST_DGL <= minor <= _LAST_DGL:
+    elif _FIRST_DGL <= minor <= _LAST_DGL:
         label = torch_label(seen)
         at = f"/{label}" if re.fullmatch(r"cu(?:118|121|124)", label) else ""
         index = f"https://data.dgl.ai/wheels/torch-{minor[0]}.{minor[1]}{at}/repo.html"
@@ -58,7 +79,7 @@ def torch_named_library(seen: Seen) -> Answer:
             "for a CUDA below it (/cu118, /cu121, /cu124 before repo.html). They are built with "
             "one patch release: where the file is still missing, torch has to be that one."
         )
-    elif dgl:
+    else:
         if f'{seen.pip} install "torch==2.4.0"' not in helps:
             helps.append(f'{seen.pip} install "torch==2.4.0"')
         helps.append(
@@ -69,10 +90,37 @@ def torch_named_library(seen: Seen) -> Answer:
             "DGL gives out no wheels for a torch newer than 2.4: torch 2.4.0 with the DGL of that "
             "list, or a DGL that is built from source."
         )
+
+
+def _torch_not_told(seen: Seen) -> Answer:
+    """DGL's message without the path behind it, in a text that names no torch."""
+    cause = (
+        "DGL has a compiled part for each torch release that it serves, with the release in the "
+        "file's name: the DGL that is installed has none for the torch that is there. A DGL that "
+        "serves this torch has to replace it, or torch has to be one of those that it has a file "
+        "for. No library of CUDA is missing."
+    )
+    stem = seen.mention.detail["stem"]
     return seen.answer(
-        "missing-library", "FA202", cause, owner=title, direction=NONE,
-        confidence="high", help=tuple(helps), notes=tuple(notes),
+        "missing-library", "FA202", cause, owner="DGL", direction=NONE, confidence="high", help=(
+            f"ls {_folder(seen, 'dgl')} | grep {stem.removeprefix('lib')}",
+            f"{seen.pip} list | grep -iE '^torch |dgl'",
+        ), notes=(
+            "The first command lists the torch releases that this DGL serves: each file has one in "
+            "its name. One of these, as pip install torch==RELEASE, is the way out.",
+        ),
     )  # fmt: skip
+
+
+def not_linux(seen: Seen, path: str) -> bool:
+    """Whether the text is of macOS or Windows."""
+    told = seen.versions.get("os", "").lower()
+    of_users = any(
+        place.startswith("/Users/") or place[1:3] == ":\\" for place in seen.paste.places
+    )
+    return (
+        path.endswith((".dll", ".dylib")) or of_users or told.startswith(("mac", "darwin", "win"))
+    )
 
 
 def _of_another_number(title: str, name: str, torch: str, tail: str) -> str:
