@@ -200,7 +200,8 @@ def test_torch_is_not_changed_without_its_partner(package: str) -> None:
                            "_ZNK3c107SymBool10guard_boolEPKcl"))  # fmt: skip
     assert not [t for t in answer.help if "torch>=" in t or t.endswith('"torch==2.0.0"')]
     assert any(text.endswith(f"torch {package}") for text in answer.help)
-    assert f"{package} and torch have to be of one release" in said(answer)
+    few = " before 2.11.0" if package == "torchaudio" else ""
+    assert f"{package}{few} and torch have to be of one release" in said(answer)
 
 
 def test_a_file_of_mamba_misses_no_name_because_torch_is_older_than_mamba() -> None:
@@ -265,3 +266,10 @@ def test_a_release_that_the_text_tells_stands_first_and_no_two_commands_are_coun
         pin = next(text for text in answer.help if "flash-attn==2.5.2" in text)
         assert "--no-build-isolation" in pin and "--no-deps" in pin
         assert not any(note.startswith("One of the two commands") for note in answer.notes)
+
+
+def test_torchaudio_of_the_stable_interface_takes_any_later_torch() -> None:
+    """mudler/LocalAI#9798; README of torchaudio 2.11.1."""
+    answer = first("undefined symbol: torch_library_impl", "torchaudio (latest), Python 3.10")
+    assert "takes any torch from 2.11 on" in said(answer)
+    assert "changed together" not in said(answer) and "belong together" not in said(answer)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.asking import first_here
+from support.asking import first, first_here, said
 
 from fa_forensics.facts.paste import read_paste
 
@@ -200,3 +200,20 @@ def test_the_table_of_apples_names_is_in_order() -> None:
     assert known[0] == "1.12.0" and len(set(known)) == len(known)
     for row in table["names"]:
         assert all(known.index(a) <= known.index(b) for a, b in row["spans"]) and row["spans"]
+
+
+def test_a_file_whose_name_was_expected_in_libtorch_python_lists_it() -> None:
+    """pytorch/rl#1308: dyld names the library that the file takes each name from."""
+    symbol = (
+        "__ZN8pybind116detail11type_casterIN2at6TensorEvE4castERKS3_NS_19return_value_policyENS_6"
+        "handleE"
+    )
+    lib = "/x/lib/python3.9/site-packages"
+    lines = [
+        f"ImportError: dlopen({lib}/torchrl/_torchrl.so, 0x0002): Symbol not found: {symbol}",
+        f"  Referenced from: {lib}/torchrl/_torchrl.so",
+    ]
+    there = first(*lines, f"  Expected in: {lib}/torch/lib/libtorch_python.dylib")
+    flat = first(*lines, "  Expected in: flat namespace")
+    assert "was linked without" not in said(there) and there.confidence == "high"
+    assert "was linked without" in said(flat)

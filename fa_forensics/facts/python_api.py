@@ -148,6 +148,12 @@ def ended_at(package: str) -> tuple[str, str] | None:
     return None if row is None else (row["last"], row["torch"])
 
 
+def any_later(package: str) -> tuple[str, str] | None:
+    """(release, torch) from which on a package takes any later torch; None where none does."""
+    row = read_table("torch_pairs.json")["any_later"].get(package)
+    return None if row is None else (row["release"], row["torch"])
+
+
 def own_check(package: str, release: str) -> tuple[str, ...] | None:
     """The releases of torch with which a package's release loads its compiled code.
 

@@ -45,7 +45,8 @@ class Told:
     the CUDA version that the driver does not reach, as the text says ("CUDA driver < 12.8").
     ``cuda`` is the CUDA that the text's torch was built for, where it tells no release ("12.1"),
     and ``index_cuda`` the one of the address that pip is given there. ``glibc`` is that of
-    the system which the text names ("2.31" for Ubuntu 20.04).
+    the system which the text names ("2.31" for Ubuntu 20.04). ``looked_in`` is the library of
+    torch in which macOS's loader missed a name ("libtorch_python"): the file lists it.
     """
 
     machine: str = ""
@@ -66,6 +67,7 @@ class Told:
     glibc: str = ""
     index_cuda: str = ""
     file_torch: str = ""
+    looked_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)

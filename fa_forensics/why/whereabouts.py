@@ -249,6 +249,7 @@ def told_place(paste: Paste, tables: Tables) -> Place:
         cuda="" if version or abi else paste.versions.get("torch_cuda", ""),
         index_cuda=paste.versions.get("index_cuda", ""),
         file_torch=paste.versions.get("file_torch", ""),
+        looked_in=_looked_in(paste),
     )
     if version is None:
         return Place(None, None, None, None, told=told)
@@ -269,6 +270,15 @@ def told_place(paste: Paste, tables: Tables) -> Place:
     has_cuda = "+cpu" not in version and _ROCM not in version
     present = Present(version, release_of(version), flavour, has_cuda, installed=False)
     return Place(None, None, present, None, told=told)
+
+
+def _looked_in(paste: Paste) -> str:
+    """The library of torch that macOS's loader expected a name in, without its ending."""
+    for mention in paste.mentions[:20]:
+        found = re.search(r"/(lib(?:torch|c10)\w{0,40})\.dylib$", mention.library or "")
+        if found is not None and mention.what == "symbol-not-found-macho":
+            return found[1]
+    return ""
 
 
 def _without_its_gpu(requested: RequestedTorch, paste: Paste) -> bool:

@@ -60,8 +60,8 @@ def without_torch(question: Question, place: Place, history: History, line: str)
     hidden = hidden_before(question.demangled)
     if hidden is not None and direction == NEWER:
         return _hidden(history, *hidden)
-    if question.owner == "torch/torch_python" and confidence == "high":
-        # A file that is linked by hand misses that library with every torch.
+    listed = place.told is not None and place.told.looked_in  # a file linked by hand lists none
+    if question.owner == "torch/torch_python" and confidence == "high" and not listed:
         words += "; or the file was linked without libtorch_python.so, and no release is wrong"
         confidence = "medium"
     reach = touched(history, _meant(question, place, history), direction)

@@ -41,6 +41,8 @@ _OLD = (
 
 def of_torch_python(answer: Answer, seen: Seen) -> Answer | None:
     """An answer on a name of libtorch_python, by how the file was linked; None to keep it."""
+    if (seen.mention.library or "").endswith("/libtorch_python.dylib"):
+        return None  # the loader looked for the name there: the file lists that library
     by_cmake = seen.mention.detail.get("build") == "cmake"
     if answer.code == "FA210" and not by_cmake:
         if seen.package is not None and not _before_15(seen):

@@ -310,7 +310,7 @@ def _both(place: Place, name: str) -> tuple[str, str] | None:
     if place.present is not None or not each or ended_at(name) is not None:
         return None
     command = f"{pip_of(place)} install --upgrade --no-cache-dir torch {shlex.quote(name)}"
-    return command, f"takes torch and {name} to their newest releases, which belong together"
+    return command, f"takes torch and {name} to their newest releases, which fit each other"
 
 
 #: Files that pip did not build: torch's JIT cache, an egg, torch's own.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.atlas.builds import minor_of
 from fa_forensics.facts.cuda_labels import cuda_label, cuda_of_label
 from fa_forensics.facts.owner import is_torch
-from fa_forensics.facts.python_api import has_partners, partner_of
+from fa_forensics.facts.python_api import any_later, has_partners, partner_of
 from fa_forensics.facts.tables import read_table
 from fa_forensics.facts.torch_cuda import cuda_builds
 from fa_forensics.facts.torch_index import is_on_index
@@ -139,11 +139,23 @@ def _of_one_release(
     gone = _ON_TORCH_ALONE if len(kept) < len(helps) else _ONE_IS_ENOUGH
     notes = [_of_the_one_left(n) if len(kept) < len(helps) else n for n in notes]
     notes = [n for n in notes if not gone.match(n)]
-    note = (
-        f"{name} and torch have to be of one release, and are changed together; a notebook's "
-        "runtime has to be restarted behind that."
+    return kept, [_on_the_pair(name), *notes]
+
+
+def _on_the_pair(name: str) -> str:
+    """Why torch and a package of its family are changed together, and how far that holds."""
+    free = any_later(name)
+    if free is None:
+        return (
+            f"{name} and torch have to be of one release, and are changed together; a notebook's "
+            "runtime has to be restarted behind that."
+        )
+    release, torch = free
+    return (
+        f"{name} before {release} and torch have to be of one release. {name} {release} and later "
+        f"is built on torch's stable interface and takes any torch from {torch} on. A notebook's "
+        "runtime has to be restarted behind a change."
     )
-    return kept, [note, *notes]
 
 
 def _on_images(file: str, answer: Answer) -> list[str]:
