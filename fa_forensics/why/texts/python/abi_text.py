@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fa_forensics.facts.numpy_abi import Span, number, span_of_abi, span_of_api, span_of_size
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.builds.two_distributions import cuda_twins, two_distributions
@@ -313,13 +314,22 @@ def already_registered(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+#: The directory of a package in the line of a traceback.
+_FOLDER = lazily(r"-packages/([A-Za-z]\w{1,60})/(?!.{0,300}-packages/)")
+
+
 def _registering(seen: Seen) -> str | None:
-    """The package that registers a type: the one of the text, or the only one that it names."""
+    """The package that registers a type, or the one whose import met it.
+
+    That of the text as packages are known, the traceback's, or the only one that the text names.
+    """
     common = {"pybind11", "torch", "pytorch", "numpy", "ninja", "triton", "mkl", "cudatoolkit"}
     common |= {"pytorch-cuda", "libstdcxx-ng", "transformers", "accelerate", "kernels"}
     keys = [key.partition(":")[2] for key in seen.versions if key.startswith(("named:", "pkg:"))]
     named = {name for name in keys if name not in common and not name.startswith("nvidia-")}
-    return package_in(seen) or (named.pop() if len(named) == 1 else None)
+    met = _FOLDER.search(seen.mention.detail.get("frame", "").replace("\\", "/"))
+    raised = met[1] if met is not None and met[1].lower() not in common else None
+    return package_in(seen) or raised or (named.pop() if len(named) == 1 else None)
 
 
 def type_not_registered(seen: Seen) -> Answer:
