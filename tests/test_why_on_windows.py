@@ -58,3 +58,47 @@ def test_torchscripts_program_is_run_without_nvrtc_in_either_shell() -> None:
     assert "PYTORCH_JIT=0 python YOUR_PROGRAM.py" in first(text).help
     helps = first(text, TOLD[0]).help
     assert "set PYTORCH_JIT=0" in helps and "python YOUR_PROGRAM.py" in helps
+
+
+NO_PROCEDURE = (
+    "ImportError: DLL load failed while importing exllamav2_ext: The specified procedure could "
+    "not be found."
+)
+
+
+def test_wheels_whose_name_has_no_torch_are_for_the_torch_of_their_release() -> None:
+    """turboderp-org/exui#37 and exllamav2#434: 0.0.13 on for torch 2.2, 0.0.20 for torch 2.3."""
+    for release, torch, wanted in (("0.0.15+cu121", "2.1.2+cu121", "2.2"),
+                                   ("0.0.20", "2.2.1", "2.3")):  # fmt: skip
+        answer = first(NO_PROCEDURE, f"torch {torch}, exllamav2 {release}, CUDA 12.1, Windows")
+        assert answer.direction == "file-newer"
+        assert any(f'"torch=={wanted}.*"' in t and t.endswith("/cu121") for t in answer.help)
+        assert "is named for its torch" not in said(answer)
+
+
+def test_a_release_that_no_table_has_is_not_compared_by_a_name_without_torch() -> None:
+    answer = first(NO_PROCEDURE, "torch 2.4.0+cu121, exllamav2 0.1.8+cu121, Windows")
+    assert "tells no torch" in said(answer) and answer.direction == "unknown"
+
+
+def test_a_nightly_is_not_the_release_of_its_number() -> None:
+    """rusty1s/pytorch_scatter#489."""
+    answer = first(
+        "OSError: [WinError 127] The specified procedure could not be found",
+        "torch 2.7.0.dev20250310+cu128, torch-scatter 2.1.2+pt27cu128, Python 3.10, Windows 11",
+    )
+    assert "is no release" in said(answer)
+    assert any('"torch==2.7.*"' in text and text.endswith("/cu128") for text in answer.help)
+
+
+def test_a_wheel_that_is_for_this_torch_by_its_address_may_be_another() -> None:
+    """open-mmlab/mmcv#1619: the published wheel was wrong, and was replaced."""
+    answer = first(
+        "pip install mmcv-full==1.4.1 -f https://download.openmmlab.com/mmcv/dist/cu113/torch1.10.0"
+        "/index.html",
+        "ImportError: DLL load failed while importing _ext: The specified procedure could not be "
+        "found.",
+        "torch 1.10.0, mmcv-full 1.4.1, Windows",
+    )
+    assert "is not what it is called" in said(answer)
+    assert any("--no-binary mmcv-full" in text for text in answer.help)

@@ -244,10 +244,10 @@ def windows(seen: Seen) -> Answer:
             "name that is needed: what is an undefined symbol on Linux, so most often a build for "
             "another torch."
         )
-        from fa_forensics.why.texts.python.entry_point import built_for_another
+        from fa_forensics.why.texts.python.no_procedure import no_procedure
 
-        if (another := built_for_another(seen, cause)) is not None:
-            return another
+        if (of_a_wheel := no_procedure(seen, cause)) is not None:
+            return of_a_wheel
     elif _NOT_FOUND.search(line):
         lost = True
         cause += (
@@ -273,9 +273,9 @@ def windows(seen: Seen) -> Answer:
         help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.version.cuda, "
               "torch.__file__)\"",),
         notes=(*((_CUDA_DLLS,) if lost and package_in(seen) not in (None, "torch") else ()),
-               "A wheel for Windows is named for its torch and CUDA: compare with that line. "
-               "Either the wheel that is named for them takes its place, or the torch that it "
-               "names.",),
+               "Where the name of a wheel tells its torch and CUDA, compare them with that line; "
+               "where it does not, the release notes of its project tell which torch it is for. "
+               "Either a wheel for the torch that is there takes its place, or that torch.",),
     )  # fmt: skip
 
 

@@ -43,9 +43,9 @@ def torch_entry_point(seen: Seen) -> Answer | None:
     )
     wanted = package or "PACKAGE"
     notes = (
-        "A wheel for Windows is named for its torch and CUDA. Either the wheel for the torch that "
-        "is there takes its place, or the torch that it names; no driver and no CUDA toolkit plays "
-        "a part.",
+        "Either a wheel for the torch that is there takes its place, or the torch that this one "
+        "was built for (its name or the project's release notes tell it); no driver and no CUDA "
+        "toolkit plays a part.",
     )
     return seen.answer(
         "windows", "FA889", cause, symbol=seen.mention.symbol, demangled=name,
