@@ -180,8 +180,10 @@ def test_the_one_package_of_a_text_owns_the_type_that_is_registered_twice() -> N
 
 def test_the_package_whose_import_met_a_type_twice_is_named_by_the_traceback() -> None:
     error = 'ImportError: generic_type: type "CuMesh" is already registered!'
-    for path in ("/x/lib/python3.12/site-packages/cumesh_vb/remeshing.py",
-                 "M:\\ComfyUI\\python_embeded\\Lib\\site-packages\\cumesh_vb\\remeshing.py"):  # fmt: skip
+    for path in (
+        "/x/lib/python3.12/site-packages/cumesh_vb/remeshing.py",
+        "M:\\ComfyUI\\python_embeded\\Lib\\site-packages\\cumesh_vb\\remeshing.py",
+    ):
         text = f'File "{path}", line 4, in <module>\n    from . import _C\n{error}'
         assert first(text).owner == "cumesh_vb"
     assert first(error).owner is None
