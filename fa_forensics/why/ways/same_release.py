@@ -91,11 +91,11 @@ def under_its_new_name(answer: Answer, paste: Paste) -> Answer:
     """The answer with the name that a package goes on under, and that the text has it by.
 
     Two distributions with one module overwrite each other's files: where the text has neither by
-    its name, none is installed before the reader has looked.
+    its name, the first command tells which one is there.
     """
     for row in known_packages():
         new, old = str(row["distribution"]), str(row.get("formerly") or "")
-        if not old or f"pkg:{old}" in paste.versions:
+        if not old or f"pkg:{old}" in paste.versions or f"named:{old}" in paste.versions:
             continue
         called = re.compile(rf"(?<![\w/-]){re.escape(old)}(?![\w-])")
         if not any(" install " in text and called.search(text) for text in answer.help):
@@ -108,14 +108,17 @@ def under_its_new_name(answer: Answer, paste: Paste) -> Answer:
                 notes=tuple(called.sub(new, text) for text in answer.notes),
             )  # fmt: skip
         listed = f"python -m pip list | grep -iE '{old}|{new}'"
-        helps = tuple(
-            listed if " install " in text and called.search(text) else text for text in answer.help
-        )
         note = (
             f"{old} goes on as {new}, with the same module: of the two, the one that the command "
             "lists is exchanged for its release for the torch that is loaded; the other one would "
             "write over its files."
         )
+        # Without an address the command brings the newest of the old name, a step back.
+        helps = tuple(
+            text for text in answer.help
+            if "index-url" in text or not (" install " in text and called.search(text))
+        )  # fmt: skip
+        helps = (listed, *helps)
         return replace(answer, help=helps, notes=(*answer.notes, note))
     return answer
 
