@@ -89,7 +89,7 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     if family is not None and family.integrated:
         notes.append(_WITHOUT_PTX if having else _OF_JETPACK)
     elif family is not None and old:
-        notes.append(old_gpu(gpu))
+        notes.append(old_gpu(gpu, machine))
     elif family is not None:
         since = oldest_toolkit(gpu.capability)
         notes.append(

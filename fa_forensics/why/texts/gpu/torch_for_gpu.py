@@ -22,14 +22,30 @@ def covers(archs: Sequence[str], gpu: Gpu) -> bool:
     return any(fit(code_for(arch), gpu.capability).runs != NONE for arch in archs)
 
 
-def old_gpu(gpu: Gpu) -> str:
+def old_gpu(gpu: Gpu, machine: str = X86) -> str:
     """Why newer builds of torch lack an old GPU, and which one has it."""
+    capability = capability_text(gpu.capability)
+    if machine != X86 and not wheels_with(gpu, machine):
+        return (
+            f"No wheel of torch for {machine} that is on record (from {first_on_record(machine)} "
+            f"on) has code for compute capability {capability}: torch is compiled from source "
+            f"with TORCH_CUDA_ARCH_LIST={capability}, or taken from whoever makes the machine."
+        )
+    newest = torch_minors(machine)[-1]
+    if all(
+        covers(torch_archs(newest, cuda, machine) or (), gpu)
+        for cuda in cuda_of_minor(newest, machine)
+    ):
+        return (
+            f"It is this build of torch that leaves compute capability {capability} out: torch's "
+            "own wheels have code for it up to the newest release on record."
+        )
     family = gpu_table().family(gpu.capability)
     last = family.last_cuda if family else None
     until = f"; CUDA {last} is the last that compiles for it" if last else ""
     other = " A newer GPU (T4, L4) is the other way." if gpu.capability < (7, 5) else ""
     return (
-        f"Newer builds of torch leave compute capability {capability_text(gpu.capability)} out"
+        f"Newer builds of torch leave compute capability {capability} out"
         f"{until}. A build of torch for an older CUDA version still has it.{other}"
     )
 

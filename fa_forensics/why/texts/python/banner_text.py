@@ -25,6 +25,10 @@ def stop_iteration(seen: Seen) -> Answer:
         from fa_forensics.why.texts.python.empty_meta import empty_meta
 
         return empty_meta(seen)
+    if seen.mention.detail.get("own"):
+        from fa_forensics.why.texts.python.own_so import own_so_not_found
+
+        return own_so_not_found(seen)
     package = package_in(seen) or seen.mention.detail.get("package")
     name = package or "the package"
     version = version_of(seen, package) if package else None

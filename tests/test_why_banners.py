@@ -1,0 +1,27 @@
+"""``why``: lines that packages print in place of the loader's own words."""
+
+from __future__ import annotations
+
+from support.asking import first, said
+
+
+def test_a_library_that_a_package_did_not_get_loaded_may_be_there() -> None:
+    """torchrec issue 557: nightly packages beside torch 1.12; its tables have fbgemm-gpu 0.2.0."""
+    text = ">>> import torchrec\nFile fbgemm_gpu_py.so not found"
+    answer = first(text, "torchrec-nightly, torch 1.12 (stable), CUDA 11.2")
+    assert (answer.owner, answer.confidence) == ("fbgemm-gpu", "medium")
+    assert "No library failed to load" not in said(answer) and "nightly" in answer.cause
+    assert any('"fbgemm-gpu==0.2.0"' in command for command in answer.help)
+    assert not any(" install " in command for command in first(text).help)
+
+
+def test_an_arm_machine_whose_gpu_no_wheel_serves_compiles_torch() -> None:
+    """bitsandbytes issue 1152: a T4G, which has 7.5 and is in servers with Graviton alone."""
+    text = (
+        "NVIDIA T4G with CUDA capability sm_75 is not compatible with the current PyTorch "
+        "installation.\nThe current PyTorch install supports CUDA capabilities sm_50 sm_80 sm_90."
+    )
+    words = said(first(text, "T4G, aarch64, CUDA 12.4"))
+    assert "TORCH_CUDA_ARCH_LIST=7.5" in words and "older CUDA version" not in words
+    server = said(first(text))
+    assert "It is this build of torch" in server and "leave compute capability" not in server
