@@ -47,7 +47,7 @@ def test_a_torch_from_source_has_its_toolkits_libraries(bare: str) -> None:
     assert answer.owner == "cublasLt" and "lies beside torch" not in said(answer)
     assert "faulty and not too old" in answer.cause and " pip " not in " ".join(answer.help)
     assert any(c.startswith("nm -D") and "/usr/local/cuda-13.4/" in c for c in answer.help)
-    assert "lies beside torch" in first(text, bare).cause
+    assert "has the right one beside it" in first(text, bare).cause
 
 
 def test_the_toolkit_of_the_text_is_the_older_cupti(bare: str) -> None:

@@ -88,7 +88,7 @@ def test_ctranslate2_is_held_at_the_cudnn_of_its_time() -> None:
     text = "RuntimeError: Library libcublas.so.11 is not found or cannot be loaded\n"
     answer = first(f"{text}cuda 12.1 installed, October 2023, faster-whisper / ctranslate2")
     words = said(answer)
-    assert '"ctranslate2>=4.0.0,<4.5.0" "faster-whisper>=0.10.0"' in words
+    assert '"ctranslate2>=4.0.0,<4.5.0" "faster-whisper>=1.0.0"' in words
     assert '"nvidia-cudnn-cu11==8.*"' in words and "LD_LIBRARY_PATH=" in words
     assert '"ctranslate2>=4.0.0"' in said(first(f"{text}cuda 12.4, torch 2.5.1"))
 

@@ -244,4 +244,10 @@ EXCEPTIONS = {
     "{1}={2}/bin/ptxas {3} YOUR_PROGRAM.py": NAMES,
     "git clone {1} && cd bitsandbytes && cmake -DCOMPUTE_BACKEND=cuda{2} -S . && make && "
     "{3} install .": NAMES,
+    "where {1}": NAMES,
+    "where cudnn*64_*.dll": NAMES,
+    "cuDNN {1}": NAMES,
+    "ctranslate2 onnxruntime torch nvidia": NAMES,
+    "import nvidia.nvshmem as n; print(list(n.__path__)[0])": NAMES,
+    " (site-packages/nvidia/cudnn/lib of pip's wheel)": PART,
 }

@@ -377,7 +377,8 @@ def _of_others() -> tuple[Recogniser, ...]:
             "windows",
             (".pyd", ".dll", "could not find module"),
             r"(?:Could not locate|Could not find module|Error loading|not find|cannot find|找不到)"
-            r"\s+(?!DGL C)['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd|so)\b)",
+            r"\s+(?!DGL C|cudnn\w{0,40}64_|cublas\w{0,2}64_)"
+            r"['\"]?(?P<library>[^'\"\n]{1,300}?\.(?:dll|pyd|so)\b)",
         ),
         plain(
             "windows-build",

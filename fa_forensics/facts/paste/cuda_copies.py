@@ -33,6 +33,11 @@ def recognisers() -> tuple[Recogniser, ...]:
             _cudnn_mix,
         ),
         plain(
+            "nvshmem-mix",
+            ("nvshmem device library version",),
+            r"NVSHMEM device library version[^\n]{0,60}? does not match",
+        ),
+        plain(
             "cublas-status",
             ("cublas_status_",),
             r"(?:error|fail(?:ed|ure)?|exception)\b[^\n]{0,60}?CUBLAS_STATUS_(?P<status>"

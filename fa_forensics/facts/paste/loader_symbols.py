@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fa_forensics.facts.paste.around import importing, path_of_line_above, whole_path
 from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.first_import import beside_paddle
 from fa_forensics.facts.paste.lines import Line
+from fa_forensics.facts.paste.misread import name_meant
 from fa_forensics.facts.paste.model import Mention
 from fa_forensics.facts.paste.recogniser import Claim, Recogniser, by_pattern, by_words
 from fa_forensics.facts.paste.system_around import cuda_around
@@ -103,6 +105,8 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
         return None  # a relocation's: what it refers to need not be missing
     file = path_before(body, match.start())
     symbol = symbol_at(line, match.end())
+    if symbol is not None and (meant := name_meant(symbol.name)) != symbol.name:
+        symbol = replace(symbol, name=meant)
     if symbol is not None and _is_prose(symbol, body, exact, file):
         symbol = None
     if symbol is not None and not exact and _WORD.match(body, match.end()):

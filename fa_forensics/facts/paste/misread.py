@@ -10,7 +10,21 @@ _VERSION = lazily(
 _LIBRARY = lazily(
     r"(?P<lib>[1Il]ib(?=[A-Za-z])|)(?P<name>[^/]{1,200}?\.so)(?P<number>(?:\.[\dlIOo]{1,9}){0,4})"
 )
+#: Names of NCCL, which titles of reports are written with in small letters.
+_NCCL = {
+    name.lower(): name
+    for name in ("ncclCommRegister", "ncclCommDeregister", "ncclMemAlloc", "ncclMemFree",
+                 "ncclCommSplit", "ncclCommInitRankConfig", "ncclCommInitRankScalable",
+                 "ncclCommWindowRegister", "ncclCommWindowDeregister", "ncclCommShrink",
+                 "ncclCommResume", "ncclCommFinalize", "ncclRedOpCreatePreMulSum",
+                 "ncclGetLastError", "ncclGroupSimulateEnd", "ncclCommGetAsyncError")
+}  # fmt: skip
 _DIGITS = str.maketrans("lIOo", "1100")
+
+
+def name_meant(text: str) -> str:
+    """A symbol as it was meant: ``ncclcommregister`` is ncclCommRegister; any other as it is."""
+    return _NCCL.get(text, text)
 
 
 def version_meant(text: str) -> str:

@@ -16,7 +16,7 @@ _LOADING = frozenset(
      "invalid-elf", "file-too-short", "wrong-elf-class", "static-tls", "exec-stack", "misaligned",
      "damaged-elf", "map-refused", "loader-inconsistent", "ctypes-attribute",
      "could-not-load-library", "wrong-machine", "import-order", "missing-own-file", "no-init",
-     "python-mismatch", "windows")
+     "python-mismatch", "windows", "cuda-dll")
 )  # fmt: skip
 _BUILDING = frozenset(
     ("jit-build-failed", "arch-unsupported-by-nvcc", "linker-undefined", "build-cuda-mismatch",

@@ -52,6 +52,7 @@ def read_versions(
     """
     best: dict[str, tuple[int, int, str]] = {}
     torches: dict[str, tuple[int, int]] = {}
+    builds: dict[str, tuple[int, str]] = {}
 
     def offer(key: str, sort: int, number: int, text: str) -> None:
         if key == "torch":
@@ -64,6 +65,8 @@ def read_versions(
         if key == "torch":
             public = text.partition("+")[0]
             torches[public] = min((sort, number), torches.get(public, (sort, number)))
+            if _OF_CUDA.match(text):
+                builds.setdefault(public, (sort, text))
         known = best.get(key)
         if known is None or (sort, number) < known[:2]:
             best[key] = (sort, number, text)
@@ -84,6 +87,7 @@ def read_versions(
     if "torch" not in best and (traced := traced_torch(source, places)) is not None:
         offer("torch", LOOSE + 2, traced[1], traced[0])
         offer("torch_traced", LOOSE + 2, traced[1], traced[0])
+    _with_its_build(best, builds)
     without_gone(best, torches, source, places, offer)
     of_several(best, torches, LISTED, LOOSE)
     as_nightlies(best, source, places)
@@ -95,6 +99,20 @@ def read_versions(
         {key: text for key, (_, _, text) in sorted(best.items())},
         {key: number for key, (_, number, _) in sorted(best.items())},
     )
+
+
+#: A torch with the CUDA that it was built for: 1.9.0+cu111.
+_OF_CUDA = lazily(r"\d[\d.]{1,12}\+cu\d{2,3}$")
+
+
+def _with_its_build(
+    best: dict[str, tuple[int, int, str]], builds: Mapping[str, tuple[int, str]]
+) -> None:
+    """The release alone (of an index's address, say) where the text has its build as well."""
+    torch = best.get("torch")
+    build = builds.get(torch[2]) if torch is not None else None
+    if torch is not None and build is not None and build[0] <= torch[0]:
+        best["torch"] = (*torch[:2], build[1])
 
 
 def _by_rules(

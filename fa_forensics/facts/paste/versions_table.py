@@ -297,6 +297,14 @@ _IMAGES: tuple[Row, ...] = (
         "torch_cuda",
         BANNER,
     ),
+    # AWS Deep Learning Containers: pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-ec2
+    (
+        "-gpu-py3",
+        r"pytorch-(?:training|inference)\S{0,20}:[\d.]{3,8}-gpu-py3\d{1,2}-cu(\d{3})",
+        "torch_cuda",
+        BANNER,
+        cuda_of_label,
+    ),
     ("nvidia/cuda:", r"nvidia/cuda:(\d{1,2}\.\d{1,2})", "cuda", BANNER),
     ("ngc ", r"\bNGC(?: PyTorch)?(?: container)?[ :]{1,2}(\d\d\.\d\d)\b", "ngc", PROSE),
 )

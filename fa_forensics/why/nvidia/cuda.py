@@ -7,20 +7,17 @@ from dataclasses import replace
 
 from fa_forensics.atlas.builds import interval_text, release_key
 from fa_forensics.atlas.libraries import LibraryRelease
-from fa_forensics.facts.cuda_names import cuda_name_gone
+from fa_forensics.facts.cuda_names import cuda_name_gone, is_in_every
 from fa_forensics.facts.owner import owner_of_library, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer
 from fa_forensics.resolve.process import LoadedObject
-from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN, Judgement
+from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN, Judgement
 from fa_forensics.why.nvidia.cuda_age import (
     OF_NVCC,
     PLAIN_NAME,
-    UNLISTED,
     gone_name,
     interval_since,
-    of_another_time_commands,
-    of_nvcc_commands,
 )
 from fa_forensics.why.nvidia.cuda_copy import another_copy, not_linked, older_copy
 from fa_forensics.why.nvidia.cuda_cure import (
@@ -36,14 +33,13 @@ from fa_forensics.why.nvidia.cuda_cure import (
     wheel_command,
 )
 from fa_forensics.why.nvidia.cuda_origin import (
+    CONDA_LIST,
     EITHER,
     NO_TOOLKIT,
     OLDER_THAN_THAT,
     THIS_COPY,
     THIS_COPY_LAST,
-    WITHOUT_CUDA,
     asked_of,
-    foreign_commands,
     foreign_row,
     inner_name,
     inner_of,
@@ -56,10 +52,16 @@ from fa_forensics.why.nvidia.cuda_origin import (
     shared_note,
     short_name,
     this_copy,
-    this_copy_commands,
     with_origin,
 )
-from fa_forensics.why.nvidia.places import outside_wheels
+from fa_forensics.why.nvidia.never_lacked import (
+    NO_GENUINE,
+    is_inner_of_conda,
+    no_release_lacks,
+    stand_in,
+)
+from fa_forensics.why.nvidia.own_commands import of_its_cause
+from fa_forensics.why.nvidia.places import in_conda, outside_wheels
 from fa_forensics.why.nvidia.wheels import (
     NEWEST,
     TOLD,
@@ -178,7 +180,8 @@ def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bo
     """Whether another torch would bring what is missing."""
     if provider is not None or judgement.code != CODE or foreign is not None:
         return False
-    return not {EITHER, THIS_COPY, THIS_COPY_LAST, PLAIN_NAME, OF_NVCC} & set(judgement.notes)
+    own_cause = {EITHER, THIS_COPY, THIS_COPY_LAST, PLAIN_NAME, OF_NVCC, NO_GENUINE}
+    return not own_cause & set(judgement.notes)
 
 
 def _two_sources(wheel: Wheel | None, place: Place) -> str:
@@ -227,14 +230,20 @@ def _judge(
     gone = cuda_name_gone(owner, name)
     if gone is not None and (history is None or not history.having):
         return gone_name(owner, name, gone, place)
-    if history is not None and not history.having and inner_of(symbol, needed_by):
+    inner = history is not None and not history.having and inner_of(symbol, needed_by)
+    if history is not None and (inner or is_inner_of_conda(symbol, needed_by)):
         return inner_name(history, needed_by[0])
     if history is None or not history.having:
         return _without_history(title, place, loaded, history)
     having = _of_this_cuda(history, wheel, place)
     first, last = having[0], having[-1]
+    itself = is_the_library(symbol, history, needed_by)
+    if not loaded and _names(symbol, history) and no_release_lacks(owner, name, history):
+        return stand_in(owner, history, place)
+    if not loaded and not symbol.version and not itself and is_in_every(owner, name):
+        return not_linked(owner, name, history, first, None, place)
     if wheel is None and not loaded and _in_all(history, first.distribution):
-        if is_the_library(symbol, history, needed_by):
+        if itself:
             return this_copy(history, first, needed_by[0])
         return not_linked(owner, name, history, first, symbol.version, place)
     since = f"{history.soname} has it since {first.distribution} {first.version}"
@@ -258,6 +267,11 @@ def _judge(
     }.get(direction, "one that lacks it")
     cause = f"{since}; {wheel.text} is {words}."
     return Judgement(KIND, CODE, direction, cause)
+
+
+def _names(symbol: SymbolText, history: CudaHistory) -> bool:
+    """Whether a file asks for the name in this very library, by its soname or by its one tag."""
+    return bool(symbol.version) and symbol.version in (history.soname, "NVSHMEM")
 
 
 def _in_all(history: CudaHistory, distribution: str) -> bool:
@@ -320,23 +334,9 @@ def _help(
     usual: str,
 ) -> tuple[str, ...]:
     look = inspect_command(place, needed_by)
-    foreign = foreign_row(needed_by)
-    if foreign is not None and history is not None and judgement.code == CODE:
-        return (*foreign_commands(place, foreign, history, needed_by), look)
-    if history is not None and {THIS_COPY, THIS_COPY_LAST} & set(judgement.notes):
-        return (*this_copy_commands(needed_by[0]), look)
-    if OF_NVCC in judgement.notes:
-        return (*of_nvcc_commands(needed_by, place.python or "python"), look)
-    if PLAIN_NAME in judgement.notes:
-        return (*of_another_time_commands(needed_by, version), look)
-    if UNLISTED in judgement.notes:
-        return (needed_libraries(needed_by), look)
-    if WITHOUT_CUDA in judgement.notes:
-        python = place.python or "python"
-        asked = f"{python} -c 'import torch; print(torch.__version__, torch.version.cuda)'"
-        return (asked, needed_libraries(needed_by), look)
-    if history is not None and not history.having and judgement.direction == NONE:
-        return (*_of_two_releases(place, history, needed_by), look)
+    special = of_its_cause(judgement, place, history, needed_by, version)
+    if special is not None:
+        return (*special, look)
     if history is None or not history.having or judgement.kind != KIND:
         return (look,)
     if judgement.code == "FA210" or EITHER in judgement.notes:
@@ -368,24 +368,9 @@ def _help(
         commands.append(without_path(place))
     if wheel is None or place.told is not None:
         commands.append(list_wheels(place, short_name(history)))
+    if judgement.direction == NEWER and needed_by and in_conda(needed_by[0]):
+        commands += [CONDA_LIST]
     return (*dict.fromkeys((*commands, *again)), look)
-
-
-def _of_two_releases(
-    place: Place, history: CudaHistory, needed_by: Sequence[str]
-) -> tuple[str, ...]:
-    """Which copies there are of two libraries of one release, and what makes them one."""
-    copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
-    if "/torch/lib/../../../../lib" not in needed_by[0]:
-        return (without_path(place), copy, list_wheels(place, short_name(history)))
-    # The search path of conda's own torch: one package has all of CUDA 11 there, and no wheel.
-    listed = "conda list | grep -iE 'cudatoolkit|cublas|pytorch'"
-    own = (  # conda's torch is built for one CUDA, and changes with it
-        'conda install pytorch torchvision torchaudio "cudatoolkit>=11.1,<12" '
-        "-c pytorch -c conda-forge"
-    )
-    newer = (own,) if history.soname.endswith(".11") else ()
-    return (without_path(place), copy, listed, *newer)
 
 
 def _at(own: tuple[int, int, int, bool], releases: Sequence[str]) -> int:

@@ -11,9 +11,15 @@ from fa_forensics.facts.owner import title_of
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.judgement import NEWER, NONE, Judgement
 from fa_forensics.why.nvidia.cuda_age import came_with, emitted_name, of_another_time
-from fa_forensics.why.nvidia.cuda_origin import NO_TOOLKIT, older_or_unlinked, usual_copy
+from fa_forensics.why.nvidia.cuda_origin import (
+    NO_TOOLKIT,
+    older_or_unlinked,
+    short_name,
+    usual_copy,
+)
 from fa_forensics.why.nvidia.wheels import NEWEST, CudaHistory, Wheel, shared_lines
 from fa_forensics.why.place import Place
+from fa_forensics.why.ways.commands import list_wheels, needed_libraries, without_path
 
 KIND, CODE = "versioned-symbol", "FA204"
 
@@ -103,3 +109,20 @@ def _any_version(wheel: Wheel) -> bool:
 def _in_sites(path: str, place: Place) -> bool:
     sites = place.environment.site_dirs if place.environment else ()
     return any(path.startswith(site + os.sep) for site in sites)
+
+
+def of_two_releases(
+    place: Place, history: CudaHistory, needed_by: Sequence[str]
+) -> tuple[str, ...]:
+    """Which copies there are of two libraries of one release, and what makes them one."""
+    copy = needed_libraries(needed_by, history.soname.split(".so")[0].removeprefix("lib"))
+    if "/torch/lib/../../../../lib" not in needed_by[0]:
+        return (without_path(place), copy, list_wheels(place, short_name(history)))
+    # The search path of conda's own torch: one package has all of CUDA 11 there, and no wheel.
+    listed = "conda list | grep -iE 'cudatoolkit|cublas|pytorch'"
+    own = (  # conda's torch is built for one CUDA, and changes with it
+        'conda install pytorch torchvision torchaudio "cudatoolkit>=11.1,<12" '
+        "-c pytorch -c conda-forge"
+    )
+    newer = (own,) if history.soname.endswith(".11") else ()
+    return (without_path(place), copy, listed, *newer)

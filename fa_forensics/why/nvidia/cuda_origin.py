@@ -18,6 +18,7 @@ from fa_forensics.why.judgement import NEWER, NONE, UNKNOWN, Judgement
 from fa_forensics.why.nvidia.places import (
     SYSTEM,
     found_last,
+    in_conda,
     in_default_path,
     outside_wheels,
     toolkit_of_path,
@@ -36,10 +37,18 @@ _OF_TORCH = lazily(r"/torch/lib/(?!.*nvidia/cusparse)|-packages/nvidia/(?!cuspar
 OLDER_THAN_THAT = ": what lacks it is older than that."
 #: Said of a torch that can be pip's.
 BESIDE = (
-    " The right one lies beside torch; the older one comes before it: from LD_LIBRARY_PATH, from a "
-    "system package or conda, from an older wheel that replaced it, or from a package that was "
-    "imported before torch."
+    " pip's torch has the right one beside it, and the older one comes before that: from "
+    "LD_LIBRARY_PATH, from a system package or conda, from an older wheel that replaced it, or "
+    "from a package that was imported before torch."
 )
+#: Said of a torch in an environment of conda.
+IN_CONDA = (
+    " conda's torch takes the one in the environment's lib instead, which the package of another "
+    "CUDA release can have written over (cudatoolkit beside cuda-cudart or libcublas): there all "
+    "of CUDA's packages have to be of torch's release."
+)
+#: The packages of conda that bring CUDA's libraries.
+CONDA_LIST = "conda list | grep -iE 'cudatoolkit|cuda-|cublas|pytorch'"
 
 
 def short_name(history: CudaHistory) -> str:
@@ -138,7 +147,7 @@ def with_origin(
             "or another package brought. Both have to come from one place."
         )
     elif guessed and _OF_TORCH.search(file) and "LD_LIBRARY_PATH" not in cause:
-        cause += BESIDE
+        cause += BESIDE + (IN_CONDA if in_conda(file) else "")
     notes = (*judgement.notes, *(shared_note(history) if guessed else ()))
     return replace(judgement, cause=cause, notes=notes)
 
@@ -171,6 +180,13 @@ def inner_name(history: CudaHistory, file: str) -> Judgement:
         "CUDA with one major version: a second toolkit, a wheel's library or conda's was loaded "
         "before the one that belongs to it. Both have to come from one place."
     )
+    if history.having:
+        cause = (
+            f"{name} asks {soname} for a name that the two share within one release: the {soname} "
+            "that is loaded is of another release of CUDA with that major version. A second "
+            "toolkit, a wheel's library or conda's was loaded before the one that belongs to it, "
+            "and both have to come from one place."
+        )
     notes = (
         "One of the two sources is to leave LD_LIBRARY_PATH, or the wheel or conda package of the "
         "library that a process does not need is to be removed. Another copy of the library "

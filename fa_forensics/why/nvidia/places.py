@@ -32,6 +32,23 @@ def through_python(file: str) -> bool:
     return _OF_PYTHON.fullmatch(file) is not None
 
 
+#: The search path of conda's own torch, which goes from torch/lib up to the environment's lib.
+_BY_CONDAS_TORCH = lazily(r"/torch/lib/(?:\.\./){4}lib\w")
+_IN_CONDA = lazily(
+    r"/envs/[^/]{1,80}/lib/|/\.?(?:mini|ana|micro)?(?:conda|forge|mamba)\d?/", re.IGNORECASE
+)
+
+
+def of_condas_torch(file: str) -> bool:
+    """Whether a library was found as conda's own torch finds CUDA's (readelf -d of its parts)."""
+    return _BY_CONDAS_TORCH.search(file) is not None
+
+
+def in_conda(file: str) -> bool:
+    """Whether a path is one of an environment of conda, whose torch can be conda's or pip's."""
+    return _IN_CONDA.search(file) is not None
+
+
 def found_last(folder: str) -> str:
     """How a copy is found that lies where the loader looks last; with a blank before it."""
     return (

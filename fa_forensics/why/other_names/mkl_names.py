@@ -27,6 +27,12 @@ _OF_CONDA = lazily(
 )
 _CONDA, _PIP = 'conda install "mkl<2024.1"', "mkl==2024.0.0"
 
+#: Said of a torch in an environment of conda that need not be conda's.
+_OF_VENDOR = (
+    "The command with conda install is for conda's torch. A torch of Intel's (XPU, ipex-llm) takes "
+    "the MKL of oneAPI: that has to be the release that it was built with, 2024.0 for names with "
+    "iJIT, and conda's MKL does not come before it."
+)
 #: Said of MKL of the system, which goes before that of an environment.
 _ONEAPI = (
     "Where Intel's oneAPI was brought into the shell (source /opt/intel/oneapi/setvars.sh), its "
@@ -61,9 +67,16 @@ def mkl_name(
     if file and _OF_CONDA.search(file) is not None:
         cause = (
             "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no "
-            "longer does: conda's torch of that time was linked against them and MKL is newer now."
+            "longer does: this torch was linked against them, most likely conda's of that time, "
+            "and the MKL that is loaded is newer."
         )
-        return Judgement("versioned-symbol", "FA204", OLDER, cause, (_OF_PYPI,)), (_CONDA,)
+        of_conda = (_OF_VENDOR, _ONEAPI, _OF_PYPI)
+        judged = Judgement("versioned-symbol", "FA204", OLDER, cause, of_conda)
+        return judged, (
+            _CONDA,
+            "echo $LD_LIBRARY_PATH; conda list | grep -iE '^mkl|torch'",
+            needed_libraries(needed_by, "mkl"),
+        )
     cause = (
         "It belongs to Intel's ITT notifications, which MKL exported up to 2024.0 and no longer "
         "does: the torch was linked against them, as conda's of that time and some vendors' are, "

@@ -121,6 +121,8 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "torchcodec-banner",
     ),
     "python.tries_text": ("tries-without-errors",),
+    "libraries.cuda_dll": ("cuda-dll",),
+    "libraries.nvshmem_text": ("nvshmem-mix",),
     "libraries.torch_named": ("torch-named-library",),
     "builds.link_text": ("linker-refuses",),
     "python.kernels_text": ("kernels-variant",),

@@ -71,9 +71,13 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
     if answer.owner is not None and is_cuda(answer.owner) and is_torch_file(file):
         note = (
             f"The file that misses it, {file.rsplit('/', 1)[-1]}, is torch itself: no extension "
-            "has to be built again. What was imported before torch can be what loaded the older "
-            "copy: import torch goes first then."
+            "has to be built again."
         )
+        if answer.direction != "none":
+            note += (
+                " What was imported before torch can be what loaded the older copy: import torch "
+                "goes first then."
+            )
         if answer.code == "FA210":
             return _older_than_the_table(answer, note)
         return replace(answer, notes=(note, *answer.notes))

@@ -16,7 +16,7 @@ from fa_forensics.why.ways.commands import inspect_command
 
 #: The search path of conda's own torch: from torch/lib up to the environment's lib. The torch
 #: of PyPI looks in ../../nvidia alone (readelf -d of both).
-_RPATH_OF_CONDA = lazily(r"-packages/torch/lib/(?:\.\./){4}lib\w")
+_RPATH_OF_CONDA = lazily(r"/torch/lib/(?:\.\./){4}lib\w")
 _NOT_TORCH = lazily(r"-packages/(?P<name>(?!torch/|nvidia/)[A-Za-z_]\w{1,60})/")
 #: The first version with the name, of NVIDIA's wheels for CUDA 12.
 _SINCE_12 = lazily(r"-cu12 (?P<version>12\.\d{1,2})\.\d[\d.]{0,9} and later")

@@ -40,6 +40,11 @@ def in_its_place(seen: Seen, built: str, found: str) -> Answer:
             " torch itself says where from: its LD_LIBRARY_PATH has a directory with cuDNN or CUDA "
             "in the name (it looks into the variable for that), which has to leave it."
         )
+    elif on_windows(seen):
+        cause += (
+            " It comes from a directory of PATH (a CUDA toolkit's bin, a cuDNN that was copied "
+            "there), from conda's package cudnn, or from a file that was copied over torch's own."
+        )
     elif wheels and _can_be_wheel(found):
         cause += (
             " It comes from LD_LIBRARY_PATH (a toolkit's or a module's directory), from conda, or "
@@ -84,6 +89,14 @@ def _notes(seen: Seen, built: str, found: str, wheels: bool) -> tuple[str, ...]:
         else f"cuDNN {two}.* or a newer one of that major version"
     )
     last = "No extension and no driver has a part in this."
+    if on_windows(seen):
+        return (
+            "The second command lists the copies on PATH: the one of another release leaves PATH, "
+            "or is removed. Where it lists none, the copy is conda's, or lies in torch\\lib "
+            "itself: installing that very release of torch again, from the index that it came "
+            f"from, puts its own cuDNN back. Where a copy outside counts, it has to be {fits}.",
+            last,
+        )
     if wheels and not _can_be_wheel(found):
         return (
             "Where the first command works, LD_LIBRARY_PATH is the cause. Without it, the older "

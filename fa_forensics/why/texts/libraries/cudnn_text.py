@@ -11,6 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.nvidia.places import in_default_path, through_python
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.builds.toolkit_commands import on_windows
 from fa_forensics.why.texts.libraries.brought_text import (
     brought_by_torch,
     torches_bringing,
@@ -139,15 +140,24 @@ def _goes_with_torch(seen: Seen, major: str) -> bool:
 def no_handle(seen: Seen) -> Answer:
     """``Cannot load symbol cudnnCreate``: what cuDNN says after it did not find a part."""
     cause = f"cuDNN looked for {seen.mention.symbol} in a part of its own that it could not open."
+    windows = on_windows(seen) or any(one.what == "cuda-dll" for one in seen.paste.mentions)
+    folder = "" if windows else " (site-packages/nvidia/cudnn/lib of pip's wheel)"
     if _names_part(seen):
         cause += " The text names that part."
     else:
         cause += (
             " A line before this one says which part that is; the text here ends without it: the "
-            "part is not installed, lies where the loader does not look (site-packages/nvidia/"
-            "cudnn/lib of pip's wheel), or was found in another release of cuDNN."
+            f"part is not installed, lies where the loader does not look{folder}, or was found in "
+            "another release of cuDNN."
         )
     cause += " The symbol itself is not missing from anything."
+    if windows:
+        return seen.answer(
+            "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
+            help=("where cudnn*64_*.dll",
+                  f'{seen.pip} list | findstr /i "cudnn ctranslate2 onnxruntime torch"'),
+            notes=(_OF_WINDOWS,),
+        )  # fmt: skip
     return seen.answer(
         "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
         help=(f"{seen.pip} list | grep -i cudnn", wheels_on_path(seen.python, *_FOLDERS),
@@ -160,9 +170,19 @@ def no_handle(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+_OF_WINDOWS = (
+    "On Windows cuDNN's DLLs are found beside torch (torch\\lib, after import torch) and in the "
+    "directories of PATH: all parts have to be of one release, and of the major version that what "
+    "asks for them was built with."
+)
+
+
 def _names_part(seen: Seen) -> bool:
     """Whether the text has the line with the part that was looked for, too."""
-    return any("libcudnn" in (one.library or one.line) for one in seen.paste.mentions)
+    return any(
+        "libcudnn" in (one.library or one.line) or one.what == "cuda-dll"
+        for one in seen.paste.mentions
+    )
 
 
 def cudnn_mix(seen: Seen) -> Answer:

@@ -15,7 +15,11 @@ from fa_forensics.why.texts.libraries.brought_text import (
     torch_again,
     wheel_of,
 )
-from fa_forensics.why.texts.libraries.needing import import_torch_first, needing
+from fa_forensics.why.texts.libraries.needing import (
+    import_torch_first,
+    needing,
+    package_needing,
+)
 from fa_forensics.why.texts.libraries.wheels_path import toolkit_on_path, torch_lib_on_path
 from fa_forensics.why.torch_names.history import order_key
 
@@ -83,16 +87,27 @@ def inside_before_wheels(seen: Seen, soname: str, owner: str | None, major: str)
     """torch's wheel has the library inside, under a name of its own."""
     stem = soname.split(".so")[0]
     who = needing(seen)
+    number = exact_toolkit(soname) or (seen.torch_cuda or major)
+    told = "torch_cuda" in seen.versions or "+" in seen.versions.get("torch", "")
+    guessed = seen.elsewhere and not told
     cause = (
         f"{who[0].upper()}{who[1:]} is a build for CUDA {major}, as torch {seen.torch} is. The "
         f"wheels of torch before 1.13 have {stem} inside under a name with a hash "
         f"({stem}-80664282.so.10.2 is one), which serves torch alone: {soname} itself has to come "
         f"from a CUDA {major} toolkit, or from conda's cudatoolkit, where the loader looks."
     )
-    number = exact_toolkit(soname) or (seen.torch_cuda or major)
+    ask: tuple[str, ...] = ()
+    if guessed:
+        cause += (
+            f" So it is with the package index's torch {seen.torch}. Where the first command shows "
+            "another CUDA, torch is another build: then the build of "
+            f"{package_needing(seen) or 'the package'} for torch's own CUDA has to replace this "
+            "one, and nothing else is to be installed."
+        )
+        ask = (f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",)
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
-        help=("ls -d /usr/local/cuda*", f"ldconfig -p | grep {shlex.quote(stem)}",
+        help=(*ask, "ls -d /usr/local/cuda*", f"ldconfig -p | grep {shlex.quote(stem)}",
               f'conda install "cudatoolkit={number}"'),
         notes=("A toolkit's directory goes on LD_LIBRARY_PATH before Python starts, for example "
                f"/usr/local/cuda-{number}/lib64.", *there_already(seen)),

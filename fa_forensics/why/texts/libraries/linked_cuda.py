@@ -13,6 +13,7 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, UNKNOWN
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.nvshmem_text import linked_nvshmem
 
 #: Owners whose wheels have the CUDA toolkit's own number.
 _NUMBERED = ("cudart", "nvrtc", "nvJitLink", "cupti")
@@ -23,6 +24,8 @@ _FIRST = lazily(r"-cu(?P<line>\d\d) (?P<version>\d{1,2}\.\d{1,2})\.")
 def linkers_cuda(seen: Seen, answer: Answer, version: str) -> Answer:
     """One soname stands for several CUDA releases: the linker takes an earlier one, or none."""
     owner = answer.owner or ""
+    if owner == "nvshmem":
+        return linked_nvshmem(seen, answer)
     title, stem = title_of(owner), version.split(".so")[0]
     since = _since(answer, owner, version)
     needing = (seen.mention.file or "").rsplit("/", 1)[-1] or "A library on the link line"

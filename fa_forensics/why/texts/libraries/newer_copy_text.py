@@ -101,7 +101,7 @@ def _brings_its_own(seen: Seen) -> bool:
 
 
 #: A library in conda's lib directory, by the way that conda's own torch goes to it.
-_OF_CONDA = lazily(r"-packages/torch/lib/(?:\.\./){4}lib\w")
+_OF_CONDA = lazily(r"/torch/lib/(?:\.\./){4}lib\w")
 _NVIDIA = lazily(r"/nvidia/|/torch/lib/|^lib(?:cu|nv)")
 
 

@@ -30,6 +30,15 @@ def nvrtc_builtins(seen: Seen) -> Answer:
         f"the libnvrtc of exactly its own version{of}, and lies beside it: the libnvrtc that was "
         "loaded is not the one whose builtins are on the loader's path, or its wheel is not whole."
     )
+    hashed = has_cuda_inside(seen, number) and _is_hashed(seen)
+    if hashed:
+        cause = (
+            f"NVRTC, CUDA's run-time compiler, opens {soname} by that very name when it first "
+            f"compiles a kernel. torch {seen.torch} has CUDA inside, and its libnvrtc-builtins "
+            "most likely under a name with a hash in it (libnvrtc-builtins-2dc4bf68.so.11.8 in "
+            "2.0.0+cu118), which NVRTC does not look for: installing the same build again changes "
+            "nothing."
+        )
     if number:
         cause += (
             f" The libnvrtc that asks is of CUDA {number}: most often that of a torch for CUDA "
@@ -41,17 +50,29 @@ def nvrtc_builtins(seen: Seen) -> Answer:
     commands = [ask, "find / -name 'libnvrtc*' -not -path '/proc/*' 2>/dev/null"]
     if wheel:
         commands.insert(0, f'{seen.pip} install --force-reinstall "{wheel}=={number}.*"')
-    elif seen.torch:
+    elif seen.torch and not hashed:
         commands.insert(0, _torch_again(seen, number))
     if number:
-        commands += [
-            toolkit_on_path(number),
-            torch_lib_on_path(seen.python),
-        ]
+        commands += [toolkit_on_path(number)]
+        commands += [] if hashed else [torch_lib_on_path(seen.python)]
     return seen.answer(
         "missing-library", "FA202", cause, owner="nvrtc", direction=NONE, confidence="medium",
-        help=tuple(commands), notes=_notes(number),
+        help=tuple(commands), notes=(_OF_TOOLKIT, _notes(number)[-1]) if hashed else _notes(number),
     )  # fmt: skip
+
+
+#: Said of a torch whose own builtins are not found by their name.
+_OF_TOOLKIT = (
+    "The command with export is for a machine with a CUDA toolkit of that very release (NVIDIA's "
+    "package cuda-nvrtc of it is enough). The other way is a newer release of torch: from 2.2 on "
+    "its wheels take NVIDIA's, which has the plain name."
+)
+
+
+def _is_hashed(seen: Seen) -> bool:
+    """Whether torch's packing put a hash into the name (pytorch/pytorch#99781: 2.0.0+cu118)."""
+    release = (seen.torch or "").partition("+")[0]
+    return order_key("1.13.0") <= order_key(release) <= order_key("2.0.0")
 
 
 def _torch_again(seen: Seen, number: str) -> str:

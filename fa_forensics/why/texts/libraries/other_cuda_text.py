@@ -72,7 +72,7 @@ def _of_package(
         newer = _next_line(row, wanted)
         if newer is not None and not own:
             helps.append(f'{seen.pip} install --upgrade "{newer}"{_users(seen, row)}')
-    if wanted == "11" and row.get("opens"):
+    if wanted in ("11", "12") and row.get("opens"):
         helps += _beside(seen, row, wanted)
     if row.get("needs") and wanted in ("11", "12"):
         own_wheels = [f"nvidia-{name}-cu{wanted}" for name in row["needs"]]
@@ -87,14 +87,34 @@ def _of_package(
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner, direction=direction, confidence="medium",
         help=tuple(helps),
-        notes=(*_lines(row), *_cudnn_lines(row), *there_already(seen)),
+        notes=(*_notes(row, helps), *there_already(seen)),
     )  # fmt: skip
+
+
+#: Said where there are commands of two ways.
+_ONE_WAY = (
+    "The commands that install are two ways, and one of them is to be taken: another build of the "
+    "package, or NVIDIA's wheels for this one. Wheels of cuDNN for two CUDA versions write into "
+    "one directory, nvidia/cudnn/lib, and the one for torch's CUDA has to stay."
+)
+
+
+def _notes(row: Mapping[str, Any], helps: list[str]) -> tuple[str, ...]:
+    """Which releases are for what, and that one of several commands is to be taken."""
+    several = sum(" install " in one for one in helps) > 1
+    return (*_lines(row), *_cudnn_lines(row), *((_ONE_WAY,) if several else ()))
 
 
 def _beside(seen: Seen, row: Mapping[str, Any], wanted: str) -> list[str]:
     """The wheels of NVIDIA that a build for one CUDA opens by name, and their directories."""
     lines = {cuda: first for cuda, first in row["cuda"]}
     cudnn = [major for major, first in row["cudnn"] if first == lines.get(wanted)]
+    told = seen.versions.get(f"pkg:{row['install']}", "")
+    if not cudnn and (told or is_before_cudnn_9(seen)):  # each of them is of some release's
+        of = [m for m, first in row["cudnn"] if told and order_key(first) <= order_key(told)]
+        cudnn = of[-1:] or [row["cudnn"][0][0]]
+    elif not cudnn:
+        cudnn = [row["cudnn"][-1][0]]
     wheels = [f"nvidia-{name}-cu{wanted}" for name in row["opens"]]
     pinned = [f'"{one}=={cudnn[0]}.*"' if cudnn and "cudnn" in one else one for one in wheels]
     return [f"{seen.pip} install {' '.join(pinned)}", on_path(seen, *wheels)]

@@ -22,6 +22,12 @@ _WHEEL_PLACE = (
     "The loader does not search a wheel's own directory (site-packages/nvidia/.../lib) by itself: "
     "where the file still does not find it there, that directory has to be on LD_LIBRARY_PATH."
 )
+_TENSORRT_PLACE = (
+    "The loader does not search the wheel's own directory (site-packages/tensorrt_libs) by itself: "
+    "the command with export puts it on LD_LIBRARY_PATH, for the program that is started after it. "
+    "torch-tensorrt asks for one release of TensorRT: pip show torch-tensorrt and pip check tell "
+    "which."
+)
 #: Packages that come in parts for several FFmpeg releases, and take the first that loads.
 _TRIES = ("torchcodec", "torchaudio")
 
@@ -86,6 +92,8 @@ def _of_condas_cuda(library: OutsideLibrary) -> str:
 def _product(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     """A library of NVIDIA with versions of its own."""
     binding = library.title == "TensorRT" and "tensorrt" in _who(seen)
+    if seen.mention.detail.get("board") or "flag:jetson" in seen.versions:
+        return _product_on_board(seen, library)
     who = "the Python binding of TensorRT" if binding else needing(seen)
     cause = (
         f"{library.soname} belongs to {library.title} {library.major}, which neither torch nor the "
@@ -103,7 +111,12 @@ def _product(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     if folder:
         helps.append(folder_on_path(seen.python, folder))
     helps.append(f'{seen.pip} install "{wheel}"')
-    notes = [_WHEEL_PLACE]
+    if library.title == "TensorRT":
+        helps.append(
+            f"export LD_LIBRARY_PATH=$({seen.python} -c 'import tensorrt_libs as t; "
+            "print(list(t.__path__)[0])')${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+        )
+    notes = [_TENSORRT_PLACE if library.title == "TensorRT" else _WHEEL_PLACE]
     if "notebook_export" in seen.mention.detail:
         notes.insert(0, _NOTEBOOK)
     if binding:
@@ -116,6 +129,30 @@ def _product(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     return seen.answer(
         KIND, CODE, cause, owner=library.title, direction=NONE, confidence="medium",
         help=tuple(helps), notes=(*notes, *there_already(seen)),
+    )  # fmt: skip
+
+
+def _product_on_board(seen: Seen, library: OutsideLibrary) -> Answer:
+    """On a Jetson such libraries come with JetPack, or from NVIDIA's repository for Jetson."""
+    told = seen.mention.file or seen.mention.detail.get("import") or seen.mention.detail.get("by")
+    who = needing(seen) if told else "a torch for Jetson, or an extension,"
+    cause = (
+        f"{library.soname} belongs to {library.title} {library.major}, which {who} was built with, "
+        "and it is not installed on this Jetson, or not in this container. The number in the name "
+        f"is that of {library.title}, not of CUDA, and another one does not count."
+    )
+    package = "cudss" if library.title == "cuDSS" else ""
+    get = (f"apt-get install {package}",) if package else ()
+    return seen.answer(
+        KIND, CODE, cause, owner=library.title, direction=NONE, confidence="medium",
+        help=(_find(library), "cat /etc/nv_tegra_release", *get),
+        notes=(
+            f"NVIDIA's downloads of {library.title} have packages for Jetson (aarch64-jetson), "
+            "whose repository is to be added first; PyPI's wheels are for servers. Where torch "
+            "itself asks for it, a torch for this JetPack that was built without it (an earlier "
+            "release of the same maker's index) is the other way.",
+            *there_already(seen),
+        ),
     )  # fmt: skip
 
 

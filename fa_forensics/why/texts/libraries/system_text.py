@@ -6,11 +6,18 @@ import shlex
 
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.system_names import debian_package
+from fa_forensics.facts.torch_index import index_option
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen, package_of
-from fa_forensics.why.texts.libraries.needing import files_of, needing, rebuild_commands
+from fa_forensics.why.texts.libraries.needing import (
+    files_of,
+    needing,
+    rebuild_commands,
+    torch_label,
+)
+from fa_forensics.why.texts.libraries.torch_itself import is_torch_itself
 from fa_forensics.why.ways.commands import needed_libraries
 
 KIND, CODE = "missing-library", "FA202"
@@ -22,11 +29,15 @@ HASHED = lazily(r"lib[\w+.]+-[0-9a-f]{8}\.so")
 def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
     """A library of the system, of the package itself, or one that nothing is known of."""
     package = debian_package(soname)
+    itself = is_torch_itself(seen)
     if package is not None:
+        who = "torch itself" if itself else needing(seen)
         cause = (
-            f"{soname} is a library of the system that {needing(seen)} needs and that is not "
+            f"{soname} is a library of the system that {who} needs and that is not "
             "installed; small container images often lack it."
         )
+        if itself and soname.startswith("libmpi"):
+            cause += _WITH_MPI
         notes = (
             "apt-get is for Debian and Ubuntu; packages of Fedora, RHEL and SUSE carry the names "
             "of their libraries, so that dnf and zypper find them by that. In a conda environment "
@@ -49,6 +60,8 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
             help=(*rebuild_commands(seen, sibling),
                   needed_libraries(files_of(seen), "'not found'")),
         )  # fmt: skip
+    if itself and soname.startswith(_OF_TORCH_FOR_ARM):
+        return _arm_compute(seen, soname)
     whose = f"It belongs to {title_of(owner)}. " if owner else ""
     cause = (
         f"{whose}{soname} is not on the loader's path. It is a library of the package itself, of "
@@ -69,6 +82,44 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(f"find / -name {shlex.quote(soname.split('.so')[0] + '.so*')} 2>/dev/null",
               *rebuild_commands(seen), needed_libraries(files_of(seen), "'not found'")),
+    )  # fmt: skip
+
+
+#: Said of a torch that was built with MPI, which no wheel of the package index is.
+_WITH_MPI = (
+    " It is of Open MPI: this torch was built with MPI, which PyPI's wheels are not, and needs "
+    "that very major version of it."
+)
+#: The Arm Compute Library, which torch's wheels for aarch64 have in a directory of their own.
+_OF_TORCH_FOR_ARM = "libarm_compute"
+
+
+def _arm_compute(seen: Seen, soname: str) -> Answer:
+    """A library inside torch's own wheel for aarch64 (manylinux: torch.libs or torch/lib)."""
+    cause = (
+        f"{soname} is of the Arm Compute Library, which torch's wheels for aarch64 have inside, "
+        "and it is torch itself that does not find it: this wheel was packed without it (a fault "
+        "of some nightly builds), or is not installed whole. No CUDA, driver or package of the "
+        "system has a part in this."
+    )
+    release = (seen.torch or "").partition("+")[0]
+    nightly = ".dev" in release
+    again = (
+        f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release or "X.Y.Z"}"'
+        if not nightly
+        else f"{seen.pip} install --pre --upgrade --force-reinstall --no-cache-dir torch"
+    )
+    label = torch_label(seen)
+    if (label and label != "cpu") or nightly:
+        again += index_option(f"nightly/{label or 'cuXYZ'}" if nightly else label)
+    return seen.answer(
+        KIND, CODE, cause, owner="torch", direction=NONE, confidence="medium",
+        help=(again, f"{seen.python} -m pip show -f torch | grep -i arm_compute"),
+        notes=(
+            "Where the second command lists no such file, another build of torch is the way out: "
+            "a nightly of another day, or a release. A copy of that library from elsewhere is not "
+            "the one that torch was linked with.",
+        ),
     )  # fmt: skip
 
 
