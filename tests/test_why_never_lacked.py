@@ -60,3 +60,13 @@ def test_a_library_of_cudnn_9_on_windows_is_not_that_of_a_torch_with_cudnn_8() -
     assert answer.owner == "cudnn" and "brings cuDNN 8" in answer.cause
     assert "LD_LIBRARY_PATH" not in words and any("where " in one for one in answer.help)
     assert any("ctranslate2" in command and "<4" in command for command in answer.help)
+
+
+@pytest.mark.parametrize(("rocm", "another"), [("7.10", False), ("6.4", True)])
+def test_the_rocm_in_the_name_of_bitsandbytes_library_is_read_as_its_makers_write_it(
+    rocm: str, another: bool
+) -> None:
+    """ROCm 7.10 is 80: ten times the major release and the minor one."""
+    file = "/x/site-packages/bitsandbytes/libbitsandbytes_rocm80.so"
+    error = f"OSError: {file}: cannot open shared object file: No such file or directory"
+    assert ("besides" in first(error, f"ROCm {rocm}").cause) is another

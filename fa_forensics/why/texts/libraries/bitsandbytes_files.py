@@ -228,6 +228,18 @@ def own_library(seen: Seen, path: str) -> Answer | None:
     )  # fmt: skip
 
 
+def _number_of(rocm: str) -> str:
+    """The number in the library's name: ten times the major release and the minor one.
+
+    ROCm 6.4 is 64 and 7.12 is 82, as its maintainers say of that name.
+    """
+    major, _, rest = rocm.partition(".")
+    minor = rest.split(".")[0]
+    if not (major.isdigit() and minor.isdigit()):
+        return major
+    return str(int(major) * 10 + int(minor))
+
+
 def other_rocm(seen: Seen, number: str) -> Answer:
     """The library for torch's ROCm is not there: what was built, or is held, is for another one.
 
@@ -242,7 +254,7 @@ def other_rocm(seen: Seen, number: str) -> Answer:
         "was never built."
     )
     told = seen.versions.get("rocm", "")
-    if told and told.replace(".", "")[:2] != number:
+    if told and _number_of(told) != number:
         cause += f" The text names ROCm {told} besides."
     which = (
         f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'; "
