@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.asking import first, said
 
 
@@ -25,3 +26,20 @@ def test_an_arm_machine_whose_gpu_no_wheel_serves_compiles_torch() -> None:
     assert "TORCH_CUDA_ARCH_LIST=7.5" in words and "older CUDA version" not in words
     server = said(first(text))
     assert "It is this build of torch" in server and "leave compute capability" not in server
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [("wrong ELF class: ELFCLASS32", "FA101"), ("invalid ELF header", "FA208"),
+     ("file too short", "FA102")],
+)  # fmt: skip
+def test_a_file_that_is_no_library_for_this_process_is_why_cudnn_gives_up(
+    fault: str, code: str
+) -> None:
+    """SMPLer-X issue 37: a 32-bit libcuda.so comes first; nothing of cuDNN is at fault."""
+    answer = first(f"Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: {fault}")
+    assert (answer.code, answer.owner) == (code, "cuda-driver")
+    assert not any(" install " in command for command in answer.help)
+    missing = "libcuda.so: cannot open shared object file: No such file or directory"
+    other = first(f"Could not load library libcudnn_cnn_infer.so.8. Error: {missing}")
+    assert other.code == "FA209"  # the driver is not there

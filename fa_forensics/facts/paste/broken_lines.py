@@ -15,11 +15,25 @@ _GOES_ON = lazily(r"\s{0,20}(?:Error|Reason)\s?:", re.IGNORECASE)
 _OF_A_NAME = ("undefined symbol", "link time reference")
 
 
+#: The loader's reason: a file is there and is no library for this process.
+_FAULT = lazily(
+    r"[^\n]{0,40}?Error:\s{0,3}[^\s:]{1,300}\.so[.\d]{0,20}: "
+    r"(?:wrong ELF class|invalid ELF header|file too short|ELF file)",
+    re.IGNORECASE,
+)
+
+
 def where_whole(build: Build) -> Build:
-    """``build`` without the lines whose second half, below, is a message on a missing name."""
+    """``build`` without the lines whose second half is a message that says more.
+
+    On a missing name, below; or on a file that is not one for this process (32 bits, damaged),
+    which another library had to load.
+    """
 
     def whole(line: Line, match: re.Match[str]) -> Mention | Claim | None:
-        return None if _names_below(line, match.end()) else build(line, match)
+        if _names_below(line, match.end()) or _FAULT.match(line.body, match.end()):
+            return None
+        return build(line, match)
 
     return whole
 
