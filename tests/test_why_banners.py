@@ -43,3 +43,16 @@ def test_a_file_that_is_no_library_for_this_process_is_why_cudnn_gives_up(
     missing = "libcuda.so: cannot open shared object file: No such file or directory"
     other = first(f"Could not load library libcudnn_cnn_infer.so.8. Error: {missing}")
     assert other.code == "FA209"  # the driver is not there
+
+
+def test_a_torch_for_one_cuda_that_asks_for_another_is_another_torch() -> None:
+    """PyTorch issue 20750: the wheel for CUDA 10.0 beside an older torch, for CUDA 8."""
+    text = (
+        'File "/usr/local/lib/python3.5/dist-packages/torch/__init__.py", line 79, in <module>\n'
+        "    from torch._C import *\nImportError: libcurand.so.8.0: cannot open shared object "
+        "file: No such file or directory"
+    )
+    answer = first(text, "torch 1.1.0+cu100, Python 3.5")
+    assert (answer.kind, answer.owner) == ("wrong-torch", "torch")
+    assert "cudatoolkit" not in said(answer)
+    assert first(text, "torch 0.4.1+cu80").kind == "missing-library"

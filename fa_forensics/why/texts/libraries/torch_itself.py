@@ -11,6 +11,7 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.texts.libraries.another_torch import another_torch, is_of_another_cuda
 from fa_forensics.why.texts.libraries.brought_text import (
     brought_by_torch,
     known_releases,
@@ -58,6 +59,8 @@ def of_torch_itself(seen: Seen, soname: str, owner: str | None, major: str | Non
     if seen.mention.detail.get("conda"):
         return conda_torch(seen, soname, owner)
     wanted = _wanted(soname)
+    if wanted is not None and is_of_another_cuda(seen, wanted):
+        return another_torch(seen, soname, owner, wanted)
     own = major or (seen.torch_cuda or "").split(".")[0] or (wanted or "").split(".")[0]
     wheels = _wheels(seen, soname, own)
     if wheels and _SPLIT.search(seen.mention.detail.get("frame", "")):
