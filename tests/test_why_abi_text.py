@@ -224,3 +224,9 @@ def test_paddles_name_for_a_type_of_cuda_is_torch_and_paddle_in_one_process() ->
     named = first("importing torch and paddle together: " + error % "_CudaDeviceProperties")
     assert named.owner == "paddle" and named.confidence == "medium"
     assert first(error % "Reducer").owner != "paddle"
+
+
+def test_no_relax_is_for_the_message_that_asks_for_it() -> None:
+    """ld 2.40, a section of 2.3 GB: the same "truncated to fit" with the flag and without it."""
+    text = "x.o:(.text+0x7): relocation truncated to fit: R_X86_64_REX_GOTPCRELX against `.nv'"
+    assert "--no-relax" not in said(first(text))

@@ -109,7 +109,8 @@ def _range(seen: Seen) -> Answer:
         "Shared cuDNN, cuBLAS and NCCL in place of static ones take off more; DEBUG=1 and -g add "
         "to it.",
     ]
-    if "GOTPCREL" in seen.mention.line:
+    # GNU ld asks for that flag by name; "truncated to fit" stays the same with it (ld 2.40).
+    if "relink with --no-relax" in seen.mention.line:
         notes.append("LDFLAGS=-Wl,--no-relax gets past this one message, not past the size.")
     return _stopped(
         seen, LOADER, cause, "nvidia-smi --query-gpu=compute_cap --format=csv,noheader",
