@@ -56,3 +56,11 @@ def test_a_torch_for_one_cuda_that_asks_for_another_is_another_torch() -> None:
     assert (answer.kind, answer.owner) == ("wrong-torch", "torch")
     assert "cudatoolkit" not in said(answer)
     assert first(text, "torch 0.4.1+cu80").kind == "missing-library"
+
+
+def test_a_stop_typed_twice_is_no_part_of_a_version() -> None:
+    text = (
+        "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:\n"
+        "PyTorch 2.0..0+cu118 with CUDA 1108 (you have 1.13.1+cu117)"
+    )
+    assert "2.0..0" not in said(first(text)) and "2.0.0+cu118" in said(first(text))

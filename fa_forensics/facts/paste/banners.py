@@ -134,7 +134,8 @@ def _xformers(line: Line, match: re.Match[str]) -> Mention:
     for text in texts:
         for found in _BUILT.finditer(text):
             name = "torch" if found["what"] == "PyTorch" else "python"
-            detail.setdefault(f"built_{name}", found["built"])
+            # 2.0..0 is a slip of whoever typed it off, and no version that pip takes.
+            detail.setdefault(f"built_{name}", found["built"].replace("..", "."))
             detail.setdefault(f"here_{name}", found["here"])
             if found["cuda"]:
                 detail.setdefault("built_cuda", found["cuda"])
