@@ -13,7 +13,7 @@ from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.libraries.cudnn_there import is_before_cudnn_9
 
 #: The packages that open these libraries by name, and torch, as findstr takes them.
-_LIST = " ".join(("ctranslate2", "onnxruntime", "torch", "nvidia"))
+_LIST = "ctranslate2 onnxruntime torch nvidia"
 
 
 #: Said where the text does not name the package that opens the file.
@@ -28,7 +28,7 @@ def cuda_dll(seen: Seen) -> Answer:
     stem, number = detail.get("stem", ""), detail.get("number", "")
     cudnn = stem.startswith("cudnn")
     major = number if cudnn or len(number) < 3 else number[:2]
-    title = " ".join(("cuDNN" if cudnn else "CUDA", major))
+    title = f"cuDNN {major}" if cudnn else f"CUDA {major}"
     cause = (
         f"{dll} is a library of {title} for Windows, and it is in none of the directories where "
         "Windows looks (PATH, and those that a package adds)."
@@ -61,7 +61,7 @@ def cuda_dll(seen: Seen) -> Answer:
 def _commands(
     seen: Seen, dll: str, major: str, cudnn: bool, other: bool, row: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
-    helps = [" ".join(("where", dll)), f'{seen.pip} list | findstr /i "{_LIST}"']
+    helps = [f"where {dll}", f'{seen.pip} list | findstr /i "{_LIST}"']
     if row is not None and other:
         fitting = _fitting(seen, row, major, cudnn)
         helps += [f'{seen.pip} install "{fitting}"'] if fitting else []

@@ -154,7 +154,7 @@ def no_handle(seen: Seen) -> Answer:
     if windows:
         return seen.answer(
             "missing-library", "FA202", cause, owner="cudnn", direction=NONE, confidence="medium",
-            help=(" ".join(("where", "cudnn*64_*.dll")),
+            help=("where cudnn*64_*.dll",
                   f'{seen.pip} list | findstr /i "cudnn ctranslate2 onnxruntime torch"'),
             notes=(_OF_WINDOWS,),
         )  # fmt: skip

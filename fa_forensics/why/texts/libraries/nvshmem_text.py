@@ -21,7 +21,7 @@ def nvshmem_mix(seen: Seen) -> Answer:
         "the one of its wheel, nvidia-nvshmem, before. No symbol is missing, and no GPU or driver "
         "has a part in this."
     )
-    wheel = "; ".join(("import nvidia.nvshmem as n", "print(list(n.__path__)[0])"))
+    wheel = "import nvidia.nvshmem as n; print(list(n.__path__)[0])"
     return seen.answer(
         "versioned-symbol", "FA204", cause, owner="nvshmem", direction=UNKNOWN,
         confidence="medium",
