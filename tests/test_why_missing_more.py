@@ -119,3 +119,11 @@ def test_a_torch_without_cuda_on_arm_is_replaced_from_its_own_index() -> None:
     )
     assert answer.code == "FA601" and "vllm" in answer.cause
     assert '"torch==2.9.1" --index-url' in answer.help[0] and "/whl/cu12" in answer.help[0]
+
+
+def test_the_loaders_message_may_end_early_with_more_lines_below() -> None:
+    rest = "torch nightly, CUDA 12.9, Python 3.12"
+    for cut in ("cannot open shared", "cannot open shared object"):
+        answer = first(f"OSError: libnvrtc.so: {cut}\n\n{rest}")
+        assert answer.owner == "nvrtc" and answer.kind == "missing-library"
+    assert first(f"OSError: libnvrtc.so: {GONE}\n\n{rest}").owner == "nvrtc"

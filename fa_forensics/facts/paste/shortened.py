@@ -48,9 +48,9 @@ def recognisers() -> tuple[Recogniser, ...]:
             _in_prose,
         ),
         by_pattern(
-            ("cannot open shared object",),
+            ("cannot open shared",),
             r"(?<![\w/.])(?P<library>lib[\w+-]{1,60}\.so(?:\.\d{1,3}){0,3}): "
-            r"cannot open shared object(?! file)",
+            r"cannot open shared(?: object(?! file)|(?! object))",
             _cut_off,
         ),
         by_pattern(
