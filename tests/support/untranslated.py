@@ -250,4 +250,5 @@ EXCEPTIONS = {
     "ctranslate2 onnxruntime torch nvidia": NAMES,
     "import nvidia.nvshmem as n; print(list(n.__path__)[0])": NAMES,
     " (site-packages/nvidia/cudnn/lib of pip's wheel)": PART,
+    "relink with --no-relax": WORDS,
 }
