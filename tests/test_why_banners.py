@@ -64,3 +64,11 @@ def test_a_stop_typed_twice_is_no_part_of_a_version() -> None:
         "PyTorch 2.0..0+cu118 with CUDA 1108 (you have 1.13.1+cu117)"
     )
     assert "2.0..0" not in said(first(text)) and "2.0.0+cu118" in said(first(text))
+
+
+@pytest.mark.parametrize("below", ["", "\nMNN 3.1.0, glibc 2.41", " requires: Invalid argument\nx"])
+def test_an_executable_stack_is_told_where_the_line_is_cut_off(below: str) -> None:
+    """glibc 2.41 refuses what MNN asks for; the last words of its line are often left out."""
+    line = "ImportError: /x/libMNN.so: cannot enable executable stack as shared object"
+    answer = first(line + below)
+    assert (answer.code, answer.kind) == ("FA105", "elf-loader")

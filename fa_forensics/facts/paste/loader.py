@@ -342,6 +342,7 @@ def _of_files() -> tuple[Recogniser, ...]:
             "cannot enable executable stack as shared object requires",
             rest=r"(?:\s?:\s?(?P<reason>[\w ]{1,40}))?",
         ),
+        _phrase("exec-stack", "cannot enable executable stack as shared object"),  # cut off there
         _phrase("invalid-elf", "invalid ELF header"),
         _phrase("file-too-short", "file too short"),
         _phrase(
