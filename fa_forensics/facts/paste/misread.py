@@ -1,7 +1,8 @@
-"""Names of libraries and of symbol versions that were read off a picture: 1 for l, O for 0."""
+"""Names as they were meant: read off a picture (1 for l, O for 0), or in small letters."""
 
 from __future__ import annotations
 
+from fa_forensics.facts.tables import read_table
 from fa_forensics.patterns import lazily
 
 _VERSION = lazily(
@@ -10,21 +11,15 @@ _VERSION = lazily(
 _LIBRARY = lazily(
     r"(?P<lib>[1Il]ib(?=[A-Za-z])|)(?P<name>[^/]{1,200}?\.so)(?P<number>(?:\.[\dlIOo]{1,9}){0,4})"
 )
-#: Names of NCCL, which titles of reports are written with in small letters.
-_NCCL = {
-    name.lower(): name
-    for name in ("ncclCommRegister", "ncclCommDeregister", "ncclMemAlloc", "ncclMemFree",
-                 "ncclCommSplit", "ncclCommInitRankConfig", "ncclCommInitRankScalable",
-                 "ncclCommWindowRegister", "ncclCommWindowDeregister", "ncclCommShrink",
-                 "ncclCommResume", "ncclCommFinalize", "ncclRedOpCreatePreMulSum",
-                 "ncclGetLastError", "ncclGroupSimulateEnd", "ncclCommGetAsyncError")
-}  # fmt: skip
 _DIGITS = str.maketrans("lIOo", "1100")
 
 
 def name_meant(text: str) -> str:
     """A symbol as it was meant: ``ncclcommregister`` is ncclCommRegister; any other as it is."""
-    return _NCCL.get(text, text)
+    if not (text.startswith("nccl") and text.islower()):
+        return text
+    names: list[str] = read_table("cuda_names.json")["in_titles"]
+    return next((name for name in names if name.lower() == text), text)
 
 
 def version_meant(text: str) -> str:
