@@ -116,3 +116,10 @@ def _torch() -> Mapping[str, Any]:
 def _outside() -> tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...]:
     rows = read_table("outside_libraries.json")["rows"]
     return tuple((re.compile(row["names"]), row) for row in rows)
+
+
+@lru_cache(maxsize=1)
+def compiled_modules() -> frozenset[str]:
+    """The compiled modules of the packages on record, by their own names: flash_attn_2_cuda."""
+    rows = read_table("packages.json")["packages"]
+    return frozenset(str(module) for row in rows for module in row["modules"])

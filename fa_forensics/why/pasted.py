@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fa_forensics.facts.paste import Mention
 from fa_forensics.report_why import Answer
 from fa_forensics.why.context import with_context
 from fa_forensics.why.judgement import DRIFT
@@ -17,7 +18,7 @@ from fa_forensics.why.texts.index import ANSWERED_BY
 from fa_forensics.why.words import unrecognised
 
 if TYPE_CHECKING:
-    from fa_forensics.facts.paste import Mention, Paste
+    from fa_forensics.facts.paste import Paste
 
 #: Answers to one text; who pastes more wants the first few.
 MOST_ANSWERS = 5
@@ -27,6 +28,12 @@ LISTINGS = ("ldd-line", "nm-line", "readelf-line")
 MOST_LINES = 100
 _ONCE = ("FA202", "FA402")
 _OF_WINDOWS = ("flag:windows", "flag:windows-told", "flag:powershell")
+_TOLD = (
+    "The text tells of the failure in words of its own. The message itself, with the lines around "
+    "it, makes this answer sure."
+)
+#: Stands for a text of which nothing but versions is read.
+_NO_MENTION = Mention("versions", "", 0)
 #: The torch in question has the name.
 _EXPORTED = "FA607"
 #: No release has it: it says least of when the file was built.
@@ -61,6 +68,8 @@ def paste_answers(
             break
     if not found:
         found = _from_listings(listed, paste, place, tables, elsewhere)
+    if not found and paste.versions:
+        found = _from_versions(Seen(_NO_MENTION, paste, place, tables, elsewhere))
     answers = with_context(tuple(found), paste, place, tables) or (nothing_recognised(),)
     if not any(flag in paste.versions for flag in _OF_WINDOWS) or not paste.mentions:
         return answers
@@ -82,7 +91,9 @@ def _as_typed_there(answers: tuple[Answer, ...], seen: Seen) -> tuple[Answer, ..
 
 
 def _as_meant(answer: Answer, mention: Mention) -> Answer:
-    """The answer for a name that was put right, and what stands in the text for it."""
+    """The answer for a name that was put right, or that a person's sentence has, said as such."""
+    if mention.detail.get("told"):
+        return _as_told(answer)
     written = mention.detail.get("misspelt")
     if not written:
         return answer
@@ -90,6 +101,12 @@ def _as_meant(answer: Answer, mention: Mention) -> Answer:
     note = f"{written} in the text is misspelt, most likely for {meant}."
     confidence = "medium" if answer.confidence == "high" else answer.confidence
     return replace(answer, confidence=confidence, notes=(note, *answer.notes))
+
+
+def _as_told(answer: Answer) -> Answer:
+    """The answer to what a text tells in a person's words: never as sure as to a message."""
+    confidence = "medium" if answer.confidence == "high" else answer.confidence
+    return replace(answer, confidence=confidence, notes=(*answer.notes, _TOLD))
 
 
 def _from_listings(
@@ -105,6 +122,16 @@ def _from_listings(
         if answer is not None and not (answer.code in _ONCE and _has_code(found, answer.code)):
             _add(found, answer)
     return _narrowest_first(found)[:MOST_ANSWERS]
+
+
+def _from_versions(seen: Seen) -> list[Answer]:
+    """What the versions of a text alone tell: a package that is for another torch."""
+    if "torch" not in seen.versions or not any(key.startswith("pkg:") for key in seen.versions):
+        return []
+    from fa_forensics.why.texts.python.since_torch import versions_apart
+
+    answer = versions_apart(seen)
+    return [] if answer is None else [answer]
 
 
 def _narrowest_first(found: Sequence[Answer]) -> list[Answer]:

@@ -225,6 +225,8 @@ EXCEPTIONS = {
     "forward compatibility": WORDS,
     "Arch conditional": WORDS,
     "wasn't build with CUDA": WORDS,
+    "wasn't built with CUDA": WORDS,
+    "wasn't buil[dt] with CUDA": WORDS,
     "wasn't build|wasn't built|Operator wasn|device=cpu": WORDS,
     "capability|bf16 is only|dtype=": WORDS,
     "bf16 is only": WORDS,

@@ -209,9 +209,9 @@ def _of_packages() -> tuple[Recogniser, ...]:
         ),
         plain(
             "xformers-no-operator",
-            ("no operator found for", "wasn't build with cuda support"),
+            ("no operator found for", "wasn't build with cuda", "wasn't built with cuda"),
             r"No operator found for `?(?P<operator>memory_efficient_attention\w{0,40})|"
-            r"xFormers wasn't build with CUDA support",
+            r"xFormers wasn't buil[dt] with CUDA support",
         ),
         plain(
             "stop-iteration-so",

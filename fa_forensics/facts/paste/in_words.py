@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from fa_forensics.facts.paste.broken_since import broken_since
 from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.lines import Source
 from fa_forensics.facts.paste.model import Mention
@@ -67,7 +68,8 @@ def in_words(source: Source) -> Iterator[Mention]:
     """What a text without any message of a program says to have failed."""
     if len(source.text) > _SHORT:
         return
-    for read in (lacked_by_link, _lacked, _gone_from_python, _present_not_imported, _no_storage):
+    for read in (lacked_by_link, _lacked, _gone_from_python, _present_not_imported, _no_storage,
+                 broken_since):  # fmt: skip
         found = read(source)
         if found is not None:
             yield found
@@ -155,7 +157,7 @@ _IS_THERE = lazily(
     r"[`'\"]?(?:\w{0,60}(?:\.[\w-]{1,50}){0,2})?\.so\b",
     re.IGNORECASE,
 )
-_DENIED = lazily(r"(?:n't|\bnot|\bno|\bnever)\s{1,3}(?:even\s)?\Z", re.IGNORECASE)
+_DENIED = lazily(r"(?:n't|not|\bno|\bnever)\s{1,3}(?:even\s)?\Z", re.IGNORECASE)
 _DOTTED = lazily(r"[`'\"](?P<name>[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6})[`'\"]")
 _BUILT_WITH = lazily(
     r"\b(?:built|compiled|build)(?: (?:with|for|on|under|by|using))? (?:C?Python |cp)"

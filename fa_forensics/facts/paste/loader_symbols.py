@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.library_names import compiled_modules
 from fa_forensics.facts.paste.around import importing, path_of_line_above, whole_path
 from fa_forensics.facts.paste.denied import is_denied
 from fa_forensics.facts.paste.first_import import beside_paddle
@@ -113,6 +114,10 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
         symbol = None  # an English word: names of libraries have capitals, digits or underscores
     if symbol is None and not exact:
         before = _NAME_BEFORE.search(body[max(0, match.start() - 300) : match.start()])
+        if before and file is None and before[1] in compiled_modules():
+            module = {"prose": "yes", "import": before[1]}
+            prose = line.mention("undefined-symbol", match.start(), detail=module)
+            return _said_in_sentence(line, match) or Claim(match.start(), match.end(), prose)
         if before and file is None:
             detail = {"cut": "yes"} if not before[1].startswith("_Z") else {}
             named = line.mention("undefined-symbol", 0, symbol=before[1], detail=detail)

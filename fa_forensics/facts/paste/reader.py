@@ -29,11 +29,12 @@ from fa_forensics.facts.paste.denied import is_denial
 from fa_forensics.facts.paste.half_lines import HALF_ENDS, whole_again
 from fa_forensics.facts.paste.in_words import in_words
 from fa_forensics.facts.paste.lines import Line, Source
-from fa_forensics.facts.paste.model import Mention, Paste
+from fa_forensics.facts.paste.model import MAX_LINE, Mention, Paste
 from fa_forensics.facts.paste.named_elsewhere import named_elsewhere, readable_alone
 from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
 from fa_forensics.facts.paste.paragraphs import paragraphs
 from fa_forensics.facts.paste.places import Places
+from fa_forensics.facts.paste.plain_words import told_in
 from fa_forensics.facts.paste.recogniser import Claim, Reader, Recogniser
 from fa_forensics.facts.paste.sites import read_places
 from fa_forensics.facts.paste.unescape import unescape
@@ -57,8 +58,28 @@ def read_paste(text: str) -> Paste:
     joined, joints = paragraphs(printed)
     whole = _read(Source(joined, joints), truncated) if joints else paste
     if not paste.mentions:
-        return whole if whole.mentions else _half_line(printed, truncated) or paste
+        return whole if whole.mentions else _told(printed, truncated) or paste
     return replace(paste, mentions=whole.mentions) if _tells_more(whole, paste) else paste
+
+
+def _told(text: str, truncated: str | None) -> Paste | None:
+    """The paste of a text without a whole message: a half one, or a person's own words."""
+    return _half_line(text, truncated) or _in_plain_words(text, truncated)
+
+
+def _in_plain_words(text: str, truncated: str | None) -> Paste | None:
+    """The paste of a text with a sentence that stands for a message; None for any other."""
+    told = told_in(text)
+    if told is None:
+        return None
+    paste = _read(Source(*unwrapped(f"{text.rstrip()}\n{told.message}")), truncated)
+    sentence = Source(*unwrapped(text)).line_at(told.start)
+    mentions = (
+        replace(m, line=sentence.raw.strip()[:MAX_LINE], number=sentence.number,
+                detail={**m.detail, "told": "yes"})
+        for m in paste.mentions
+    )  # fmt: skip
+    return replace(paste, mentions=tuple(mentions)) if paste.mentions else None
 
 
 def _half_line(text: str, truncated: str | None) -> Paste | None:

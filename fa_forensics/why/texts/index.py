@@ -169,6 +169,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "ptxas-too-old",
     ),
     "python.python_text": ("no-module",),
+    "python.since_torch": ("broken-since",),
     "python.registry_text": ("type-not-cast",),
     "builds.replaced_text": ("torch-replaced",),
     "builds.rocm_build": (

@@ -10,11 +10,12 @@ from fa_forensics.facts.owner import OWN, is_cuda, is_torch, owner_of, owner_of_
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import NONE, UNKNOWN
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.symbol import misspelt, symbol_answer
+from fa_forensics.why.texts.beside_symbol import as_the_build_says, beside_ldd
 from fa_forensics.why.texts.gpu.rocm_text import needs_rccl, rccl
-from fa_forensics.why.texts.python.banner_text import nameless
+from fa_forensics.why.texts.python.nameless import nameless
 from fa_forensics.why.torch_names.cut import begins_a_name, cut_answer, scope_of
 from fa_forensics.why.torch_names.macos import (
     as_on_linux,
@@ -46,7 +47,7 @@ def undefined_symbol(seen: Seen) -> Answer:
         on_musl = relocation_on_musl(seen)
         if on_musl is not None:
             return on_musl
-    answer = _written(seen) if seen.mention.detail.get("written") else symbol_of_text(seen)
+    answer = _written(seen) if seen.mention.detail.get("written") else _named(seen)
     file = (seen.mention.file or "").rsplit("/", 1)[-1]
     cpu = _CPU_LIBRARY.search(file)
     if answer.owner == OWN and answer.code == "FA205" and cpu and cpu["package"] != "torch":
@@ -66,7 +67,19 @@ def undefined_symbol(seen: Seen) -> Answer:
         from fa_forensics.why.other_names.linked_module import by_its_import
 
         return by_its_import(answer, seen)
-    return _beside_ldd(_as_the_build_says(answer, seen), seen)
+    return beside_ldd(as_the_build_says(answer, seen), seen)
+
+
+def _constructor(seen: Seen) -> Answer | None:
+    """The answer to a class's constructor, where a text names the class alone; None for others."""
+    scope, bracket, rest = (seen.mention.symbol or "").partition("(")
+    last = scope.rpartition("::")[2]
+    if "::" not in scope or not last[:1].isupper():
+        return None
+    twice = replace(seen.mention, symbol=f"{scope}::{last}{bracket}{rest}")
+    made = symbol_of_text(replace(seen, mention=twice))
+    known = made.exported_by or made.overloads or made.direction in (NEWER, OLDER)
+    return made if known else None
 
 
 def _written(seen: Seen) -> Answer:
@@ -75,15 +88,10 @@ def _written(seen: Seen) -> Answer:
     One that no release has in that form is read no further: people leave parameters out.
     """
     answer = symbol_of_text(seen)
+    if not answer.exported_by:
+        answer = _constructor(seen) or answer
     if answer.exported_by:
         return answer
-    scope, _, rest = (seen.mention.symbol or "").partition("(")
-    last = scope.rpartition("::")[2]
-    if last[:1].isupper():
-        twice = replace(seen.mention, symbol=f"{scope}::{last}({rest}")
-        other = symbol_of_text(replace(seen, mention=twice))
-        if other.exported_by:
-            return other
     cause = (
         f"The text writes {seen.mention.symbol}, and no torch on record exports a function in that "
         "form: sentences leave parameters and scopes out. The mangled name, which begins with _Z, "
@@ -92,50 +100,11 @@ def _written(seen: Seen) -> Answer:
     return replace(nameless(seen), cause=cause)
 
 
-def _beside_ldd(answer: Answer, seen: Seen) -> Answer:
-    """The answer with a word on torch's libraries that ldd does not find, where it has others."""
-    if not answer.symbol or is_torch(answer.owner or "torch/"):
-        return answer
-    lost = [
-        m.library.rsplit("/", 1)[-1]
-        for m in seen.paste.mentions[:100]
-        if m.what == "ldd-line" and m.detail.get("sort") == "not found" and m.library
-    ]
-    named = [name for name in lost if is_torch(owner_of_library(name) or "")]
-    if not named:
-        return answer
-    note = (
-        f"{named[0]} => not found in ldd is no error: ldd does not know torch's directory, and "
-        "import torch loads its libraries before the file."
-    )
-    return replace(answer, notes=(*answer.notes, note))
-
-
-def _as_the_build_says(answer: Answer, seen: Seen) -> Answer:
-    """An own name that is missing, with what the text tells of the build."""
-    if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.demangled:
-        return answer
-    from fa_forensics.why.other_names.left_out import of_one_arch, older_gpu, text_words
-
-    if note := older_gpu(answer.demangled, seen.versions):
-        answer = replace(answer, notes=(note, *answer.notes))
-    words, notes, commands = text_words(seen.versions, seen.mention.file or "")
-    if not words and answer.help:
-        from fa_forensics.why.other_names.own_package import of_named_package
-
-        return of_one_arch(of_named_package(answer, seen), seen)
-    if not words or not answer.help:
-        return answer
-    kept = (text for text in answer.notes if commands or not text.startswith("CUDA_HOME"))
-    if "hipifies" in words:
-        from fa_forensics.why.other_names.own_package import not_for_rocm
-
-        answer = not_for_rocm(answer)
-        kept = (text for text in answer.notes if not text.startswith("CUDA_HOME"))
-    return replace(
-        answer, cause=f"{answer.cause} {words}", notes=(*notes, *kept),
-        help=(*answer.help[:-1], *commands, answer.help[-1]),
-    )  # fmt: skip
+def _named(seen: Seen) -> Answer:
+    """A name; where it is a class's (c10::ValueError), that of its constructor."""
+    answer = symbol_of_text(seen)
+    bare = "(" not in (seen.mention.symbol or "") and not answer.exported_by
+    return (_constructor(seen) if bare else None) or answer
 
 
 def symbol_of_text(seen: Seen) -> Answer:

@@ -17,7 +17,7 @@ def xformers_refusals(seen: Seen) -> Answer:
     gpu = next(iter(gpus_of(seen)[:1]), None)
     helps = (f"{seen.python} -m xformers.info", f"{seen.python} {TORCH_ARCHS}")
     text = "\n".join(reasons)
-    without_code = "wasn't build with CUDA" in text
+    without_code = re.search(r"wasn't buil[dt] with CUDA", text) is not None
     unbuilt = re.search(r"wasn't build|wasn't built|Operator wasn|device=cpu", text)
     said_more = re.search(r"capability|bf16 is only|dtype=", text)
     if without_code or (unbuilt and not said_more):

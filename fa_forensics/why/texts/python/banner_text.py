@@ -138,29 +138,6 @@ def _only_wrapped(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
-def nameless(seen: Seen) -> Answer:
-    """An undefined symbol is talked of, without its name and without the file."""
-    return seen.answer(
-        "wrong-torch", BANNER,
-        "The text speaks of an undefined symbol and names neither the symbol nor the file. Most "
-        "often such a file was compiled for another torch than the one that runs: by pip in an "
-        "environment of its own (build isolation), or before torch was replaced.",
-        owner=None, direction="unknown", confidence="low",
-        help=(
-            f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
-            "fa-forensics inspect PACKAGE",
-            f"{seen.pip} install -v --no-build-isolation --no-cache-dir --force-reinstall "
-            "--no-deps PACKAGE",
-        ),
-        notes=(
-            'Paste the whole line with "undefined symbol", or the log of pip -v, for an answer '
-            "that is sure.",
-            'A line "Collecting torch" or "Using cached torch-..." in that log is the torch that '
-            "the build took.",
-        ),
-    )  # fmt: skip
-
-
 def crash(seen: Seen) -> Answer:
     """``Aborted (core dumped)``, ``Segmentation fault``: no symbol is missing."""
     package = package_in(seen) or only_named(seen)

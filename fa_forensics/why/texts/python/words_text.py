@@ -11,7 +11,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import inspect_package, package_by_words, package_in
-from fa_forensics.why.texts.symbol_text import symbol_of_text, undefined_symbol
+from fa_forensics.why.texts.symbol_text import undefined_symbol
 
 _WHOLE = (
     'The line of the loader with "undefined symbol:" and the whole name behind it tells which '
@@ -24,12 +24,6 @@ def symbol_in_words(seen: Seen) -> Answer:
     name = seen.mention.symbol
     if not name:
         return _of_a_family(seen)
-    last = name.rpartition("::")[2]
-    if "(" not in name and "::" in name and last[:1].isupper():
-        called = replace(seen.mention, symbol=f"{name}::{last}")
-        made = symbol_of_text(replace(seen, mention=called))
-        if made.direction in (NEWER, OLDER):
-            return _hedged(made)
     answer = undefined_symbol(seen)
     if answer.exported_by or answer.direction in (NEWER, OLDER):
         return _hedged(answer)

@@ -302,7 +302,7 @@ def no_operator(seen: Seen) -> Answer:
     )  # fmt: skip
     if banner is not None:
         return xformers(replace(seen, mention=banner))
-    if "wasn't build with CUDA" in text:
+    if "wasn't build with CUDA" in text or "wasn't built with CUDA" in text:
         return _without_code(seen)
     if "device=cpu" in text:
         return _on_the_cpu(seen)

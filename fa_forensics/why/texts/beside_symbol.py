@@ -1,0 +1,55 @@
+"""What other lines of a text add to the answer on an undefined symbol: ldd's, and a build's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fa_forensics.facts.owner import OWN, is_torch, owner_of_library
+from fa_forensics.report_why import Answer
+from fa_forensics.why.seen import Seen
+
+
+def beside_ldd(answer: Answer, seen: Seen) -> Answer:
+    """The answer with a word on torch's libraries that ldd does not find, where it has others."""
+    if not answer.symbol or is_torch(answer.owner or "torch/"):
+        return answer
+    lost = [
+        m.library.rsplit("/", 1)[-1]
+        for m in seen.paste.mentions[:100]
+        if m.what == "ldd-line" and m.detail.get("sort") == "not found" and m.library
+    ]
+    named = [name for name in lost if is_torch(owner_of_library(name) or "")]
+    if not named:
+        return answer
+    note = (
+        f"{named[0]} => not found in ldd is no error: ldd does not know torch's directory, and "
+        "import torch loads its libraries before the file."
+    )
+    return replace(answer, notes=(*answer.notes, note))
+
+
+def as_the_build_says(answer: Answer, seen: Seen) -> Answer:
+    """An own name that is missing, with what the text tells of the build."""
+    if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.demangled:
+        return answer
+    from fa_forensics.why.other_names.left_out import of_one_arch, older_gpu, text_words
+
+    if note := older_gpu(answer.demangled, seen.versions):
+        answer = replace(answer, notes=(note, *answer.notes))
+    words, notes, commands = text_words(seen.versions, seen.mention.file or "")
+    if not words and answer.help:
+        from fa_forensics.why.other_names.own_package import of_named_package
+
+        return of_one_arch(of_named_package(answer, seen), seen)
+    if not words or not answer.help:
+        return answer
+    kept = (text for text in answer.notes if commands or not text.startswith("CUDA_HOME"))
+    if "hipifies" in words:
+        from fa_forensics.why.other_names.own_package import not_for_rocm
+
+        answer = not_for_rocm(answer)
+        kept = (text for text in answer.notes if not text.startswith("CUDA_HOME"))
+    return replace(
+        answer, cause=f"{answer.cause} {words}", notes=(*notes, *kept),
+        help=(*answer.help[:-1], *commands, answer.help[-1]),
+    )  # fmt: skip
