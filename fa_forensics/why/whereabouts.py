@@ -107,7 +107,7 @@ def _other_build(paste: Paste, place: Place) -> bool:
         mention.detail.get("os") == "macOS" for mention in paste.mentions[:20]
     ):
         return True
-    if {"flag:torch-rocm", "flag:torch-source"} & paste.versions.keys():
+    if {"flag:torch-rocm", "flag:torch-xpu", "flag:torch-source"} & paste.versions.keys():
         return True
     told = paste.versions.get("torch_cuda") or paste.versions.get("index_cuda")
     own = place.requested.cuda if place.requested is not None else None

@@ -89,10 +89,11 @@ _TORCH = ("torch", "pytorch")
 def read_provenance(source: Source, places: Places, offer: Offer) -> None:
     """What the text says of where a package is from.
 
-    The keys ``flag:torch-source``, ``flag:torch-rocm``, ``flag:built-from-source:NAME`` and
+    The keys ``flag:torch-source``, ``flag:torch-rocm``, ``flag:torch-xpu``, ``flag:built-from-source:NAME`` and
     ``flag:changed:NAME``. A changed package, and a fork, is another program than the index's
     under its name.
     """
+    _of_intel(source, places, offer)
     seen: set[int] = set()
     for sign in _SIGNS:
         for place in places(sign)[:_MOST]:
@@ -100,6 +101,23 @@ def read_provenance(source: Source, places: Places, offer: Offer) -> None:
             if line.start not in seen:
                 seen.add(line.start)
                 _of_line(line, offer)
+
+
+#: "2.0.110+xpu", "torch of Intel's xpu index", "ipex-llm[xpu]": Intel's GPUs.
+_IS_XPU = lazily(
+    r"\+xpu\b|\b(?:torch|pytorch|ipex|intel)\b[^\n]{0,60}?(?<![\w.])xpu\b"
+    r"|(?<![\w.])xpu\b[^\n]{0,20}?\b(?:torch|pytorch|ipex|build|index|wheel)\b",
+    re.IGNORECASE,
+)
+
+
+def _of_intel(source: Source, places: Places, offer: Offer) -> None:
+    """The key ``flag:torch-xpu``: torch is a build for Intel's GPUs, by its own version or words."""
+    for place in places("xpu")[:_MOST]:
+        line = source.line_at(place)
+        if (found := _IS_XPU.search(line.body)) and not is_denied(line.body, found.start()):
+            offer("flag:torch-xpu", BANNER, line.number, "yes")
+            return
 
 
 def is_wished(words: str, start: int, end: int) -> bool:

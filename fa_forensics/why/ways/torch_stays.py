@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,18 +23,26 @@ _ON_IT = lazily(
     r"(?:One of the two commands|The command that installs torch|The commands? (?!that))"
 )
 
+#: What a text says of torch that is none of an index for CUDA, and how a sentence says it.
+_MADE = {
+    "flag:torch-source": "was built from source",
+    "flag:torch-rocm": "is one for ROCm",
+    "flag:torch-xpu": "is one for Intel's GPUs (XPU)",
+}
+
 
 def torch_stays(answer: Answer, paste: Paste) -> Answer:
     """The answer without commands that put an index's torch over one of the text's own making."""
     if of_a_servers_image(paste):
         return _of_the_image(answer)
-    rocm = "flag:torch-rocm" in paste.versions
-    if not (rocm or "flag:torch-source" in paste.versions):
+    own = next((said for flag, said in _MADE.items() if flag in paste.versions), None)
+    if own is None:
         return answer
-    left = tuple(text for text in answer.help if "rocm" in text or not _BRINGS.search(text))
+    left = tuple(
+        text for text in answer.help if re.search("rocm|xpu", text) or not _BRINGS.search(text)
+    )
     if len(left) == len(answer.help):
         return answer
-    own = "was built from source" if "flag:torch-source" in paste.versions else "is one for ROCm"
     note = (
         f"The torch in the text {own}, and a torch of the package index or of torch's own index "
         "for CUDA would take its place. It is changed where it comes from, by a build with what "
