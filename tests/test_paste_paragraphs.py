@@ -42,3 +42,41 @@ def test_a_text_that_tells_nothing_still_tells_nothing() -> None:
     text = "it was a dark and stormy night; the rain fell\nin torrents, except at occasional\nhours"
     assert not read_paste(text).mentions
     assert not read_paste(text * 2_000).mentions
+
+
+def _in_a_window(text: str, width: int) -> str:
+    """The text as a terminal shows it: broken at its last column, wherever that falls."""
+    lines = (line for line in text.split("\n"))
+    return "\n".join(
+        "\n".join(line[at : at + width] for at in range(0, max(1, len(line)), width))
+        for line in lines
+    )
+
+
+#: A banner of xformers', a warning of torch's and a build's line: each in pieces of any size.
+WIDE = [
+    "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current "
+    "PyTorch installation. The current PyTorch install supports CUDA capabilities sm_50 sm_60 "
+    "sm_70 sm_75 sm_80 sm_86 sm_90.",
+    "RuntimeError: Failed to import transformers.pipelines because of the following error (look up "
+    "to see its traceback): /opt/lib/python3.10/site-packages/transformer_engine_extensions."
+    "cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs",
+    *MESSAGES,
+]
+
+
+@pytest.mark.parametrize("message", WIDE)
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_break_within_words_at_a_windows_column_changes_nothing(message: str, width: int) -> None:
+    whole = read_paste(message).mentions[0]
+    broken = read_paste(_in_a_window(message, width)).mentions[0]
+    assert (broken.what, broken.symbol, broken.library) == (whole.what, whole.symbol, whole.library)
+    assert broken.file == whole.file
+
+
+def test_a_line_that_ends_at_the_column_by_chance_is_no_broken_one() -> None:
+    name = "_ZN3c104cuda9SetDeviceEab"
+    line = f"ImportError: /{'x' * 50}/a.so: undefined symbol: {name}".rjust(120, "-")
+    assert len(line) == 120
+    mention = read_paste(f"{line}\nFROM pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel").mentions[0]
+    assert mention.symbol == name

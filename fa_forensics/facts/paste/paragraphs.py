@@ -6,6 +6,8 @@ messages go on, but any other message may be broken too.
 
 from __future__ import annotations
 
+import itertools
+
 from fa_forensics.facts.paste.lines import Joint
 from fa_forensics.facts.paste.prefixes import split_prefix
 from fa_forensics.patterns import lazily
@@ -42,3 +44,33 @@ def paragraphs(text: str) -> tuple[str, tuple[Joint, ...]]:
         length += len(parts[-1])
         above = raw.rstrip()
     return ("".join(parts), tuple(joints)) if joints else (text, ())
+
+
+#: The widths of windows, where a single line shows it; else two lines have to end at one column.
+_WINDOWS = (80, 100, 120, 132)
+_LEAST_WIDTH = 60
+
+
+def columns(text: str) -> tuple[str, tuple[Joint, ...]]:
+    """The text with the lines joined that a window broke at its last column, within words too."""
+    lines = text.split("\n")
+    if not 1 < len(lines) <= _MOST_LINES or len(text) > _MOST_TEXT:
+        return text, ()
+    widths = [len(line) for line in lines[:-1]]
+    width = max(widths)
+    if width < _LEAST_WIDTH or (widths.count(width) < 2 and width not in _WINDOWS):
+        return text, ()
+    parts: list[str] = [lines[0]]
+    joints: list[Joint] = []
+    length = len(lines[0])
+    for above, raw in itertools.pairwise(lines):
+        joined = len(above) == width and raw.strip() and not _STARTS.match(raw)
+        parts.append(raw if joined else "\n" + raw)
+        if joined:
+            joints.append(Joint(length, width, 0))
+        length += len(parts[-1])
+    return ("".join(parts), tuple(joints)) if joints else (text, ())
+
+
+#: What is another line all the same, though the one above is as wide as the window.
+_STARTS = lazily(r"\s{2}|[>|]|Traceback|[\w.]{1,80}(?:Error|Exception|Warning):")

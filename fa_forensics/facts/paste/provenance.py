@@ -89,9 +89,9 @@ _TORCH = ("torch", "pytorch")
 def read_provenance(source: Source, places: Places, offer: Offer) -> None:
     """What the text says of where a package is from.
 
-    The keys ``flag:torch-source``, ``flag:torch-rocm``, ``flag:torch-xpu``, ``flag:built-from-source:NAME`` and
-    ``flag:changed:NAME``. A changed package, and a fork, is another program than the index's
-    under its name.
+    The keys ``flag:torch-source``, ``flag:torch-rocm``, ``flag:torch-xpu``,
+    ``flag:built-from-source:NAME`` and ``flag:changed:NAME``. A changed package, and a fork, is
+    another program than the index's under its name.
     """
     _of_intel(source, places, offer)
     seen: set[int] = set()
@@ -112,7 +112,7 @@ _IS_XPU = lazily(
 
 
 def _of_intel(source: Source, places: Places, offer: Offer) -> None:
-    """The key ``flag:torch-xpu``: torch is a build for Intel's GPUs, by its own version or words."""
+    """The key ``flag:torch-xpu``: torch is a build for Intel's GPUs, by its version or by words."""
     for place in places("xpu")[:_MOST]:
         line = source.line_at(place)
         if (found := _IS_XPU.search(line.body)) and not is_denied(line.body, found.start()):

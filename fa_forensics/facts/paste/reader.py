@@ -32,7 +32,7 @@ from fa_forensics.facts.paste.lines import Line, Source
 from fa_forensics.facts.paste.model import MAX_LINE, Mention, Paste
 from fa_forensics.facts.paste.named_elsewhere import named_elsewhere, readable_alone
 from fa_forensics.facts.paste.order import LISTINGS, first_cause_first
-from fa_forensics.facts.paste.paragraphs import paragraphs
+from fa_forensics.facts.paste.paragraphs import columns, paragraphs
 from fa_forensics.facts.paste.places import Places
 from fa_forensics.facts.paste.plain_words import told_in
 from fa_forensics.facts.paste.recogniser import Claim, Reader, Recogniser
@@ -55,6 +55,11 @@ def read_paste(text: str) -> Paste:
     if is_denial(printed):
         return Paste()
     paste = _read(Source(*unwrapped(printed)), truncated)
+    wide, joints = columns(printed)
+    if joints:
+        as_printed = _read(Source(wide, joints), truncated)
+        if as_printed.mentions and _is_whole(as_printed, paste):
+            return as_printed
     joined, joints = paragraphs(printed)
     whole = _read(Source(joined, joints), truncated) if joints else paste
     if not paste.mentions:
@@ -91,6 +96,20 @@ def _half_line(text: str, truncated: str | None) -> Paste | None:
     paste = _read(Source(*unwrapped(completed)), truncated)
     mentions = (replace(m, line=m.line.removesuffix(rest.rstrip())) for m in paste.mentions)
     return replace(paste, mentions=tuple(mentions))
+
+
+def _is_whole(wide: Paste, paste: Paste) -> bool:
+    """Whether a text without the breaks of a window tells as much of its failures, or more."""
+    if not paste.mentions:
+        return True
+    one, other = wide.mentions[0], paste.mentions[0]
+    if one.detail.get("cut") and not other.detail.get("cut"):
+        return False  # the name ended at the window's edge
+    more, less = (
+        sum(len(name or "") for name in (m.symbol, m.version, m.file, m.library))
+        for m in (one, other)
+    )
+    return len(wide.mentions) <= len(paste.mentions) and more >= less
 
 
 def _tells_more(whole: Paste, paste: Paste) -> bool:
