@@ -186,6 +186,7 @@ def package_of(path: str) -> str | None:
     """
     from fa_forensics.rules.remedy import known_packages
 
+    path = path.replace("\\", "/")  # of Windows
     module = module_of(path)
     if "/" not in path and "." in module:
         path = path.replace(".", "/", module.count("."))  # vllm._C.abi3.so, as people write it

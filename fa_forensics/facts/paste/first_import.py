@@ -41,6 +41,27 @@ def torch_before(line: Line) -> str:
     return ""
 
 
+#: At Python's prompt, or given to it by -c: nothing but the import of what fails.
+_AT_THE_PROMPT = lazily(r">>> import (?P<module>[A-Za-z_][\w.]{0,80})\s*$")
+_BY_COMMAND = lazily(r"\bpython[\d.]{0,4}\s-c\s[\"']import (?P<module>[A-Za-z_][\w.]{0,80})[\"']")
+
+
+def imported_alone(line: Line) -> dict[str, str]:
+    """The module that a text imports as the first thing, or that needs torch before it.
+
+    ``alone`` is the module; ``cured`` tells that the text itself says so.
+    """
+    if cured_by_import(line) == "torch":
+        return {"alone": "yes", "cured": "yes"}
+    shown = ""
+    for above in line.above(12):
+        if "import torch" in above.raw or "from torch" in above.raw or "/torch/" in above.raw:
+            return {}
+        found = _AT_THE_PROMPT.search(above.raw) or _BY_COMMAND.search(above.raw)
+        shown = found["module"] if found is not None else shown
+    return {"alone": shown} if shown and not shown.startswith("torch") else {}
+
+
 def cured_by_import(line: Line) -> str:
     """The module whose import before all others puts it right, as the text tells; "" for none."""
     source = line.source

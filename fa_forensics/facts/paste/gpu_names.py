@@ -78,7 +78,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     (
         "rtx",
         r"(?:\b|(?<=\dx))((?:NVIDIA )?(?:GeForce |Quadro )?RTX[ _-]?(?:PRO )?(?:A?\d{4,5})"
-        r"(?: ?(?:Ti|SUPER|D|Ada))?)\b",
+        r"(?: ?(?:Ti|SUPER|D|Ada))?)\b(?![ -]series)",
         "gpu",
     ),
     (
@@ -92,8 +92,8 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
     *(
         (
             sign,
-            rf"{_ITEM}((?:NVIDIA )?(?:GeForce )?RTX[ -]?[2-5]0(?:xx|[ -]series))"
-            r"(?=\s?(?:[,;/)]|$|GPU|card|laptop))",
+            rf"{_ITEM}((?:NVIDIA )?(?:GeForce )?RTX[ -]?[2-5]0(?:xx|(?:00)?[ -]series))"
+            r"(?=\s?(?:[,;/()]|$|GPU|card|laptop))",
             "gpu",
         )
         for sign in ("0xx", "0 series", "0-series")

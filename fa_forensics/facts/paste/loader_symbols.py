@@ -8,7 +8,7 @@ from dataclasses import replace
 from fa_forensics.facts.library_names import compiled_modules
 from fa_forensics.facts.paste.around import importing, path_of_line_above, whole_path
 from fa_forensics.facts.paste.denied import is_denied
-from fa_forensics.facts.paste.first_import import beside_paddle
+from fa_forensics.facts.paste.first_import import beside_paddle, imported_alone
 from fa_forensics.facts.paste.lines import Line
 from fa_forensics.facts.paste.misread import name_meant
 from fa_forensics.facts.paste.model import Mention
@@ -150,6 +150,7 @@ def _undefined(line: Line, match: re.Match[str]) -> Claim | None:
     version = symbol.version if symbol is not None else None
     detail.update(cuda_around(line, version, file))
     detail.update(beside_paddle(line, name))
+    detail.update(imported_alone(line))
     mention = line.mention(
         what, match.start(), symbol=name, version=version, file=file, detail=detail
     )

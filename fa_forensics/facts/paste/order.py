@@ -119,7 +119,8 @@ def _tier(mention: Mention) -> int:
 def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
     what = mention.what
     others = {m.what for m in all_of_them if m is not mention}
-    if _FOLLOWS.get(what, frozenset()) & others:
+    swallowed = bool(mention.detail.get("swallowed"))  # not defined, as the file did not load
+    if (_LOADING if swallowed else _FOLLOWS.get(what, frozenset())) & others:
         return True
     if _says_again(mention, all_of_them):
         return True

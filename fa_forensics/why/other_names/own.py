@@ -48,7 +48,7 @@ def judge_own(
     """(judgement, commands) for an extension's own name that nothing loaded here exports."""
     linked = _DEVICE_LINK.match(name[:_LONGEST])
     if linked is not None:
-        return _no_device_link(linked[1]), (_LINK_OPTIONS,)
+        return _of_device_link(name, linked[1]), (_LINK_OPTIONS,)
     near = _sibling(name, place, needed_by)
     if near is not None and near.relation == SAME_NAME:
         return _in_a_sibling(near, place, needed_by)
@@ -139,7 +139,7 @@ def _blas_note(symbol: SymbolText, whose: str) -> tuple[str, ...]:
 def device_link(name: str) -> Judgement | None:
     """What is missing where a name is one that nvcc's device link makes; None for others."""
     linked = _DEVICE_LINK.match(name[:_LONGEST])
-    return None if linked is None else _no_device_link(linked[1])
+    return None if linked is None else _of_device_link(name, linked[1])
 
 
 def known_sibling(name: str, demangled: str) -> tuple[Mapping[str, object], str] | None:
@@ -225,24 +225,45 @@ def _of_one_flavour(again: str) -> tuple[str, ...]:
 _LINK_OPTIONS = "grep -rnE 'rdc|SEPARABLE_COMPILATION|RESOLVE_DEVICE_SYMBOLS|dlink' ."
 
 
-def _no_device_link(file: str) -> Judgement:
+def _of_device_link(name: str, file: str) -> Judgement:
+    """What was left out, by which of the two names that the device link brings is undefined.
+
+    nm on a link with nvcc 13.0 in parts: without the object of -dlink the files'
+    ``__cudaRegisterLinkedBinary_*`` are undefined; with it, and without a file that it was made of,
+    that file's ``__fatbinwrap_*`` is.
+    """
     stem = _TEMPORARY.sub("", file)
     source = re.sub(r"_(cu|cpp|cc)$", r".\1", stem)
     how = (
         "In CMake the target needs CUDA_SEPARABLE_COMPILATION and CUDA_RESOLVE_DEVICE_SYMBOLS ON, "
         "in setup.py dlink=True."
     )
-    if stem == _DEVICE_RUNTIME:
+    if name.startswith("__fatbinwrap_") and stem == _DEVICE_RUNTIME:
         cause = (
-            "nvcc's device link was left out, or was given no libcudadevrt: the name is one of "
-            "CUDA's device runtime, which code compiled with -rdc=true needs, and the object that "
-            f"nvcc -dlink -lcudadevrt makes has it. {how}"
+            "nvcc's device link was made, and the library with CUDA's device runtime is not in the "
+            "file: code compiled with -rdc=true needs libcudadevrt.a (-lcudadevrt), of the very "
+            f"toolkit that made the device link, on the line that links the file too. {how}"
+        )
+        return Judgement(KIND, CODE, NONE, cause)
+    if name.startswith("__fatbinwrap_"):
+        cause = (
+            f"nvcc's device link was made with the object of {source}, and that object is not in "
+            "the file: it was compiled with -rdc=true, given to nvcc -dlink, and left out of the "
+            "link of the library, or is there from another compilation than the device link's "
+            "(the name has a number of each). A build from an empty directory, with all objects of "
+            "the device link on the line that links the file, has it."
         )
         return Judgement(KIND, CODE, NONE, cause)
     cause = (
         f"nvcc's device link was left out: {source} was compiled with -rdc=true, and the library "
         f"was linked without the object that nvcc -dlink makes. {how}"
     )
+    if stem == _DEVICE_RUNTIME:
+        cause = (
+            "nvcc's device link was left out: the file was linked with CUDA's device runtime "
+            "(libcudadevrt.a), which code compiled with -rdc=true needs, and without the object "
+            f"that nvcc -dlink makes. {how}"
+        )
     return Judgement(KIND, CODE, NONE, cause)
 
 

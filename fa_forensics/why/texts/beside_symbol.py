@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from fa_forensics.facts.owner import OWN, is_torch, owner_of_library
 from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.seen import Seen
+from fa_forensics.why.torch_names.history import order_key
 
 
 def beside_ldd(answer: Answer, seen: Seen) -> Answer:
@@ -52,4 +55,34 @@ def as_the_build_says(answer: Answer, seen: Seen) -> Answer:
     return replace(
         answer, cause=f"{answer.cause} {words}", notes=(*notes, *kept),
         help=(*answer.help[:-1], *commands, answer.help[-1]),
+    )  # fmt: skip
+
+
+#: From torch 1.5 on torch's build helper links extensions with libc10.so and libtorch.so: what is
+#: imported without torch then lacks a library, and no name (torch/utils/cpp_extension.py).
+_LINKED_SINCE = (1, 5)
+
+
+def torch_first(answer: Answer, seen: Seen) -> Answer:
+    """The answer with the order of imports as a second cause, where the text shows that order."""
+    module = seen.mention.detail.get("alone")
+    if not module or answer.kind not in DRIFT or not is_torch(answer.owner or ""):
+        return answer
+    cured = "cured" in seen.mention.detail
+    told = re.match(r"(\d{1,2})\.(\d{1,2})", seen.torch or "")
+    old = [release for release in answer.exported_by if order_key(release)[:2] < _LINKED_SINCE]
+    linked = told is not None and (int(told[1]), int(told[2])) >= _LINKED_SINCE
+    if not cured and (linked or (answer.exported_by and not old)):
+        return answer
+    cause = (
+        f"Torch was not imported before the file, as the text {'says' if cured else 'shows'}, and "
+        "extensions of torch 1.4 and before are not linked with torch's libraries: import torch "
+        f"first. Or: {answer.cause}"
+    )
+    failing = module if module != "yes" else seen.module or "MODULE"
+    return replace(
+        answer, cause=cause, confidence="medium" if answer.confidence == "high" else
+        answer.confidence, help=(f"{seen.python} -c 'import torch, {failing}'", *answer.help),
+        notes=("Where the first command works, the order of imports is all that is wrong.",
+               *answer.notes),
     )  # fmt: skip

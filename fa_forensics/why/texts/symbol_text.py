@@ -13,7 +13,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.symbol import misspelt, symbol_answer
-from fa_forensics.why.texts.beside_symbol import as_the_build_says, beside_ldd
+from fa_forensics.why.texts.beside_symbol import as_the_build_says, beside_ldd, torch_first
 from fa_forensics.why.texts.gpu.rocm_text import needs_rccl, rccl
 from fa_forensics.why.texts.python.nameless import nameless
 from fa_forensics.why.torch_names.cut import begins_a_name, cut_answer, scope_of
@@ -67,7 +67,7 @@ def undefined_symbol(seen: Seen) -> Answer:
         from fa_forensics.why.other_names.linked_module import by_its_import
 
         return by_its_import(answer, seen)
-    return beside_ldd(as_the_build_says(answer, seen), seen)
+    return torch_first(beside_ldd(as_the_build_says(answer, seen), seen), seen)
 
 
 def _constructor(seen: Seen) -> Answer | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fa_forensics.facts.drivers import parse_cuda
 from fa_forensics.facts.flash_limits import Limits, all_limits, first_accepting
@@ -62,6 +63,9 @@ def ampere_only(seen: Seen) -> Answer:
     gpus = gpus_of(seen)[:1] or one_of_two(seen, rows)
     if gpus and rows and not any(row.accepts(gpus[0].capability) for row in rows):
         return refused(seen, gpus[0], package, rows)
+    stopping = [row for row in rows if gpus and not row.accepts(gpus[0].capability)]
+    if stopping and len(stopping) < len(rows):
+        return _of_an_older_release(refused(seen, gpus[0], package, stopping), stopping[-1])
     accepted = f"accepts {_gpus_words(rows[-1])} alone" if rows else "accepts newer GPUs alone"
     cause = (
         f"A check in {package} itself raised this before any kernel ran: it {accepted}, and the "
@@ -87,6 +91,16 @@ def ampere_only(seen: Seen) -> Answer:
         confidence="medium" if gpus else "high",
         help=(f"{seen.python} {TORCH_ARCHS}",), notes=tuple(notes),
     )  # fmt: skip
+
+
+def _of_an_older_release(answer: Answer, row: Limits) -> Answer:
+    """The answer where no release is told, and a newer one than those that refuse takes the GPU."""
+    since = f"from {row.before} on take" if row.before else "that are newer take"
+    cause = (
+        f"{answer.cause} Releases {since} it, so that an older copy is what runs: an old "
+        f"{answer.owner}, or the copy that another package brings along (xformers has one)."
+    )
+    return replace(answer, cause=cause, confidence="medium")
 
 
 def one_of_two(seen: Seen, rows: Sequence[Limits]) -> tuple[Gpu, ...]:

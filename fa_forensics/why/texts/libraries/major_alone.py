@@ -175,6 +175,9 @@ _INSIDE_11 = (
     "to come from a CUDA 11 toolkit, whose lib64 is on LD_LIBRARY_PATH when Python starts."
 )
 
+#: torch 2.1.0+cu121 is a wheel of 2.2 GB, 2.2.0+cu121 one of 0.8 GB that asks for NVIDIA's.
+_INSIDE_12 = ", and 2.1's has it inside for torch alone"
+
 _STALE = (
     " ninja had nothing to do: the file is an earlier build, which was made with another CUDA and "
     "is taken as it is. Its build directory (in ~/.cache/torch_extensions, or the one that the "
@@ -188,7 +191,8 @@ def _which_torches(seen: Seen, soname: str, bringing: tuple[str, ...], major: st
     note = f"Of PyPI's torches for CUDA {span} bring{'s' if len(bringing) == 1 else ''} {soname}"
     if major is None or int(major) < 12:
         return f"{note}."  # the builds for CUDA 11 have it inside, under a name with a hash
-    return f"{note}; of those on PyTorch's own indexes, every build for CUDA {major} does."
+    own = f"{note}; of those on PyTorch's own indexes, every build for CUDA {major}"
+    return f"{own} from torch 2.2.0 on does{_INSIDE_12}." if major == "12" else f"{own} does."
 
 
 def _torch_itself(cuda: str) -> str:

@@ -7,7 +7,7 @@ import re
 from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.seen import Answerer, Seen
+from fa_forensics.why.seen import Answerer, Seen, package_of
 from fa_forensics.why.texts.builds.windows_build import jit_module
 from fa_forensics.why.texts.clues import inspect_package, package_in, pip_name, version_of
 from fa_forensics.why.texts.libraries.bitsandbytes_text import no_cuda_binary
@@ -312,7 +312,8 @@ def _linux_library(seen: Seen) -> Answer:
     """A ``.so`` that is loaded under Windows: the package was made for Linux alone."""
     library = re.split(r"[\\\\/]", seen.mention.library or "")[-1]
     whose = seen.mention.detail.get("importer", "")
-    package = package_in(seen) or (whose if whose != "torch" else None)
+    package = package_of(seen.mention.library or "") or package_in(seen)
+    package = package or (whose if whose not in ("", "torch") else None)
     name = package or "that package"
     first = _windows_since(package)
     helps = [f'{seen.pip} install --upgrade "{package}>={first}"'] if first else []
