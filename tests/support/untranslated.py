@@ -8,6 +8,8 @@ WORDS = "a text of another program, which is looked for or quoted"
 
 #: Texts of the sources that are not in the table, with the reason.
 EXCEPTIONS = {
+    "git submodule update --init --recursive && python setup.py clean && rm -rf build "
+    "torch/lib/build torch/lib/tmp_install",
     "A build of the extension for the torch": WORDS,
     " --upgrade --no-cache-dir torch {1}": WORDS,
     "Each release of torch-xla": "the beginning of a note that is looked for, or a command",
@@ -57,6 +59,7 @@ EXCEPTIONS = {
     "{1} wheel --no-build-isolation --no-deps --no-cache-dir -w dist .": NAMES,
     "asked for": WORDS,
     'ctypes.CDLL("{1}", ctypes.RTLD_GLOBAL)': NAMES,
+    "compute-sanitizer python SCRIPT.py": NAMES,
     "LD_DEBUG=libs python YOUR_SCRIPT.py 2>&1 | grep 'calling init: .*libcudnn'": NAMES,
     "cmake -S . -B build -DCUDAToolkit_ROOT=/usr/local/cuda-{1} "
     "-DCUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda-{2}": NAMES,

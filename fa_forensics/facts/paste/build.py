@@ -161,7 +161,8 @@ def _of_checks() -> tuple[Recogniser, ...]:
         ),
         plain(
             "cuda-home-missing",
-            ("cuda_home", "nvcc: not found", "bin/nvcc", "nvcc was not found", "nvcc not found"),
+            ("cuda_home", "nvcc: not found", "nvcc: command not found", "bin/nvcc",
+             "nvcc was not found", "nvcc not found"),
             r"CUDA_HOME (?:environment variable is not set|does not exist|is not set)"
             r"|nvcc: (?:command )?not found|nvcc (?:was )?not found"
             r"|No such file or directory:? '?(?P<path>[^'\"\s]{0,200}bin/nvcc)'?",

@@ -39,11 +39,14 @@ def recognisers() -> tuple[Recogniser, ...]:
         ),
         plain(
             "cublas-status",
-            ("cublas_status_",),
-            r"(?:error|fail(?:ed|ure)?|exception)\b[^\n]{0,60}?CUBLAS_STATUS_(?P<status>"
+            ("cublas_status_", "cudnn_status_", "cusolver_status_", "cusparse_status_", "cufft_",
+             "curand_status_"),
+            r"(?:error|fail(?:ed|ure)?|exception)\b[^\n]{0,60}?\b"
+            r"(?P<owner>CUBLAS|CUDNN|CUSOLVER|CUSPARSE|CURAND|CUFFT)(?:_STATUS)?_(?P<status>"
             r"NOT_INITIALIZED|ALLOC_FAILED|INVALID_VALUE|MAPPING_ERROR|EXECUTION_FAILED"
-            r"|INTERNAL_ERROR|NOT_SUPPORTED)\b"
-            r"(?:[,:]? when calling [`'\"]?(?P<call>cublas\w{2,60}))?",
+            r"|EXEC_FAILED|INTERNAL_ERROR|NOT_SUPPORTED(?:_\w{2,40})?|BAD_PARAM|ARCH_MISMATCH"
+            r"|SETUP_FAILED|LAUNCH_FAILURE|INITIALIZATION_FAILED)\b"
+            r"(?:[,:]? when calling [`'\"]?(?P<call>cu[a-z]{3,8}\w{2,60}))?",
         ),
         plain(
             "jax-library",

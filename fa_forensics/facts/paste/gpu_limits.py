@@ -143,8 +143,9 @@ def _of_left_out() -> tuple[Recogniser, ...]:
         ),
         plain(
             "kernel-left-out",
-            ("but was built for sm",),
-            r"is for sm(?P<range>\d{2,3}-sm\d{2,3}), but was built for sm(?P<built>\d{2,3})",
+            ("but was built for sm", "but running on sm", "but runs on sm", "but is running on sm"),
+            r"(?:is|built|compiled) for sm_?(?P<range>\d{2,3}(?:-sm_?\d{2,3})?), but "
+            r"(?:was built for|(?:is )?running on|runs on) sm_?(?P<built>\d{2,3})",
         ),
         plain(
             "kernel-left-out",

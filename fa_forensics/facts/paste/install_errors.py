@@ -220,9 +220,16 @@ def _of_runs() -> tuple[Recogniser, ...]:
     return (
         plain(
             "run-time",
-            ("out of memory. tried", "outofmemoryerror"),
-            r"(?:CUDA|HIP) out of memory\. Tried to allocate|OutOfMemoryError: (?:CUDA|HIP)",
+            ("out of memory", "outofmemoryerror"),
+            r"(?:CUDA|HIP) (?:error: )?out of memory|OutOfMemoryError: (?:CUDA|HIP)"
+            r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
             sort="memory",
+        ),
+        plain(
+            "run-time",
+            ("a working triton installation",),
+            r"Cannot find a working triton installation",
+            sort="triton",
         ),
         plain(
             "run-time",

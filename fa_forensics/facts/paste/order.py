@@ -35,7 +35,8 @@ _VAGUE = frozenset(
      "kernels-variant", "xformers-no-operator", "no-device", "operator-missing",
      "torch-pin-broken", "numpy-abi", "struct-size", "module-init", "torch-without-cuda",
      "hip-error", "gpu-warned", "sdpa-no-kernel", "no-matching-distribution", "compiler-warned",
-     "no-prebuilt", "wheel-not-there", "run-time", "torch-replaced", "cublas-status", "jax-library")
+     "no-prebuilt", "wheel-not-there", "run-time", "cuda-error", "torch-replaced", "cublas-status",
+     "jax-library")
 )  # fmt: skip
 #: Errors of compilers that only the first of counts, behind all that name a cause.
 _ANY_SOURCE = frozenset(("source-error", "host-headers"))
@@ -126,7 +127,7 @@ def _is_consequence(mention: Mention, all_of_them: Sequence[Mention]) -> bool:
         return True
     if what in _ANY_SOURCE or what in _BY_THE_WAY or mention.detail.get("warning"):
         return _is_explained(mention, all_of_them)
-    if what == "run-time" and mention.detail.get("sort") != "disk":
+    if what in ("run-time", "cuda-error") and mention.detail.get("sort") != "disk":
         return any(_tier(m) == 0 for m in all_of_them if m is not mention)
     if what in _LAST or mention.detail.get("sort") in ("object", "asked"):
         return bool(others - LISTINGS - _LAST - {"missing-attribute"})

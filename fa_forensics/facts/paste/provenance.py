@@ -94,6 +94,7 @@ def read_provenance(source: Source, places: Places, offer: Offer) -> None:
     another program than the index's under its name.
     """
     _of_intel(source, places, offer)
+    _of_amd(source, places, offer)
     seen: set[int] = set()
     for sign in _SIGNS:
         for place in places(sign)[:_MOST]:
@@ -109,6 +110,22 @@ _IS_XPU = lazily(
     r"|(?<![\w.])xpu\b[^\n]{0,20}?\b(?:torch|pytorch|ipex|build|index|wheel)\b",
     re.IGNORECASE,
 )
+
+
+#: "torch 2.6, ROCm, MI300X": a list of versions that names it without a number.
+_IS_AMD = lazily(r"(?:^|[,;(] ?)(?:AMD )?ROCm(?= ?(?:[,;)]|$))", re.IGNORECASE)
+
+
+def _of_amd(source: Source, places: Places, offer: Offer) -> None:
+    """The key ``flag:torch-rocm``, by an entry of a list of versions."""
+    for place in places("rocm")[:_MOST]:
+        line = source.line_at(place)
+        if _IS_AMD.search(line.body) and "," in line.body and not _CUDA.search(line.body):
+            offer("flag:torch-rocm", BANNER, line.number, "yes")
+            return
+
+
+_CUDA = lazily(r"\b(?:cuda|nvidia|cu1[1-4]\d)\b", re.IGNORECASE)
 
 
 def _of_intel(source: Source, places: Places, offer: Offer) -> None:

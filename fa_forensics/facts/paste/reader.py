@@ -12,6 +12,7 @@ from fa_forensics.facts.paste import (
     caught,
     cuda_copies,
     cuda_dlls,
+    cuda_errors,
     gpu,
     gpu_checks,
     gpu_limits,
@@ -179,6 +180,7 @@ def _recognisers() -> tuple[Recogniser, ...]:
         *shortened.recognisers(),
         *python_errors.recognisers(),
         *tools.recognisers(),
+        *cuda_errors.recognisers(),
     )
 
 

@@ -84,7 +84,9 @@ def _of_code() -> tuple[Recogniser, ...]:
     )  # fmt: skip
 
 
-def _not_started(line: Line, match: re.Match[str]) -> Mention:
+def _not_started(line: Line, match: re.Match[str]) -> Mention | None:
+    if "CUDA error" in line.body and "hip" not in match[0].lower():
+        return None  # CUDA has an error of the same words
     path, function, code = frame(line)
     detail = {"sort": "not-started", "frame": path, "function": function, "code": code}
     return line.mention("hip-error", match.start(), detail=detail)

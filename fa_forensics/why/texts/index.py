@@ -54,6 +54,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
     ),
     "python.other_build": ("cuda-majors-differ",),
     "gpu.cpm_text": ("cpm-kernels",),
+    "gpu.cuda_error_text": ("cuda-error",),
     "gpu.driver_ill": (
         "driver-ill",
         "driver-not-there",

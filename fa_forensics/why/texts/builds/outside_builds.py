@@ -128,6 +128,11 @@ _RUN_TIME = {
         "The GPU's memory ran out while the program ran: a smaller batch, model or context is the "
         "way out, not another build. This is no question of binaries."
     ),
+    "triton": (
+        "torch.compile makes its kernels with Triton, and finds none that works: it is not "
+        "installed (torch's wheels for CUDA on Linux bring it, those for Windows, macOS and the "
+        "CPU do not), or its own import fails. What the first command prints is the cause."
+    ),
     "assertion": (
         "A kernel stopped at an assertion of its own, most often an index out of range in the "
         "data. This is no question of binaries; with CUDA_LAUNCH_BLOCKING=1 the traceback names "
@@ -168,6 +173,7 @@ def run_time(seen: Seen) -> Answer:
     sort = seen.mention.detail.get("sort", "")
     helps = {
         "memory": ("nvidia-smi",),
+        "triton": (f"{seen.python} -c 'import triton; print(triton.__version__)'",),
         "assertion": ("CUDA_LAUNCH_BLOCKING=1 python SCRIPT.py",),
         "managed": (f"{seen.python} -m venv venv && . venv/bin/activate",),
         "network": (f"{seen.pip} config list; env | grep -i proxy",),

@@ -266,11 +266,14 @@ def torch_list(seen: Seen) -> tuple[str, ...] | None:
     torch, cuda, machine = seen.torch, seen.torch_cuda, seen.place.machine
     if torch is None or cuda is None or "git" in torch or re.search(r"\da0", torch):
         return torch_code_here(seen)  # a build of somebody's own
-    if _cuda_assumed(seen):
+    if _cuda_assumed(seen) and _cudas(torch, machine):
         # Only what all wheels of a release agree on is known of the one in the text.
-        every = [set(torch_archs(torch, one, machine) or ()) for one in _cudas(torch, machine)]
-        same = bool(every) and all(one == every[0] for one in every)
-        return torch_archs(torch, cuda, machine) if same else None
+        every = [torch_archs(torch, one, machine) or () for one in _cudas(torch, machine)]
+        common = tuple(arch for arch in every[0] if all(arch in one for one in every[1:]))
+        same = all(len(one) == len(common) for one in every)
+        known = gpus_of(seen)[:1]
+        alike = same or (bool(known) and all(covers(one, known[0]) for one in every))
+        return common or None if alike else None
     return torch_archs(torch, cuda, machine) or torch_code_here(seen)
 
 

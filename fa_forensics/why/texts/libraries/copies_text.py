@@ -18,38 +18,55 @@ _MEMORY = ("NOT_INITIALIZED", "ALLOC_FAILED")
 _LATE = ("EXECUTION_FAILED", "INTERNAL_ERROR", "MAPPING_ERROR")
 
 
-def cublas_status(seen: Seen) -> Answer:
-    """``CUBLAS_STATUS_... when calling cublasGemmEx(...)``: no name is missing."""
-    status, call = seen.mention.detail["status"], seen.mention.detail.get("call", "cuBLAS")
+#: How NVIDIA's libraries are written; ``CUDNN_STATUS_`` begins with the name.
+_TITLES = {
+    "cublas": "cuBLAS", "cudnn": "cuDNN", "cusolver": "cuSOLVER", "cusparse": "cuSPARSE",
+    "curand": "cuRAND", "cufft": "cuFFT",
+}  # fmt: skip
+
+
+def library_status(seen: Seen) -> Answer:
+    """``CUBLAS_STATUS_... when calling cublasGemmEx(...)``, and its like: no name is missing."""
+    status = seen.mention.detail["status"].replace("EXEC_FAILED", "EXECUTION_FAILED")
+    owner = seen.mention.detail.get("owner", "cublas").lower()
+    title = _TITLES[owner]
+    call = seen.mention.detail.get("call", f"a call of {title}'s")
     causes = {
-        "NOT_INITIALIZED": "the GPU's memory is full when cuBLAS starts, which is the commonest",
+        "NOT_INITIALIZED": f"the GPU's memory is full when {title} starts, which is the commonest",
+        "INITIALIZATION_FAILED": "the GPU's memory is full when it starts, or the driver is ill",
         "ALLOC_FAILED": "the GPU's memory is full, which is the commonest",
-        "NOT_SUPPORTED": "the GPU, or this release of cuBLAS, does not have that type or shape",
         "INVALID_VALUE": "the call itself is refused, as a regression of one release of torch does",
+        "ARCH_MISMATCH": f"this release of {title} does not serve the GPU, which is older or newer",
     }
-    first = causes.get(status, "an earlier kernel failed, and cuBLAS is only the next to notice it")
+    first = causes.get(
+        status, f"an earlier kernel failed, and {title} is only the next to notice it"
+    )
+    if status.startswith(("NOT_SUPPORTED", "BAD_PARAM")):
+        first = f"the GPU, or this release of {title}, does not have that type or shape"
+    other = ", or the cuBLASLt that it opens," if owner == "cublas" else ""
+    if owner == "cudnn":
+        other = ", or a part of it that it opens,"
     copies = (
-        "the cuBLAS that is loaded, or the cuBLASLt that it opens, is not the one that torch "
-        "brings: a toolkit's or an image's copy on LD_LIBRARY_PATH goes before it, and the two are "
-        "of one release alone"
+        f"the {title} that is loaded{other} is not the one that torch brings: a toolkit's or an "
+        "image's copy on LD_LIBRARY_PATH goes before it"
     )
     likely = [copies, first] if status == "INVALID_VALUE" else [first, copies]
     cause = (
-        f"cuBLAS refuses {call} with {status}: every symbol was found, and this is an error of the "
-        f"run. Two causes are to be told apart. Either {likely[0]}; or {likely[1]}."
+        f"{title} refuses {call} with {status}: every symbol was found, and this is an error of "
+        f"the run. Two causes are to be told apart. Either {likely[0]}; or {likely[1]}."
     )
     without = f"env -u LD_LIBRARY_PATH {seen.python} YOUR_SCRIPT.py"
-    helps = [without, "echo $LD_LIBRARY_PATH", f"{seen.pip} list | grep -iE '^torch |cublas'"]
+    helps = [without, "echo $LD_LIBRARY_PATH", f"{seen.pip} list | grep -iE '^torch |{owner}'"]
     if status in _MEMORY:
         helps = ["nvidia-smi", *helps]
     if status in _LATE:
         helps = ["env CUDA_LAUNCH_BLOCKING=1 python YOUR_SCRIPT.py", *helps]
     return seen.answer(
-        KIND, CODE, cause, owner="cublas", direction=UNKNOWN, confidence="low", help=tuple(helps),
+        KIND, CODE, cause, owner=owner, direction=UNKNOWN, confidence="low", help=tuple(helps),
         notes=(
             "Where it works without LD_LIBRARY_PATH, that variable is the cause: unset it for this "
             "program, in a container with ENV or --env LD_LIBRARY_PATH=. Where it does not, "
-            "python -m pip check tells whether nvidia-cublas is the version that torch asks for, "
+            f"python -m pip check tells whether nvidia-{owner} is the version that torch asks for, "
             "and another release of torch is the next thing to try. No extension has to be built "
             "again.",
         ),
@@ -116,7 +133,7 @@ def jax_library(seen: Seen) -> Answer:
 
 
 ANSWERERS: dict[str, Answerer] = {
-    "cublas-status": cublas_status,
+    "cublas-status": library_status,
     "jax-library": jax_library,
     "loader-trace": loader_trace,
 }
