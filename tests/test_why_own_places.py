@@ -6,13 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from support.asking import answers, first, said
+from support.asking import answers, first, first_here, said
 
 import fa_forensics
 from fa_forensics.facts.paste.reader import read_paste
+from fa_forensics.report_why import Answer
 
 DATA = Path(fa_forensics.__file__).parent / "data"
 OWN = "_Z18my_function_tensoriRKN2at6TensorE"
+
+
+def typed(answer: Answer) -> str:
+    return "\n".join(answer.help)
 
 
 def missing(file: str, symbol: str = OWN) -> str:
@@ -134,3 +139,45 @@ def test_a_function_that_returns_a_string_shows_its_flavour_by_what_it_lacks() -
     assert any("libc10.so => not found in ldd is no error" in note for note in answer.notes)
     other = answers(f"undefined symbol: {name.replace('Ev', 'B5cxx11Ev')}")[0]
     assert other.code == "FA204"
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "library"),
+    [
+        ("numa_get_membind", "numa", "libnuma"),
+        ("ibv_reg_mr", "rdma", "libibverbs"),
+        ("io_pgetevents", "aio", "libaio"),
+        ("eglGetProcAddress", "opengl", "libEGL"),
+        ("TVMFuncCall", "tvm", "libtvm"),
+        ("_ZN3tvm7runtime7NDArray10CreateViewENS0_10ShapeTupleE10DLDataType", "tvm", "libtvm"),
+        ("_ZN3tvm3ffi6ObjectD1Ev", "tvm-ffi", "tvm_ffi"),
+    ],
+)
+def test_a_name_of_a_systems_library_is_not_the_files_own(
+    name: str, owner: str, library: str, bare: str
+) -> None:
+    answer = first_here(f"ImportError: /x/site-packages/e/c.so: undefined symbol: {name}", bare)
+    assert answer.owner == owner and library in f"{said(answer)} {typed(answer)}"
+    assert "rm -rf build" not in typed(answer) and "torch has no part" in said(answer)
+
+
+@pytest.mark.parametrize(
+    "name", ["THLongStorage_inferSizeN", "THNN_CudaDoubleSpatialClassNLLCriterion_updateGradInput"]
+)
+def test_a_library_of_torchs_early_days_that_lacks_a_name_is_torch_itself(
+    name: str, bare: str
+) -> None:
+    file = ".../torch/lib/libTHC.so.1"
+    answer = first_here(f"ImportError: {file}: undefined symbol: {name}", bare)
+    assert answer.code == "FA607" and answer.confidence == "medium"
+    assert "older torch" not in said(answer) and "built from source" in said(answer)
+
+
+def test_a_torch_from_source_that_lacks_its_own_name_is_built_again_whole(bare: str) -> None:
+    text = (
+        "ImportError: .../site-packages/torch/lib/libtorch.so.1: undefined symbol: "
+        "_ZN10onnx_torch30_TensorProto_default_instance_E\ntorch 1.0 from source, Python 3.6"
+    )
+    answer = first_here(text, bare)
+    assert answer.code == "FA607" and "python setup.py clean" in typed(answer)
+    assert "pip install" not in typed(answer)

@@ -9,7 +9,7 @@ WORDS = "a text of another program, which is looked for or quoted"
 #: Texts of the sources that are not in the table, with the reason.
 EXCEPTIONS = {
     "git submodule update --init --recursive && python setup.py clean && rm -rf build "
-    "torch/lib/build torch/lib/tmp_install",
+    "torch/lib/build torch/lib/tmp_install": NAMES,
     "A build of the extension for the torch": WORDS,
     " --upgrade --no-cache-dir torch {1}": WORDS,
     "Each release of torch-xla": "the beginning of a note that is looked for, or a command",

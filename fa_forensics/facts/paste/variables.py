@@ -16,7 +16,7 @@ _ENV = ("ld_library_path", "cuda_home", "cuda_visible_devices", "ld_preload", "p
         "torch_extensions_dir", "max_jobs", "flash_attention_force_build",
         "flash_attention_skip_cuda_build", "hsa_override_gfx_version", "conda_prefix",
         "nvidia_driver_capabilities", "torch_cuda_arch_list", "vllm_use_precompiled",
-        "vllm_precompiled_wheel_location")  # fmt: skip
+        "vllm_precompiled_wheel_location", "nvte_release_build")  # fmt: skip
 
 
 #: What a sentence puts behind a value, and no value ends with.

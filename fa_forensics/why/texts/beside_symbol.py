@@ -10,6 +10,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.torch_names.history import order_key
+from fa_forensics.why.ways.builds import is_module
 
 
 def beside_ldd(answer: Answer, seen: Seen) -> Answer:
@@ -66,7 +67,9 @@ _LINKED_SINCE = (1, 5)
 def torch_first(answer: Answer, seen: Seen) -> Answer:
     """The answer with the order of imports as a second cause, where the text shows that order."""
     module = seen.mention.detail.get("alone")
-    if not module or answer.kind not in DRIFT or not is_torch(answer.owner or ""):
+    if not module:
+        return _or_torch_first(answer, seen)
+    if answer.kind not in DRIFT or not is_torch(answer.owner or ""):
         return answer
     cured = "cured" in seen.mention.detail
     told = re.match(r"(\d{1,2})\.(\d{1,2})", seen.torch or "")
@@ -85,4 +88,43 @@ def torch_first(answer: Answer, seen: Seen) -> Answer:
         answer.confidence, help=(f"{seen.python} -c 'import torch, {failing}'", *answer.help),
         notes=("Where the first command works, the order of imports is all that is wrong.",
                *answer.notes),
+    )  # fmt: skip
+
+
+#: The last torch whose names a file of those days can have: the next one is of 2020.
+_DAYS_OF_14 = (1, 5)
+
+
+_OR_BEFORE_TORCH = (
+    "Or the file was imported before torch: extensions of torch 1.4 and before are not linked with "
+    "torch's libraries, and miss every name of torch then. The first command tells the two apart."
+)
+
+
+def _or_torch_first(answer: Answer, seen: Seen) -> Answer:
+    """The order of imports as a second cause, for a name that only torch of those days has.
+
+    A package that is on record imports torch itself; of a program's own module nothing is known.
+    """
+    file, module = seen.mention.file or "", seen.module
+    if answer.kind not in DRIFT or not is_torch(answer.owner or "") or not answer.exported_by:
+        return answer
+    ends = order_key(answer.exported_by[-1])[:2] <= _DAYS_OF_14
+    told = re.match(r"(\d{1,2})\.(\d{1,2})", seen.torch or "")
+    linked = told is not None and (int(told[1]), int(told[2])) >= _LINKED_SINCE
+    if not ends or linked or not module or seen.package is not None or not is_module(file):
+        return answer
+    if is_torch(owner_of_library(file.rsplit("/", 1)[-1]) or "") or "/torch_extensions/" in file:
+        return answer  # torch itself, or what torch has compiled and loads
+    if seen.mention.detail.get("build") == "cmake" or answer.provider:
+        return answer
+    cause = " ".join((answer.cause, _OR_BEFORE_TORCH))
+    dotted = file.replace("\\", "/").rsplit("-packages/", 1)[-1].rsplit("/", 2)
+    inner = f"{dotted[-2]}.{module}" if module.startswith("_") and len(dotted) > 1 else module
+    inner = inner if re.fullmatch(r"[\w.]{1,100}", inner) else module
+    return replace(
+        answer, cause=cause, confidence="low" if answer.confidence == "low" else "medium",
+        help=(f"{seen.python} -c 'import torch; import {inner}'", *answer.help),
+        notes=("Where the first command works, the order of imports is all that is wrong: import "
+               "torch goes before the module's.", *answer.notes),
     )  # fmt: skip

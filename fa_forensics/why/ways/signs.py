@@ -12,10 +12,8 @@ from fa_forensics.why.judgement import DRIFT
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.shell import quoted
 from fa_forensics.why.texts.clues import raw_python
-from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.builds import cmake_build, is_module
 from fa_forensics.why.ways.commands import which_torch
-from fa_forensics.why.ways.one_libtorch import one_libtorch
 
 #: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
 _JIT = lazily(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
@@ -54,8 +52,10 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
         from fa_forensics.why.other_names.python_around import around_python
 
         return around_python(answer, seen)
-    if is_torch_file(file) and (is_torch(answer.owner or "") or _torchs_own(answer, seen)):
-        return _inside_torch(answer, seen, file)
+    if is_torch_file(file) and (is_torch(answer.owner or "") or _torchs_own(answer)):
+        from fa_forensics.why.ways.torch_files import inside_torch
+
+        return inside_torch(answer, seen, file)
     if "flag:aoti" in seen.versions and answer.kind == "cxx11-abi":
         from fa_forensics.why.other_names.plain_extension import of_inductor
 
@@ -205,7 +205,7 @@ def _own_build_first(answer: Answer, seen: Seen, file: str) -> Answer:
     )
     commands = (f"env -u PYTHONPATH {seen.python} -c 'import torch; import {seen.module}'",
                 *(text for text in answer.help if '"torch==' not in text))  # fmt: skip
-    notes = (n for n in answer.notes if not n.startswith(_OF_EXTENSIONS))
+    notes = (n for n in answer.notes if not n.startswith(OF_EXTENSIONS))
     return replace(answer, help=commands, notes=(note, *notes))
 
 
@@ -223,7 +223,7 @@ def _loaded_by_path(answer: Answer, seen: Seen, file: str) -> Answer:
         return in_setup_build(answer, file, raw_python(seen))
     commands = [text for text in answer.help if not re.search(r'"torch[=>]=|^rm -rf build', text)]
     commands.insert(-1, cmake_build(raw_python(seen)))
-    notes = (n for n in answer.notes if not n.startswith((*_OF_EXTENSIONS, "Where pip compiled")))
+    notes = (n for n in answer.notes if not n.startswith((*OF_EXTENSIONS, "Where pip compiled")))
     return replace(answer, help=tuple(commands), notes=(note, _OPTIONS, *notes))
 
 
@@ -236,7 +236,7 @@ _OPTIONS = (
 
 
 #: How notes on another build of an extension begin.
-_OF_EXTENSIONS = (
+OF_EXTENSIONS = (
     "Installing another torch changes", "One of the two commands", "Another build of",
     "Every torch since",
     "A file that was compiled", "A build of the extension", "The command that begins with",
@@ -244,152 +244,15 @@ _OF_EXTENSIONS = (
 )  # fmt: skip
 
 #: The files of torch that no other package's library is called like.
-_IN_TORCH = lazily(r"-packages/torch/(?:_C(?:\.[\w-]+)?\.so|lib/lib(?:shm|caffe2|ATen|TH\w*)\.so)")
+_IN_TORCH = lazily(
+    r"-packages/torch/_C(?:\.[\w-]+)?\.so|(?:^|/)torch/lib/lib(?:shm|caffe2\w*|ATen\w*|TH\w*)\.so"
+)
 #: A function of C++, or one of torch's TH libraries, which were C.
 _OF_TORCH = lazily(r"_Z|THC?[A-Z_]\w")
 
 
-def _torchs_own(answer: Answer, seen: Seen) -> bool:
-    """Whether a name that no release has can only be of another torch: none was built here."""
-    if answer.code != "FA205" or answer.provider or "flag:torch-source" in seen.versions:
+def _torchs_own(answer: Answer) -> bool:
+    """Whether a name that no release has can only be of another torch, or of a part of one."""
+    if answer.code != "FA205" or answer.provider:
         return False
     return _OF_TORCH.match(answer.symbol or "") is not None
-
-
-def _inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
-    """A library of torch that lacks a name of torch: two torches in one process."""
-    name = file.rsplit("/", 1)[-1]
-    gap = _release_without(answer, seen)
-    if gap:
-        return _fault_of_the_release(answer, seen, name, gap)
-    cause = (
-        f"{name} is torch's own library and the missing name is torch's too, so libraries of two "
-        "torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a "
-        "directory of the system's (/usr/local/lib), a C++ libtorch or an older install in the "
-        "same directory."
-    )
-    if "/" in file and not re.search(r"-packages/|/torch/lib/|\.\.\.", file):
-        look, note = one_libtorch(answer.source_line or "", seen.python)
-        return replace(
-            answer, kind="wrong-torch", code="FA607", cause=cause, confidence="medium",
-            help=(look, "echo $LD_LIBRARY_PATH; ldconfig -p | grep -E 'lib(torch|c10)'",
-                  *answer.help[-1:]),
-            notes=(note,),
-        )  # fmt: skip
-    own = is_torch(answer.owner or "")
-    notes = (n for n in answer.notes if own and not n.startswith(_OF_EXTENSIONS))
-    conda = "; conda list | grep -i torch" if "conda" in file else ""
-    copies = "grep -E 'lib(c10|torch|caffe2)'"
-    where = file if "-packages/" in file else f"TORCH_DIRECTORY/lib/{name}"
-    return replace(
-        answer, kind="wrong-torch", code="FA607", owner=answer.owner if own else "torch",
-        direction=answer.direction if answer.exported_by else "unknown",
-        cause=f"{cause}{_of_which(answer)}{_hidden_between(answer, seen)}",
-        confidence="high" if own and _two_for_sure(answer, seen) else "medium",
-        help=(
-            f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
-            f"ldd {where} | {copies}; ldconfig -p | {copies}",
-            f"{seen.pip} list | grep -i torch{conda}",
-            f"{seen.pip} uninstall -y torch",
-            *answer.help[-1:],
-        ),
-        notes=(*_FOREIGN_COPY, _ONE_TORCH, *_in_no_such_flavour(answer), *notes),
-    )  # fmt: skip
-
-
-#: What torch_name says of an extension, and cannot be of a library of torch's own.
-_OF_AN_EXTENSION = lazily(
-    r"(?:; |, )(?:else|or) torch is not whole[^.]{0,200}"
-    r"| Or the file does not list \S{1,60} among its needs, and nothing loaded it\."
-)
-
-
-def _of_which(answer: Answer) -> str:
-    """What the name's life says of the two torches."""
-    return f" {_OF_AN_EXTENSION.sub('', answer.cause)}" if answer.exported_by else ""
-
-
-def _hidden_between(answer: Answer, seen: Seen) -> str:
-    """That releases between others lack the name by themselves, where no torch is told."""
-    told = re.search(r"that lacks it is ([\d., ]{5,200})", answer.cause)
-    if seen.place.present is not None or told is None or not answer.exported_by:
-        return ""
-    first, last = order_key(answer.exported_by[0]), order_key(answer.exported_by[-1])
-    named = re.findall(r"\d{1,2}(?:\.\d{1,3}){2}", told[1])
-    lacking = ", ".join(one for one in named if first < order_key(one) < last)
-    return (
-        f" A torch {lacking} that was built from source most likely lacks it by itself: its "
-        "source keeps the name hidden, and nothing is mixed then."
-        if lacking
-        else ""
-    )
-
-
-def _in_no_such_flavour(answer: Answer) -> tuple[str, ...]:
-    """That a name is wanted in the flavour which no release of the table has it in."""
-    rows = answer.overloads if not answer.exported_by else ()
-    if not rows or "7__cxx11" not in (answer.symbol or ""):
-        return ()
-    if any("7__cxx11" in row.symbol for row in rows):
-        return ()
-    return (
-        "The file wants the name in the cxx11 flavour of std::string, and the published wheels "
-        "that have it have the other one: one of the two torches is built from source.",
-    )
-
-
-#: The cure of a copy that lies elsewhere.
-_FOREIGN_COPY = (
-    "Where the first command works, LD_LIBRARY_PATH brings the other copy. Where the second one "
-    "shows a libc10, libtorch or libcaffe2 outside torch's own directory (in /usr/local/lib, from "
-    "a C++ libtorch or a build of torch that was installed there), that copy goes, and ldconfig "
-    "runs after it: installing torch again does not change it.",
-)
-#: The cure of two torches in one directory.
-_ONE_TORCH = (
-    "Where the first command fails too and no copy lies elsewhere, the files in torch's own "
-    "directory are mixed: uninstall until pip finds no torch (and with conda what conda list shows "
-    "of it), remove what is left of site-packages/torch, and install one torch once. No extension "
-    "has to be built again for it."
-)
-
-
-def _two_for_sure(answer: Answer, seen: Seen) -> bool:
-    """Whether nothing but two torches explains it: no build by hand, no release that lacks it."""
-    by_hand = "flag:torch-source" in seen.versions
-    return not answer.provider and not by_hand and ", " not in answer.interval
-
-
-def _release_without(answer: Answer, seen: Seen) -> str:
-    """The text's release of torch, where it lacks a name that those before and after it have."""
-    present = seen.place.present
-    if present is None or present.installed or not present.published or not answer.exported_by:
-        return ""
-    own = order_key(present.release)
-    sides = {order_key(release) > own for release in answer.exported_by}
-    return present.release if present.release not in answer.exported_by and len(sides) > 1 else ""
-
-
-def _fault_of_the_release(answer: Answer, seen: Seen, name: str, release: str) -> Answer:
-    """A release whose libraries keep a name to themselves that another of its libraries wants."""
-    later = next(r for r in answer.exported_by if order_key(r) > order_key(release))
-    cause = (
-        f"{name} is torch's own library and the missing name is torch's too. torch "
-        f"{answer.interval} export it, and torch {release} does not: most likely its source keeps "
-        f"the name hidden (the export macro is left out), so that a build of torch {release} from "
-        "source lacks it whatever is installed beside it. Else libraries of two torches are mixed."
-    )
-    note = (
-        f"Built from source: torch {later}, whose libraries export it, or the published wheel of "
-        f"{release}, or its declaration mended in the source before torch is built again. No "
-        "library of CUDA's is to be replaced for it."
-    )
-    return replace(
-        answer, kind="own-symbol", code="FA205", cause=cause, confidence="medium",
-        direction="none", help=(
-            f'{seen.pip} install --force-reinstall --no-cache-dir "torch=={release}"',
-            f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
-            *answer.help[-1:],
-        ),
-        notes=(note,),
-    )  # fmt: skip

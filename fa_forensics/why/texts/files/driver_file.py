@@ -45,3 +45,34 @@ def empty_of_driver(seen: Seen, path: str, owner: str) -> Answer:
         "damaged-file", "FA102", cause, owner=owner, direction="none", confidence="high",
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+def driver_of_32_bit(seen: Seen, name: str, owner: str) -> Answer:
+    """``libcuda.so: wrong ELF class: ELFCLASS32``: only the driver's 32-bit library was found.
+
+    The loader goes on where a directory of its search has a file of the other kind, and reports
+    the kind when no directory has a right one (glibc, elf/dl-load.c).
+    """
+    plain = name.partition(".so")[0] + ".so"
+    cause = (
+        f"{name} is the NVIDIA driver's, here in its form for 32-bit programs (of lib32 or "
+        "i386-linux-gnu), and this Python is a 64-bit one. The loader passes over such a file "
+        "while it searches, so that no 64-bit file of that very name was found in the directories "
+        "that it looks in."
+    )
+    notes = [
+        "In the list, the line with x86-64 is the 64-bit library: LD_LIBRARY_PATH has to name its "
+        "directory, or not name the one with the 32-bit file. Without such a line the driver's "
+        "64-bit part is what has to be installed, from the same place as the driver.",
+    ]
+    if name == plain:
+        notes.append(
+            f"Where {plain}.1 is there for x86-64 and {plain} is not, it is the link of that name "
+            "that is missing, which the driver's own installer and the distribution's package for "
+            "development make."
+        )
+    return seen.answer(
+        "wrong-machine", "FA101", cause, owner=owner, direction="none", confidence="high",
+        help=(f"ldconfig -p | grep {plain}; echo $LD_LIBRARY_PATH", "nvidia-smi"),
+        notes=tuple(notes),
+    )  # fmt: skip

@@ -45,12 +45,18 @@ def executable_stack(seen: Seen) -> Answer:
             "without it.",
             "From glibc 2.42 on, GLIBC_TUNABLES=glibc.rtld.execstack=2 before the command allows "
             "it for one process.",
+            *((_CUDNN_9.format(owner),) if owner == "ctranslate2" else ()),
         ),
     )  # fmt: skip
 
 
 #: The first release that is linked without the flag (CTranslate2's pull request 1852).
 _CLEARED = {"ctranslate2": "4.6.0"}
+#: CTranslate2's release notes of 4.5.0.
+_CUDNN_9 = (
+    "{} from 4.5 on is linked with cuDNN 9: a program that is pinned to an older one, for cuDNN 8, "
+    "keeps its release, and patchelf is the way there."
+)
 
 
 def _by_its_name(seen: Seen, name: str) -> str | None:

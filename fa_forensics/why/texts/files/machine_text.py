@@ -8,6 +8,7 @@ from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import base, package_in, pip_name
+from fa_forensics.why.texts.files.driver_file import OF_DRIVER, driver_of_32_bit
 from fa_forensics.why.texts.files.file_text import is_torchs, owner_of, path_of, quoted
 from fa_forensics.why.texts.files.put_back import reinstall
 
@@ -27,6 +28,8 @@ def wrong_machine(seen: Seen) -> Answer:
         return linux_library(seen)
     owner = owner_of(seen, path)
     name = base(path) or "The file"
+    if owner in OF_DRIVER and "ELFCLASS32" in seen.mention.line:
+        return driver_of_32_bit(seen, name, owner or "")
     bits = re.search(r"ELFCLASS(32|64)", seen.mention.line)
     have, need = detail.get("have"), detail.get("need")
     told = host_words(seen)

@@ -57,6 +57,14 @@ def stop_iteration(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+#: setup.py of Transformer Engine: with the variable its extensions for frameworks are left out.
+_OF_RELEASES = (
+    "The text sets NVTE_RELEASE_BUILD=1, with which a build of the sources leaves the part for "
+    "torch out, as it comes in a package of its own then: built again without it, from an empty "
+    "build directory and with NVTE_FRAMEWORK=pytorch, it has that part."
+)
+
+
 def _part_of_transformer_engine(seen: Seen) -> Answer:
     """``Could not find shared object file for Transformer Engine torch lib``."""
     from fa_forensics.why.texts.files.put_back import same_version
@@ -85,6 +93,7 @@ def _part_of_transformer_engine(seen: Seen) -> Answer:
             "transformer_engine, transformer_engine_cu12 (or _cu13) and transformer_engine_torch "
             "are parts that have to be of one release; the last one is compiled on the machine, "
             "against the torch that is there: nvcc and cuDNN's headers have to be at hand.",
+            *((_OF_RELEASES,) if seen.versions.get("env:NVTE_RELEASE_BUILD") == "1" else ()),
         ),
     )  # fmt: skip
 
@@ -235,20 +244,12 @@ def windows(seen: Seen) -> Answer:
             ' "The specified module could not be found" means that a library that the file needs '
             "is missing, seldom the file itself."
         )
+    elif _FILE_OR.search(line):
+        lost = True
+        cause = " ".join((cause, _FILE_OR_NEEDED))
     whose = seen.mention.detail.get("importer", "")
     if whose and whose != "torch" and package_in(seen) is None:
-        return seen.answer(
-            "windows", WINDOWS,
-            f"{cause} The last step of the traceback is {whose}'s: the file is one of that "
-            "package, not of torch.",
-            owner=whose, direction="unknown", confidence="high",
-            help=(f"{seen.pip} show {whose}",
-                  f"{seen.python} -c \"import struct, sys; print(8 * struct.calcsize('P'), "
-                  "sys.executable)\""),
-            notes=("Uninstall that package until pip finds none, remove what is left of its "
-                   "directory, and install it again for this Python (the second command prints "
-                   "whether it is a 32-bit or a 64-bit one).",),
-        )  # fmt: skip
+        return _of_the_importer(seen, cause, whose)
     return seen.answer(
         "windows", WINDOWS, cause, owner=package_in(seen), direction="unknown", confidence="high",
         help=(f"{seen.python} -c \"import torch; print(torch.__version__, torch.version.cuda, "
@@ -260,6 +261,28 @@ def windows(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _of_the_importer(seen: Seen, cause: str, whose: str) -> Answer:
+    """A file that no package is known for, by whose code imports it."""
+    return seen.answer(
+        "windows", WINDOWS,
+        f"{cause} The last step of the traceback is {whose}'s: the file is one of that "
+        "package, not of torch.",
+        owner=whose, direction="unknown", confidence="high",
+        help=(f"{seen.pip} show {whose}",
+              f"{seen.python} -c \"import struct, sys; print(8 * struct.calcsize('P'), "
+              "sys.executable)\""),
+        notes=("Uninstall that package until pip finds none, remove what is left of its "
+               "directory, and install it again for this Python (the second command prints "
+               "whether it is a 32-bit or a 64-bit one).",),
+    )  # fmt: skip
+
+
+#: ctypes: "Could not find module 'x.pyd' (or one of its dependencies)".
+_FILE_OR = lazily(r"Could\snot\sfind\smodule\s")
+_FILE_OR_NEEDED = (
+    "Python's words are of the file or one of its dependencies: where the file is there, a "
+    "library that it needs is what is missing."
+)
 #: The package index has torch without CUDA alone for Windows.
 _CUDA_DLLS = (
     "An extension of torch for CUDA needs torch's c10_cuda.dll and torch_cuda.dll. If this file is "

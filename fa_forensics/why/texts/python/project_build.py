@@ -24,10 +24,8 @@ def of_a_project(
     """
     name = str(row["distribution"])
     release = (version_of(seen, name) or "").partition("+")[0]
-    cause += (
-        f". Where pip takes no wheel of {name} it compiles the source with the nvcc that is there, "
-        "whatever CUDA torch is for; else its wheel is one for another CUDA."
-    )
+    without = seen.mention.detail.get("package_cuda", "").rstrip(".") in ("0.0", "0", "-1")
+    cause += _how_it_came(name, without)
     if "wheel_page" in seen.versions and release:
         cause += (
             f" The page behind -f is searched beside the package index: if it has no wheel of "
@@ -61,15 +59,41 @@ def of_a_project(
     )
     if row.get("environment") and not on_windows(seen):
         again = f"{row['environment']} {again}"
+    if without and not on_windows(seen):
+        again = f"FORCE_CUDA=1 {again}"
     helps += with_toolkit(seen, toolkit, again)
     notes.append(
         f"The last command compiles {name} with the toolkit of torch's CUDA, where that one "
         f"({toolkit}) is installed; the CUDA version that the driver shows plays no part."
     )
+    notes += _FORCED if without else ()
     return seen.answer(
         KIND, CODE, cause, owner=package, direction="none", confidence="high",
         help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
+
+
+_FORCED = (
+    "FORCE_CUDA=1 compiles the CUDA part where no GPU is seen. The command is run where nvcc is "
+    "found; without nvcc the wheel is the only way.",
+)
+
+
+def _how_it_came(name: str, without: bool) -> str:
+    """The next sentences of the cause; 0.0 is what a library without CUDA is told as.
+
+    torch_sparse/__init__.py and its like divide the -1 of such a library as a version.
+    """
+    if without:
+        return (
+            f". 0.0 stands for a {name} without CUDA: it was compiled where its setup.py found no "
+            "nvcc (CUDA_HOME) or saw no GPU, in docker build or on a login node for instance, or "
+            "it is a wheel for the CPU."
+        )
+    return (
+        f". Where pip takes no wheel of {name} it compiles the source with the nvcc that is there, "
+        "whatever CUDA torch is for; else its wheel is one for another CUDA."
+    )
 
 
 def _filled(seen: Seen, row: Mapping[str, object], cuda: str) -> tuple[str, bool]:

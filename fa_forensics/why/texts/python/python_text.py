@@ -288,8 +288,12 @@ _COMPILE_AGAIN = (
 
 def rebuilds(seen: Seen, package: str | None, row: Mapping[str, object] | None) -> tuple[str, ...]:
     """The command that builds a package again; () where pip's name for it is not known."""
+    from fa_forensics.rules.remedy import row_of
+
     name = pip_name(seen, package)
-    return () if name is None or too_old_for(seen, name) else (_rebuild(seen, name, row),)
+    if name is None or too_old_for(seen, name):
+        return ()
+    return (_rebuild(seen, name, row or row_of(name)),)  # many a package's module is called _C
 
 
 def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from fa_forensics.facts.cuda_labels import cuda_label
@@ -21,6 +22,7 @@ from fa_forensics.why.texts.python.pairs import (
     index_note,
     index_tag,
 )
+from fa_forensics.why.texts.python.xformers_cuda import other_toolkit
 from fa_forensics.why.texts.python.xformers_kernels import (
     NONE,
     for_another_torch,
@@ -89,6 +91,8 @@ def xformers(seen: Seen) -> Answer:
         return other_python(seen, pythons[0], pythons[1], tuple(helps))
     elif built and have and built != have:
         return _other_cuda(seen, built, have, tuple(helps), tuple(notes))
+    elif built and have and (toolkit := _other_toolkit(detail.get("built_cuda", ""), have)):
+        return other_toolkit(seen, toolkit, have, tuple(helps), tuple(notes))
     else:
         cause = (
             "xformers could not load its compiled part, and the banner does not say why: the "
@@ -287,6 +291,14 @@ def _other_cuda(
         "wrong-torch", BANNER, f"{cause}.", owner="xformers", direction="unknown",
         confidence="high" if differ else "medium", help=(get, *helps), notes=(*more, *notes),
     )  # fmt: skip
+
+
+def _other_toolkit(code: str, have: str) -> str:
+    """The CUDA that the banner tells (1107 for 11.7), where torch's is another; "" else."""
+    found = re.fullmatch(r"(\d{1,2})(\d\d)", code)
+    told = f"{found[1]}.{int(found[2])}" if found else ""
+    own = cuda_of(have)
+    return told if told and own and told != own else ""
 
 
 def _tag(version: str) -> str:
