@@ -181,3 +181,26 @@ def test_a_torch_from_source_that_lacks_its_own_name_is_built_again_whole(bare: 
     answer = first_here(text, bare)
     assert answer.code == "FA607" and "python setup.py clean" in typed(answer)
     assert "pip install" not in typed(answer)
+
+
+def test_a_name_of_gccs_library_on_a_mac_is_no_matter_of_a_newer_copy(bare: str) -> None:
+    text = (
+        "ImportError: dlopen(.../torch/_C.so, 10): Symbol not found: "
+        "__ZNSs4_Rep20_S_empty_rep_storageE\n  Referenced from: .../torch/_C.so\n"
+        "  Expected in: flat namespace"
+    )
+    answer = first_here(text, bare)
+    assert answer.owner == "libstdc++" and "CC=clang CXX=clang++" in typed(answer)
+    assert "older" not in answer.cause and "libstdcxx-ng" not in typed(answer)
+
+
+def test_a_name_of_python_2_is_not_one_of_a_python_3_before_the_record(bare: str) -> None:
+    answer = first_here("undefined symbol: _Py_ZeroStruct\npybind11, Python 3.5", bare)
+    assert "Python 2" in answer.cause and "3.5 exports it" not in answer.cause
+
+
+@pytest.mark.parametrize("file", [".../torch/_C.so", "/x/pytorch/torch/_C.cpython-36m.so"])
+def test_what_torchs_own_module_lacks_is_torchs(file: str, bare: str) -> None:
+    name = "_ZN4thpp10THCSTensorIlEC1EP8THCStateP14THCSLongTensor"
+    answer = first_here(f"ImportError: {file}: undefined symbol: {name}", bare)
+    assert answer.code == "FA607" and answer.owner == "torch"

@@ -68,6 +68,9 @@ def judge_python(
     if before is not None and any(span.since == before[1] for span in spans):
         return _before_release(before[0], before[1]), commands[-1:]
     if running is not None and exports(name, running):
+        if running.startswith("3.") and _of_python_2(spans):
+            # Some of Python 2's names went with a 3.x from before the record.
+            return replace(_not_in(name, running, notes), confidence="medium"), commands
         return _everywhere(running, notes), commands
     if running is not None and exports(name, running) is False:
         old = _by_old_generator(name, running, needed_by)

@@ -221,6 +221,10 @@ def _on_a_mac(symbol: SymbolText, seen: Seen) -> Answer:
     """A name of macOS, whose compiler spells some types otherwise than that of Linux."""
     linux = as_on_linux(symbol, seen)
     answer = _answer(linux, seen)
+    if answer.owner == "libstdc++" and seen.mention.detail.get("os") == "macOS":
+        from fa_forensics.why.torch_names.macos import of_gccs_library
+
+        return of_gccs_library(answer, seen)
     if answer.owner is None or not is_torch(answer.owner):
         return answer
     if seen.mention.detail.get("os") == "macOS" and of_gcc(symbol):

@@ -213,3 +213,32 @@ def _releases(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             spans = [(known.index(first), known.index(last)) for first, last in row["spans"]]
             return tuple(r for a, b in spans for r in known[a : b + 1]), known
     return (), known
+
+
+#: What both C++ libraries have: run-time support, and operator new and delete.
+_OF_BOTH = lazily(r"_{1,3}cxa_|_{1,3}gxx_|_{1,2}Zn[wa]|_{1,2}Zd[la]|_{1,2}ZT[ISV]N10__cxxabiv1")
+
+
+def of_gccs_library(answer: Answer, seen: Seen) -> Answer:
+    """A name of GCC's C++ library that is missing on a Mac, where programs have LLVM's."""
+    if _OF_BOTH.match(answer.symbol or "") or "std::__1::" in (answer.demangled or ""):
+        return answer
+    cause = (
+        "It is a name of GCC's C++ library (libstdc++), and on macOS programs have LLVM's "
+        "(libc++), which has none of them: most likely the file was compiled with a gcc, that of "
+        "conda or of Homebrew for instance. Neither a release of torch nor CUDA plays a part."
+    )
+    python = seen.python
+    return replace(
+        answer, kind="versioned-symbol", code="FA204", cause=cause, confidence="medium",
+        direction="none",
+        help=(
+            "echo CC=$CC CXX=$CXX; c++ --version",
+            f"rm -rf build && CC=clang CXX=clang++ {python} -m pip install --no-build-isolation "
+            "--no-deps --no-cache-dir --force-reinstall .",
+        ),
+        notes=(
+            "The second command is for the source directory of what the file belongs to: Apple's "
+            "clang links with libc++. A released wheel for macOS is compiled that way.",
+        ),
+    )  # fmt: skip

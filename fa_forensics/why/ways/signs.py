@@ -245,7 +245,7 @@ OF_EXTENSIONS = (
 
 #: The files of torch that no other package's library is called like.
 _IN_TORCH = lazily(
-    r"-packages/torch/_C(?:\.[\w-]+)?\.so|(?:^|/)torch/lib/lib(?:shm|caffe2\w*|ATen\w*|TH\w*)\.so"
+    r"(?:^|/)torch/_C(?:\.[\w-]+)?\.so|(?:^|/)torch/lib/lib(?:shm|caffe2\w*|ATen\w*|TH\w*)\.so"
 )
 #: A function of C++, or one of torch's TH libraries, which were C.
 _OF_TORCH = lazily(r"_Z|THC?[A-Z_]\w")

@@ -26,7 +26,7 @@ def inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         "directory of the system's (/usr/local/lib), a C++ libtorch or an older install in the "
         "same directory."
     )
-    if "/" in file and not re.search(r"-packages/|/torch/lib/|\.\.\.", file):
+    if "/" in file and not re.search(r"-packages/|/torch/(?:lib/|_C)|\.\.\.", file):
         look, note = one_libtorch(answer.source_line or "", seen.python)
         return replace(
             answer, kind="wrong-torch", code="FA607", cause=cause, confidence="medium",
@@ -38,7 +38,8 @@ def inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     notes = (n for n in answer.notes if own and not n.startswith(OF_EXTENSIONS))
     conda = "; conda list | grep -i torch" if "conda" in file else ""
     copies = "grep -E 'lib(c10|torch|caffe2)'"
-    where = file if "-packages/" in file else f"TORCH_DIRECTORY/lib/{name}"
+    where = f"TORCH_DIRECTORY/{name}" if name.startswith("_C") else f"TORCH_DIRECTORY/lib/{name}"
+    where = file if "-packages/" in file else where
     again, sources = _of_source(seen)
     unknown = _BEFORE_1.search(file) or ("flag:torch-source" in seen.versions and not seen.torch)
     which = "" if unknown else f"{_of_which(answer)}{_hidden_between(answer, seen)}"
