@@ -112,6 +112,14 @@ def _find(seen: Seen, module: str) -> str:
     )
 
 
+#: setup.py of vLLM: on other systems than Linux and macOS its target is "empty".
+_NO_WINDOWS = (
+    "vLLM has no compiled part for Windows: its setup.py compiles nothing there, and its wheels "
+    "are for Linux. It runs under WSL 2 or in its Linux container; a wheel for Windows is somebody "
+    "else's, for one torch, CUDA and Python."
+)
+
+
 def _built(
     seen: Seen, module: str, package: str | None, again: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -119,6 +127,8 @@ def _built(
     last = module.split(".")[-1]
     if package == "torch" or not _OF_TORCH.search(last) or too_old_for(seen, package):
         return again, ()
+    if package == "vllm" and on_windows(seen):
+        return (), (_NO_WINDOWS,)
     if again and "--no-build-isolation" not in again[0]:
         return again, ()  # a wheel
     look, notes = _toolkit(seen)
