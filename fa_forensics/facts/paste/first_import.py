@@ -51,6 +51,8 @@ def imported_alone(line: Line) -> dict[str, str]:
 
     ``alone`` is the module; ``cured`` tells that the text itself says so.
     """
+    if not line.source.holds(("import",)):
+        return {}
     if cured_by_import(line) == "torch":
         return {"alone": "yes", "cured": "yes"}
     shown = ""
@@ -65,7 +67,7 @@ def imported_alone(line: Line) -> dict[str, str]:
 def cured_by_import(line: Line) -> str:
     """The module whose import before all others puts it right, as the text tells; "" for none."""
     source = line.source
-    if "import" not in source.lower or not any(w in source.lower for w in ("first", "before")):
+    if not source.holds(("import",)) or not source.holds(("first", "before")):
         return ""
     near = source.text[max(0, line.start - _NEAR) : line.start + _NEAR]
     words = " ".join(near.split())

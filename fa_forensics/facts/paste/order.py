@@ -55,6 +55,7 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "no-device": _DRIVERS,
     "no-kernel-image": frozenset(("gpu-not-supported-by-torch",)),
     "nccl": _LOADING,
+    "mkl-stops": frozenset(("undefined-symbol",)),
     "jax-library": _LOADING | {"loader-trace"},
     "xformers-no-operator": frozenset(("xformers-refusals",)),
     "lfs-pointer": frozenset(("invalid-elf", "file-too-short")),
@@ -65,7 +66,6 @@ _FOLLOWS: Mapping[str, frozenset[str]] = {
     "no-prebuilt": frozenset(("wheel-moved", "wheel-not-there", "wheel-damaged")),
 }
 _LAST = frozenset(("segfault", "abort", "bus-error"))  # how a process ends, whatever went before
-#: Names of compiled modules.
 _COMPILED = lazily(r"(?:^|\.)_\w|_(?:cuda|cpp|ext|ops|C)\b|cuda|_C$|kernel")
 #: An entry of a list of tries, as packages print that load their compiled part themselves.
 _ENTRY = ("ModuleNotFoundError", "ImportError")

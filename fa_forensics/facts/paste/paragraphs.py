@@ -60,11 +60,14 @@ def columns(text: str) -> tuple[str, tuple[Joint, ...]]:
     width = max(widths)
     if width < _LEAST_WIDTH or (widths.count(width) < 2 and width not in _WINDOWS):
         return text, ()
+    alone = widths.count(width) < 2
     parts: list[str] = [lines[0]]
     joints: list[Joint] = []
     length = len(lines[0])
     for above, raw in itertools.pairwise(lines):
         joined = len(above) == width and raw.strip() and not _STARTS.match(raw)
+        joined = joined and not (alone and _ends_by_chance(above, raw.strip()))
+        joined = joined and raw[:_PREFIX] != above[:_PREFIX] and not split_prefix(raw)[0]
         parts.append(raw if joined else "\n" + raw)
         if joined:
             joints.append(Joint(length, width, 0))
@@ -72,5 +75,21 @@ def columns(text: str) -> tuple[str, tuple[Joint, ...]]:
     return ("".join(parts), tuple(joints)) if joints else (text, ())
 
 
+#: A name at a line's end, and what no rest of one is: several words, or one of small letters.
+_NAME = lazily(r"\b_{1,3}Z\w+$|\bsymbol:? \S+$")
+_WORDS = lazily(r"\S+[ ,]\s?\S|[a-z]+\W?$")
+
+
+def _ends_by_chance(above: str, below: str) -> bool:
+    """Whether the only line that ends at a column is most likely whole."""
+    if _NAME.search(above) is not None:
+        return _WORDS.match(below) is not None
+    return _ENDED.search(above) is not None
+
+
+#: Lines that begin alike are copies, or have one log's prefix (characters).
+_PREFIX = 6
+#: One line alone that ends at a column with a sentence is no broken one.
+_ENDED = lazily(r"[.!?:;)\]}]$")
 #: What is another line all the same, though the one above is as wide as the window.
 _STARTS = lazily(r"\s{2}|[>|]|Traceback|[\w.]{1,80}(?:Error|Exception|Warning):")

@@ -59,7 +59,7 @@ def read_paste(text: str) -> Paste:
     wide, joints = columns(printed)
     if joints:
         as_printed = _read(Source(wide, joints), truncated)
-        if as_printed.mentions and _is_whole(as_printed, paste):
+        if as_printed.mentions and _is_whole(as_printed, paste, len(joints) > 1):
             return as_printed
     joined, joints = paragraphs(printed)
     whole = _read(Source(joined, joints), truncated) if joints else paste
@@ -99,13 +99,18 @@ def _half_line(text: str, truncated: str | None) -> Paste | None:
     return replace(paste, mentions=tuple(mentions))
 
 
-def _is_whole(wide: Paste, paste: Paste) -> bool:
-    """Whether a text without the breaks of a window tells as much of its failures, or more."""
+def _is_whole(wide: Paste, paste: Paste, sure: bool) -> bool:
+    """Whether a text without the breaks of a window tells as much of its failures, or more.
+
+    ``sure`` where more than one line ends at the column: one may end there by chance.
+    """
     if not paste.mentions:
         return True
     one, other = wide.mentions[0], paste.mentions[0]
     if one.detail.get("cut") and not other.detail.get("cut"):
         return False  # the name ended at the window's edge
+    if not sure and not paste.versions.keys() <= wide.versions.keys():
+        return False
     more, less = (
         sum(len(name or "") for name in (m.symbol, m.version, m.file, m.library))
         for m in (one, other)

@@ -87,10 +87,12 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
         "gpu-refused-by-build",
     ),
     "gpu.gpu_text": (
-        "illegal-instruction",
         "invalid-device-function",
-        "named-symbol-not-found",
         "no-kernel-image",
+    ),
+    "gpu.lost_function": (
+        "illegal-instruction",
+        "named-symbol-not-found",
     ),
     "gpu.gpu_torch_text": (
         "gpu-not-supported-by-torch",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from fa_forensics.facts.flash_limits import Limits
 from fa_forensics.facts.gpus import Gpu
@@ -89,6 +88,7 @@ from fa_forensics.why.texts.gpu.own_build import (
     operator,
     origin,
     past_the_list,
+    unnamed_again,
     windows_notes,
     windows_wheel,
 )
@@ -226,7 +226,7 @@ def _not_here(
     return seen.answer(
         KIND, "FA504", cause, owner=package or operator(seen), direction="none",
         confidence="high" if sure and not two else "medium",
-        help=tuple(dict.fromkeys((*helps, *_where_told(seen, package, look)))),
+        help=tuple(dict.fromkeys((*helps, *_where_told(seen, package, look, gpu)))),
         notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
@@ -247,9 +247,12 @@ def _notes_on(
     return notes
 
 
-def _where_told(seen: Seen, package: str | None, look: str) -> tuple[str, ...]:
-    """The look into the file; none where only a build in some directory is known of it."""
-    return () if package is None and operator(seen) is not None else (look,)
+def _where_told(seen: Seen, package: str | None, look: str, gpu: Gpu) -> tuple[str, ...]:
+    """The look into the file, and a build of what no text names; none of a mere directory."""
+    if package is None and operator(seen) is not None:
+        return ()
+    plain = package is None and not in_its_words(seen) and not in_its_directory(seen)
+    return (look, *(unnamed_again(seen, gpu) if plain and not list_has(seen, gpu) else ()))
 
 
 def _listed(others: Sequence[str]) -> str:
@@ -380,21 +383,7 @@ def _look(seen: Seen, package: str | None) -> tuple[str, ...]:
     return (inspect_for(seen, (), package),)
 
 
-def lost_function(seen: Seen) -> Answer:
-    """``named symbol not found``, ``an illegal instruction was encountered`` on the GPU."""
-    answer = no_kernel(seen)
-    note = (
-        "The text fits a fault of the kernel itself too; that the code is for another GPU is the "
-        "first thing to rule out."
-    )
-    known = answer.owner == "bitsandbytes" and bool(gpus_of(seen))
-    confidence = "medium" if known else "low"
-    return replace(answer, confidence=confidence, notes=(note, *answer.notes))
-
-
 ANSWERERS: dict[str, Answerer] = {
     "no-kernel-image": nvidia_alone(no_kernel),
     "invalid-device-function": nvidia_alone(no_kernel),
-    "named-symbol-not-found": nvidia_alone(lost_function),
-    "illegal-instruction": nvidia_alone(lost_function),
 }

@@ -114,6 +114,17 @@ def again_for_unknown(seen: Seen, package: str | None) -> tuple[tuple[str, ...],
     return (f'{variable}="{value}" {command}',), more
 
 
+def unnamed_again(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
+    """The command that builds what has the kernel for a GPU, where no text names the package."""
+    if gpu.capability < _WRITTEN_FOR or the_list(seen):
+        return ()
+    return with_list(seen, capability_text(gpu.capability), None)
+
+
+#: Kernels of today are seldom written for older GPUs: a build for those is a note alone.
+_WRITTEN_FOR = (7, 5)
+
+
 def listed(seen: Seen) -> tuple[str, ...]:
     """That the text has a list of targets already, where it does not name the GPU."""
     if not (told := the_list(seen)):
