@@ -117,3 +117,29 @@ def test_a_class_stands_for_its_constructor() -> None:
     """nm -DC on libc10.so: torch 2.13.0 exports c10::ValueError::ValueError, 2.4.0 does not."""
     answer = first("undefined symbol: c10::ValueError with torch 2.11.0")
     assert answer.direction == "file-newer" and "2.13.0" in answer.cause
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "owner"),
+    [
+        ("libcudart.so.12", "FA202", "cudart"),
+        ("libc10.so", "FA202", "torch/c10"),
+        ("GLIBCXX_3.4.30", "FA203", "libstdc++"),
+        ("GLIBC_2.32", "FA203", "libc"),
+        ("c10::ValueError", "FA201", "torch/c10"),
+    ],
+)
+def test_a_name_alone_is_what_is_asked_for(text: str, code: str, owner: str) -> None:
+    answer = first(text)
+    assert (answer.code, answer.owner) == (code, owner)
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [("FA201", "fa-forensics explain FA201"),
+     ("sm_120", "fa-forensics inspect --gpu 12.0 FILE_OR_PACKAGE"),
+     ("compute_90", "fa-forensics inspect --gpu 9.0 FILE_OR_PACKAGE")],
+)  # fmt: skip
+def test_what_is_no_symbol_at_all_gets_the_command_that_answers_it(text: str, command: str) -> None:
+    answer = first(text)
+    assert answer.code == "FA899" and answer.help == (command,)

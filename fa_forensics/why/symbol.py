@@ -23,6 +23,24 @@ def symbol_answer(
     symbol: SymbolText, place: Place, tables: Tables, file: str | None = None
 ) -> Answer:
     """Explain one symbol in a place. ``file`` is the one that needs it, as far as it is known."""
+    answer = _one_answer(symbol, place, tables, file)
+    made = _constructor(symbol)
+    if made is None or answer.exported_by or answer.overloads or not is_torch(answer.owner or ""):
+        return answer
+    of_class = _one_answer(made, place, tables, file)
+    return of_class if of_class.exported_by or of_class.overloads else answer
+
+
+def _constructor(symbol: SymbolText) -> SymbolText | None:
+    """What people mean by a class alone, ``c10::ValueError``; None for all other names."""
+    scope, bracket, rest = symbol.demangled.partition("(")
+    last = scope.rpartition("::")[2]
+    if symbol.name or "::" not in scope or not last[:1].isupper():
+        return None
+    return parse_symbol(f"{scope}::{last}{bracket}{rest}")
+
+
+def _one_answer(symbol: SymbolText, place: Place, tables: Tables, file: str | None) -> Answer:
     meant = _misread(symbol, place, tables)
     if meant is not None:
         return misspelt(symbol_answer(meant, place, tables, file))

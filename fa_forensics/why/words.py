@@ -46,12 +46,34 @@ def as_word(symbol: SymbolText, answer: Answer) -> Answer:
             "here.",
             f"fa-forensics inspect {name}",
         )
+    if (said := _no_symbol(name)) is not None:
+        return said
     if not own or not is_word(symbol):
         return answer
     return unrecognised(
         f'"{name}" alone is no symbol that any table or library here knows, and has no sign of '
         'one: paste the line of the error, or "undefined symbol: " with the name behind it.',
         "fa-forensics why --help",
+    )
+
+
+#: A code of this tool's, and a GPU architecture.
+_CODE, _ARCH = lazily(r"FA\d{3}"), lazily(r"(?:sm|compute)_?(\d{1,2})(\d)[af]?")
+
+
+def _no_symbol(name: str) -> Answer | None:
+    """The answer to a code of this tool's and to a GPU architecture; None for all else."""
+    if _CODE.fullmatch(name):
+        return unrecognised(
+            f"{name} is a code of this tool's answers and reports.", f"fa-forensics explain {name}"
+        )
+    arch = _ARCH.fullmatch(name)
+    if arch is None:
+        return None
+    return unrecognised(
+        f"{name} is a GPU architecture (compute capability {arch[1]}.{arch[2]}), and no symbol. "
+        "inspect says whether a file has code for it.",
+        f"fa-forensics inspect --gpu {arch[1]}.{arch[2]} FILE_OR_PACKAGE",
     )
 
 

@@ -34,6 +34,8 @@ def told_in(text: str) -> Told | None:
     """The first sentence of a short text that tells of a failure; None where none does."""
     if len(text) > _SHORT:
         return None
+    if (alone := _alone(text.strip(" \t\n'\"`"))) is not None:
+        return Told(alone, 0)
     for start, sentence in itertools.islice(_sentences(text), _LINES):
         if _NO_REPORT.search(sentence) is not None:
             continue
@@ -42,6 +44,15 @@ def told_in(text: str) -> Told | None:
             if message:
                 return Told(message, start)
     return None
+
+
+def _alone(text: str) -> str | None:
+    """The message that a library's name, or a version of one, stands for where it is all."""
+    library = _LIBRARY.fullmatch(text)
+    if library is not None and library["name"]:
+        return f"ImportError: {text}: cannot open shared object file: No such file or directory"
+    tag = _TAG.fullmatch(text)
+    return f"version `{tag['family'].upper()}_{tag['number']}' not found" if tag else None
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:

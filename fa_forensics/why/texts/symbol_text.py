@@ -10,7 +10,7 @@ from fa_forensics.facts.owner import OWN, is_cuda, is_torch, owner_of, owner_of_
 from fa_forensics.facts.symbol_text import SymbolText, parse_symbol
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
+from fa_forensics.why.judgement import NONE, UNKNOWN
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.symbol import misspelt, symbol_answer
 from fa_forensics.why.texts.beside_symbol import as_the_build_says, beside_ldd, torch_first
@@ -47,7 +47,7 @@ def undefined_symbol(seen: Seen) -> Answer:
         on_musl = relocation_on_musl(seen)
         if on_musl is not None:
             return on_musl
-    answer = _written(seen) if seen.mention.detail.get("written") else _named(seen)
+    answer = _written(seen) if seen.mention.detail.get("written") else symbol_of_text(seen)
     file = (seen.mention.file or "").rsplit("/", 1)[-1]
     cpu = _CPU_LIBRARY.search(file)
     if answer.owner == OWN and answer.code == "FA205" and cpu and cpu["package"] != "torch":
@@ -70,26 +70,12 @@ def undefined_symbol(seen: Seen) -> Answer:
     return torch_first(beside_ldd(as_the_build_says(answer, seen), seen), seen)
 
 
-def _constructor(seen: Seen) -> Answer | None:
-    """The answer to a class's constructor, where a text names the class alone; None for others."""
-    scope, bracket, rest = (seen.mention.symbol or "").partition("(")
-    last = scope.rpartition("::")[2]
-    if "::" not in scope or not last[:1].isupper():
-        return None
-    twice = replace(seen.mention, symbol=f"{scope}::{last}{bracket}{rest}")
-    made = symbol_of_text(replace(seen, mention=twice))
-    known = made.exported_by or made.overloads or made.direction in (NEWER, OLDER)
-    return made if known else None
-
-
 def _written(seen: Seen) -> Answer:
     """A function as a sentence writes it: a constructor may stand there by its class alone.
 
     One that no release has in that form is read no further: people leave parameters out.
     """
     answer = symbol_of_text(seen)
-    if not answer.exported_by:
-        answer = _constructor(seen) or answer
     if answer.exported_by:
         return answer
     cause = (
@@ -98,13 +84,6 @@ def _written(seen: Seen) -> Answer:
         "tells which torch the file was built for."
     )
     return replace(nameless(seen), cause=cause)
-
-
-def _named(seen: Seen) -> Answer:
-    """A name; where it is a class's (c10::ValueError), that of its constructor."""
-    answer = symbol_of_text(seen)
-    bare = "(" not in (seen.mention.symbol or "") and not answer.exported_by
-    return (_constructor(seen) if bare else None) or answer
 
 
 def symbol_of_text(seen: Seen) -> Answer:
