@@ -240,6 +240,7 @@ def test_every_row_of_the_outside_libraries_is_used() -> None:
     names = {
         "toolkit": {"conda", "wheels"}, "product": {"wheel"}, "oneapi": {"conda"}, "old": {"conda"},
         "mkl": {"numbers"}, "ffmpeg": {"stems"}, "driver": set(), "jetson": set(), "ascend": set(),
+            "mkl_sycl": {"numbers"},
     }  # fmt: skip
     for row in table["rows"]:
         re.compile(row["names"])

@@ -13,6 +13,7 @@ from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.report_why import Answer
 from fa_forensics.resolve.process import LoadedObject
 from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN, Judgement
+from fa_forensics.why.nvidia.by_hand import preload
 from fa_forensics.why.nvidia.cuda_age import (
     OF_NVCC,
     PLAIN_NAME,
@@ -21,12 +22,8 @@ from fa_forensics.why.nvidia.cuda_age import (
 )
 from fa_forensics.why.nvidia.cuda_copy import another_copy, not_linked, older_copy
 from fa_forensics.why.nvidia.cuda_cure import (
-    PINNED,
-    PINNED_LATE,
-    newer_than_pinned,
     newer_wheel,
-    of_another_file,
-    other_line,
+    of_the_wheel,
     same_wheel,
     torches_with,
     usual_major,
@@ -46,7 +43,6 @@ from fa_forensics.why.nvidia.cuda_origin import (
     is_the_library,
     of_another_package,
     one_file_for_two,
-    preload,
     separate_commands,
     shared_file,
     shared_note,
@@ -56,14 +52,16 @@ from fa_forensics.why.nvidia.cuda_origin import (
 )
 from fa_forensics.why.nvidia.never_lacked import (
     NO_GENUINE,
+    OF_STUBS,
     is_inner_of_conda,
+    is_stub,
     no_release_lacks,
+    of_a_stub,
     stand_in,
 )
 from fa_forensics.why.nvidia.own_commands import of_its_cause
 from fa_forensics.why.nvidia.places import in_conda, outside_wheels
 from fa_forensics.why.nvidia.wheels import (
-    NEWEST,
     TOLD,
     CudaHistory,
     Wheel,
@@ -129,7 +127,7 @@ def cuda_answer(
     usual = usual_major(torches, tables, place)
     helps = _help(judgement, place, history, wheel, torches, needed_by, asked, usual)
     if not shared and any("pip" in text and " install " in text and ">=" in text for text in helps):
-        notes += [*other_line(place, history, usual), _about_pin(history, wheel, needed_by)]
+        notes += of_the_wheel(place, history, wheel, needed_by, helps, usual)
     if shared and history is not None:
         helps = (*separate_commands(place, shared, history), *helps[-1:])
     return Answer(
@@ -148,16 +146,6 @@ def cuda_answer(
         notes=tuple(notes),
         releases_looked_up=table is not None,
     )
-
-
-def _about_pin(history: CudaHistory | None, wheel: Wheel | None, needed_by: Sequence[str]) -> str:
-    """What is said of the version that torch asks for, where a command installs another one."""
-    link = history is not None and history.soname.startswith("libnvJitLink.")
-    late = link and (wheel is None or wheel.how.startswith(NEWEST))
-    pinned = of_another_file(needed_by) or (PINNED_LATE if late else PINNED)
-    if history is None or wheel is None or wheel.how == TOLD or history.has(wheel):
-        return pinned
-    return newer_than_pinned(history, wheel) if history.of(wheel.distribution) else pinned
 
 
 def _having(histories: Sequence[CudaHistory]) -> tuple[str, ...]:
@@ -180,7 +168,7 @@ def _of_torch(provider: str | None, judgement: Judgement, foreign: object) -> bo
     """Whether another torch would bring what is missing."""
     if provider is not None or judgement.code != CODE or foreign is not None:
         return False
-    own_cause = {EITHER, THIS_COPY, THIS_COPY_LAST, PLAIN_NAME, OF_NVCC, NO_GENUINE}
+    own_cause = {EITHER, THIS_COPY, THIS_COPY_LAST, PLAIN_NAME, OF_NVCC, NO_GENUINE, OF_STUBS}
     return not own_cause & set(judgement.notes)
 
 
@@ -238,6 +226,8 @@ def _judge(
     having = _of_this_cuda(history, wheel, place)
     first, last = having[0], having[-1]
     itself = is_the_library(symbol, history, needed_by)
+    if provider is None and not loaded and is_stub(needed_by):
+        return of_a_stub(owner, history, needed_by)
     if not loaded and _names(symbol, history) and no_release_lacks(owner, name, history):
         return stand_in(owner, history, place)
     if not loaded and not symbol.version and not itself and is_in_every(owner, name):
@@ -346,7 +336,7 @@ def _help(
         both = "nvjitlink|cusparse" if "nvJitLink" in history.soname else short_name(history)
         listed = (list_wheels(place, both),) if place.told is not None else ()
         again = same_wheel(place, wheel, history, needed_by)
-        return (without_path(place), *listed, *again, look)
+        return (without_path(place, needed_by), *listed, *again, look)
     commands = list(wheel_command(place, history, wheel))
     outside = bool(needed_by) and outside_wheels(needed_by[0])
     itself = outside and owner_of_library(needed_by[0].rsplit("/", 1)[-1]) == owner_of_library(
@@ -354,10 +344,14 @@ def _help(
     )  # the old copy shows where it is: no wheel replaces that
     again = () if itself else newer_wheel(place, history, wheel, judgement.direction, usual)
     if wheel is None and "nvJitLink" in history.soname:
-        commands += [without_path(place), list_wheels(place, "nvjitlink|cusparse"), *again]
+        commands += [
+            without_path(place, needed_by),
+            list_wheels(place, "nvjitlink|cusparse"),
+            *again,
+        ]
         return (*commands, look)
     if wheel is not None and wheel.how == TOLD and not commands:
-        commands.append(without_path(place))
+        commands.append(without_path(place, needed_by))
     elif place.present is not None and torches and not commands:
         own = order_key(place.present.release)
         nearest = min(
@@ -365,7 +359,7 @@ def _help(
         )
         commands.append(install(place, f"torch=={nearest}"))
     elif place.present is None:
-        commands.append(without_path(place))
+        commands.append(without_path(place, needed_by))
     if wheel is None or place.told is not None:
         commands.append(list_wheels(place, short_name(history)))
     if judgement.direction == NEWER and needed_by and in_conda(needed_by[0]):

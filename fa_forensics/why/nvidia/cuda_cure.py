@@ -48,11 +48,21 @@ def of_another_file(needed_by: Sequence[str]) -> str | None:
         "A newer release of the same major version serves torch too. python -m pip check can name "
         "another one, which torch asks for: where that is older than the first that has the name, "
         "it brings the fault back. The other ways out are a torch that brings such a one, and a "
-        f"release of {package} that was built with an older CUDA. A newer copy of the system "
-        "does not help pip's torch, which looks beside itself before the system's own directories; "
-        "LD_LIBRARY_PATH alone goes before that."
+        f"release of {package} that was built with an older CUDA, or, where it was compiled on "
+        "this machine, its build again with the nvcc of torch's own CUDA (CUDA_HOME names that "
+        "toolkit, torch.version.cuda the CUDA). A newer copy of the system does not help pip's "
+        "torch, which looks beside itself before the system's own directories; LD_LIBRARY_PATH "
+        "alone goes before that."
     )
 
+
+#: Said of a wheel for CUDA 11 where torch is not told: the package index has torch with such wheels
+#: in 1.13 and 2.0, PyTorch's own index for CUDA 11.8 since 2.2.0.
+OF_CUDA_11 = (
+    "The wheels for CUDA 11 are those of torch 1.13 and 2.0 of the package index and of +cu118 "
+    "since 2.2. Another torch (+cu113, conda's) has that library of its own, and the command "
+    "changes nothing there: what was imported is compiled again with the nvcc of torch's CUDA."
+)
 
 #: The same of nvJitLink, which torch 2.1 to 2.4 get through cuSPARSE and cuSOLVER, in any version.
 PINNED_LATE = (
@@ -141,6 +151,30 @@ def other_line(place: Place, history: CudaHistory | None, usual: str) -> tuple[s
         f"the wheel is {' or '.join(others)}. The one for the wrong CUDA writes its library over "
         "the right one.",
     )
+
+
+def of_the_wheel(
+    place: Place,
+    history: CudaHistory | None,
+    wheel: Wheel | None,
+    needed_by: Sequence[str],
+    helps: Sequence[str],
+    usual: str,
+) -> list[str]:
+    """The remarks on a command that installs a newer wheel of the library."""
+    old = place.present is None and any("-cu11>=" in text for text in helps)
+    notes = [OF_CUDA_11] if old else []
+    return [*notes, *other_line(place, history, usual), _about_pin(history, wheel, needed_by)]
+
+
+def _about_pin(history: CudaHistory | None, wheel: Wheel | None, needed_by: Sequence[str]) -> str:
+    """What is said of the version that torch asks for, where a command installs another one."""
+    link = history is not None and history.soname.startswith("libnvJitLink.")
+    late = link and (wheel is None or wheel.how.startswith(NEWEST))
+    pinned = of_another_file(needed_by) or (PINNED_LATE if late else PINNED)
+    if history is None or wheel is None or wheel.how == TOLD or history.has(wheel):
+        return pinned
+    return newer_than_pinned(history, wheel) if history.of(wheel.distribution) else pinned
 
 
 def wheel_command(place: Place, history: CudaHistory, wheel: Wheel | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fa_forensics.facts.cuda_names import is_in_every
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
+from fa_forensics.patterns import lazily
 from fa_forensics.why.judgement import NONE, Judgement
 from fa_forensics.why.nvidia.cuda_origin import inner_of
 from fa_forensics.why.nvidia.places import of_condas_torch
@@ -45,6 +46,47 @@ def stand_in(owner: str, history: CudaHistory, place: Place) -> Judgement:
         "or the file that asks was packed so that it does not find it, as some nightly builds were."
     )
     return Judgement("versioned-symbol", "FA204", NONE, cause, (NO_GENUINE,), "medium")
+
+
+_STUB = lazily(r"(?:^|/)stubs/[^/]{1,60}$|(?:^|/)lib\w{1,30}?[_-]stubs?\.so[\d.]{0,12}$")
+
+
+def is_stub(needed_by: Sequence[str]) -> bool:
+    """Whether the file in the message is by its name a stub of a library, not a program's file."""
+    return bool(needed_by) and _STUB.search(needed_by[0]) is not None
+
+
+def of_a_stub(owner: str, history: CudaHistory, needed_by: Sequence[str]) -> Judgement:
+    """Somebody looked a name up in a stub: tilelang's libcudart_stub.so (sglang issue 30875)."""
+    file = needed_by[0]
+    name, title = file.rsplit("/", 1)[-1], title_of(owner)
+    whose = re.search(r"/([A-Za-z]\w{1,40})/(?:lib/)?[^/]{1,80}$", file)
+    of = f" of {whose[1]}" if whose is not None and whose[1] != "lib" else ""
+    cause = (
+        f"It belongs to {title}, whose own file is {history.soname}. The message is of {name}{of}, "
+        "a stub: a stand-in that has a part of the names and opens the real library for these. "
+        f"What asked for the name was given the stub in place of {title}, most often because it "
+        "looks among the loaded files for one whose name begins so. Neither torch's release nor "
+        "the driver has a part in it, and nothing is to be built again."
+    )
+    return Judgement("versioned-symbol", "FA204", NONE, cause, (OF_STUBS,), "medium")
+
+
+#: Said of a stub.
+OF_STUBS = (
+    "The way out is a release of either side that does without that: of the package with the stub, "
+    "or of the one that looks the library up. Where the message is a warning, the program goes on "
+    "without the part that it names."
+)
+
+
+def stub_commands(place: Place, history: CudaHistory) -> tuple[str, ...]:
+    """Which files of that name are in the process of torch."""
+    python, stem = place.python or "python", history.soname.split(".so")[0]
+    return (
+        f"{python} -c 'import torch; print(*{{line.split()[-1] for line in "
+        f'open("/proc/self/maps") if "{stem}" in line}})\'',
+    )
 
 
 def stand_in_commands(

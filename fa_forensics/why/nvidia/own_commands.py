@@ -21,7 +21,12 @@ from fa_forensics.why.nvidia.cuda_origin import (
     foreign_row,
     this_copy_commands,
 )
-from fa_forensics.why.nvidia.never_lacked import NO_GENUINE, stand_in_commands
+from fa_forensics.why.nvidia.never_lacked import (
+    NO_GENUINE,
+    is_stub,
+    stand_in_commands,
+    stub_commands,
+)
 from fa_forensics.why.nvidia.places import of_condas_torch
 from fa_forensics.why.nvidia.wheels import CudaHistory
 from fa_forensics.why.place import Place
@@ -43,6 +48,8 @@ def of_its_cause(
         return foreign_commands(place, foreign, history, needed_by)
     if history is not None and {THIS_COPY, THIS_COPY_LAST} & set(judgement.notes):
         return this_copy_commands(needed_by[0])
+    if history is not None and is_stub(needed_by) and judgement.code == CODE:
+        return stub_commands(place, history)
     if history is not None and NO_GENUINE in judgement.notes:
         return stand_in_commands(place, history, needed_by)
     if OF_NVCC in judgement.notes:

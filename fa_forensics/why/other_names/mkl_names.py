@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from fa_forensics.patterns import lazily
-from fa_forensics.why.judgement import OLDER, UNKNOWN, Judgement
+from fa_forensics.why.judgement import OLDER, Judgement
 from fa_forensics.why.place import Place
 from fa_forensics.why.ways.commands import install, needed_libraries
 
@@ -45,11 +45,9 @@ def mkl_name(
 ) -> tuple[Judgement, tuple[str, ...]]:
     """(judgement, commands) on a name that MKL has, or had."""
     if not name.startswith(("iJIT_", "__itt_")):
-        cause = (
-            "It belongs to Intel MKL, which is not loaded, or in another version than the file was "
-            "built with."
-        )
-        return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (), "medium"), ()
+        from fa_forensics.why.other_names.mkl_parts import mkl_part
+
+        return mkl_part(needed_by)
     file = needed_by[0] if needed_by else ""
     of_pip = _OF_PIP.search(file) is not None
     of_pip = of_pip and (_OF_CONDA.search(file) is None or "/.local/" in file)

@@ -9,7 +9,7 @@ from fa_forensics.atlas.builds import Build, intervals
 from fa_forensics.atlas.store import Atlas
 from fa_forensics.facts.owner import STABLE, owner_of
 from fa_forensics.why.place import Place
-from fa_forensics.why.shell import quoted
+from fa_forensics.why.shell import import_of, quoted
 from fa_forensics.why.torch_names.history import INSIDE, History, Present, order_key
 from fa_forensics.why.ways.builds import (
     again_from_source,
@@ -46,9 +46,13 @@ def which_torch(place: Place, flavour: bool = False) -> str:
     return f"{python_of(place)} {_WHICH_TORCH}".replace("__path__[0]", f"__path__[0]{more}")
 
 
-def without_path(place: Place) -> str:
-    """Import torch without LD_LIBRARY_PATH: whether it works shows where the copy comes from."""
-    return f"env -u LD_LIBRARY_PATH {python_of(place)} -c 'import torch'"
+def without_path(place: Place, needed_by: Sequence[str] = ()) -> str:
+    """Import torch without LD_LIBRARY_PATH: whether it works shows where the copy comes from.
+
+    A file of another package that fails is imported too, by ``needed_by``.
+    """
+    more = import_of(needed_by[0]) if needed_by else ""
+    return f"env -u LD_LIBRARY_PATH {python_of(place)} -c 'import torch{more}'"
 
 
 def list_wheels(place: Place, pattern: str) -> str:

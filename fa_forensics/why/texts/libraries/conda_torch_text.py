@@ -25,6 +25,15 @@ _OF_PIPS_TORCH = lazily(
 )
 
 
+_NO_PIP = " pip's wheels have no part in it."
+#: Said where no file shows which copy is loaded.
+_PERHAPS_PIP = (
+    " Where pip list shows an nvidia wheel with that library as well (another package brought it), "
+    "there are two copies, and the first that is loaded counts: the directory of the newer one "
+    "goes first on LD_LIBRARY_PATH when Python starts, or the older one goes."
+)
+
+
 def of_conda_torch(answer: Answer, seen: Seen) -> Answer:
     """torch is conda's: its CUDA libraries are packages of conda, with versions of their own."""
     detail = seen.mention.detail
@@ -50,9 +59,10 @@ def of_conda_torch(answer: Answer, seen: Seen) -> Answer:
         "package for each library): these have to be of the CUDA that the build of torch names."
     )
     if not mixed:
-        note += " pip's wheels have no part in it."
+        note += _NO_PIP if seen.mention.file else ""
     if wanted := detail.get("conda_cuda"):
         note += f" The text installs it for CUDA {wanted}."
+    note += "" if mixed or seen.mention.file else _PERHAPS_PIP
     kept = [c for c in answer.help if mixed or " pip " not in c]
     if not any("env -u LD_LIBRARY_PATH" in c for c in kept):
         kept.insert(0, without_path(seen.place))

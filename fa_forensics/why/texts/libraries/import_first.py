@@ -31,6 +31,7 @@ from fa_forensics.why.texts.libraries.split_build import other_build
 from fa_forensics.why.texts.libraries.torch_release import (
     all_again,
     before_it_came,
+    older_than_it,
 )
 from fa_forensics.why.torch_names.history import order_key
 
@@ -115,6 +116,8 @@ def _first(seen: Seen, soname: str) -> Answer:
         return by_path(seen, soname)
     if soname.startswith(_CUDA_PARTS) and not _core_is_missing(seen):
         return _torch_without_it(seen, soname)
+    if loaded_by_path(seen) and seen.torch is None and soname == "libtorch_cpu.so":
+        return older_than_it(seen, soname)
     module = seen.mention.detail.get("import") or seen.module or "MODULE"
     cause = (
         f"{soname} is torch's own library. Extensions of torch find it because torch is loaded "
@@ -339,17 +342,28 @@ def _before_the_table(seen: Seen, soname: str) -> Answer:
     life = torch_library_life(soname)
     if life is not None:
         cause = (
-            f"Only torch {life[0]} to {life[1]} had {soname}: the file was built for one of those, "
-            "and the torch that is loaded is newer."
+            f"Only torch {life[0]} to {life[1]} had {soname}: {needing(seen)} was built for one of "
+            "those, and the torch that is loaded is newer."
         )
     else:
         cause = (
             f"No torch from {known[0]} on has {soname}: the file was built for an older torch, or "
             "for a C++ libtorch of that time."
         )
+    source, said = own_source(seen)
+    again = (*rebuild_commands(seen), *source)
+    notes = said
+    if not again:
+        notes = (
+            "It has to be built again on the torch that is there, as its project says, from an "
+            "empty build directory (build/ and an older wheel in dist/ go first), and to take the "
+            "place of the one that is installed; a library of another name under this one is none.",
+        )
     return seen.answer(
         "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=OLDER,
-        confidence="medium", help=(*rebuild_commands(seen), seen.inspect_command()),
+        confidence="medium", notes=notes,
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+              *again, seen.inspect_command()),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from fa_forensics.facts.library_names import Flavours, flavours_of
 from fa_forensics.facts.python_api import brings_torch
 from fa_forensics.facts.torch_index import index_option, is_on_index
 from fa_forensics.patterns import lazily
-from fa_forensics.why.nvidia.cuda_origin import opened
+from fa_forensics.why.nvidia.by_hand import opened
 from fa_forensics.why.seen import Seen, package_of
 from fa_forensics.why.texts.clues import package_of_line
 from fa_forensics.why.texts.libraries.attached import attached_wheel, installed_release

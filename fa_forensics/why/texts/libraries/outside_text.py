@@ -271,6 +271,35 @@ def _mkl(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
+def _mkl_sycl(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    """MKL for Intel's GPUs: the number in its name is another with each year's oneAPI."""
+    who, year = needing(seen), library.release
+    cause = (
+        f"{library.soname} is the part of Intel's oneMKL for Intel's GPUs, under a number that is "
+        f"another with each year's oneAPI: {who} was built with one, and the oneAPI that is there "
+        "is of another year, or none is, or its variables are not set in this shell. The ways out "
+        "are MKL of that year, or a release of the package that was built for the oneAPI that is "
+        "there."
+    )
+    helps: tuple[str, ...] = ()
+    if year is not None:
+        cause += f" The number {library.major} is that of oneAPI {year} alone."
+        helps = (f'{seen.pip} install "mkl-dpcpp>={year},<{int(year) + 1}"',)
+    return seen.answer(
+        KIND, CODE, cause, owner="mkl", direction=NONE, confidence="medium",
+        help=(_find(library), "ls -d /opt/intel/oneapi/mkl/*", *helps),
+        notes=(
+            "Where the first command finds that very number, oneAPI's setvars.sh, or vars.sh in "
+            "env of that release of MKL, is to be sourced before Python starts. Another number "
+            "under this name, by a link, is another library.",
+            "pip puts the library into lib of Python's own prefix, which has to be on "
+            "LD_LIBRARY_PATH where the file still does not find it; mkl-dpcpp takes the SYCL "
+            "runtime of its time along.",
+            *there_already(seen),
+        ),
+    )  # fmt: skip
+
+
 def _oneapi(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     cause = (
         f"{library.soname} belongs to {library.title}: it is not installed, is another release "
@@ -317,6 +346,7 @@ _WAYS: dict[str, Callable[[Seen, OutsideLibrary, str | None], Answer]] = {
     "jetson": _jetson,
     "ffmpeg": _ffmpeg,
     "mkl": _mkl,
+    "mkl_sycl": _mkl_sycl,
     "oneapi": _oneapi,
     "ascend": _ascend,
     "old": _old,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fa_forensics.facts.library_names import torch_library_life
+from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.facts.python_api import is_older, partner_of, torch_of
 from fa_forensics.patterns import lazily
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.seen import Seen
 
 _RELEASED = lazily(r"\d{1,3}(?:\.\d{1,4}){1,3}(?:\.post\d{1,3})?")
@@ -69,6 +72,36 @@ def before_it_came(seen: Seen, soname: str) -> tuple[str, ...]:
         return ()
     return (
         f"{soname} came with torch {life[0]}: where torch is older, an extension that asks for it "
-        "was compiled for a newer one, in pip's own build environment, and has to be compiled "
-        "again with --no-build-isolation.",
+        "was compiled for a newer one (by whoever made the wheel, or in pip's own build "
+        "environment), and has to be compiled again on this torch, with --no-build-isolation where "
+        "pip does it.",
     )
+
+
+def older_than_it(seen: Seen, soname: str) -> Answer:
+    """A file that is loaded by its path, when torch is mostly there: this torch has no such one."""
+    life = torch_library_life(soname)
+    since = life[0] if life is not None else "1.5.0"
+    cause = (
+        f"{soname} is torch's own library since torch {since}. A file that needs it is loaded by "
+        "its path (an OSError, not an ImportError), as torch.ops.load_library does when torch is "
+        f"already there: then the torch that is there is older than {since}, or another one than "
+        "this Python's, and the file was built for a newer one. Where ctypes opens the file before "
+        "torch is imported, torch imported first is all. The first command tells them apart."
+    )
+    from fa_forensics.why.texts.libraries.needing import rebuild_commands
+
+    again = rebuild_commands(seen)
+    return seen.answer(
+        "wrong-torch", "FA607", cause, owner=owner_of_library(soname), direction=UNKNOWN,
+        confidence="medium",
+        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.__path__[0])'",
+              *again, seen.inspect_command()),
+        notes=(
+            f"Where it prints a torch before {since}: the extension is compiled again on that "
+            "torch, from an empty build directory (with --no-build-isolation where pip does it), "
+            "or torch is one of those that the project names for this release of its own.",
+            f"Where it prints {since} or a later one, torch has that library in torch/lib, and "
+            "the file is to be loaded after import torch.",
+        ),
+    )  # fmt: skip

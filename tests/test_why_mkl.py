@@ -1,0 +1,77 @@
+"""Names and libraries of Intel's MKL that are not found, and stand-ins for CUDA's libraries."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa_forensics.report_why import Answer
+from fa_forensics.why import explain
+
+
+def answers(text: str, bare: str) -> tuple[Answer, ...]:
+    """The answers to a text, in an environment without torch."""
+    return explain([text], bare, {}).answers
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/opt/intel/compilers_and_libraries_2018.1.163/linux/mkl/lib/intel64_lin/libmkl_gf_lp64.so",
+        "/opt/intel/oneapi/mkl/2024.0/lib/libmkl_gnu_thread.so.2",
+        ".../parallel_studio_xe_2015_update2/.../mkl/lib/intel64/libmkl_gf_lp64.so",
+    ],
+)
+def test_a_library_of_mkl_that_misses_a_name_of_mkl_is_two_releases_of_it(
+    file: str, bare: str
+) -> None:
+    (answer,) = answers(f"ImportError: {file}: undefined symbol: mkl_lapack_sgelqf", bare)
+    assert answer.owner == "mkl" and answer.confidence == "medium"
+    assert "two releases" in answer.cause and "the system's" in answer.cause
+    assert "unset LD_LIBRARY_PATH" in answer.help
+
+
+def test_mkls_part_for_a_processor_is_one_answer_that_names_the_link(bare: str) -> None:
+    (answer,) = answers(
+        "INTEL MKL ERROR: /e/libmkl_def.so: undefined symbol: mkl_sparse_optimize_bsr_trsm_i8.\n"
+        "Intel MKL FATAL ERROR: Cannot load libmkl_def.so.",
+        bare,
+    )
+    assert "--as-needed" in answer.cause
+    assert any("--no-as-needed" in text for text in answer.help)
+
+
+def test_mkl_for_intels_gpus_has_a_number_for_each_year(bare: str) -> None:
+    """The wheels mkl-dpcpp 2022 have libmkl_sycl.so.2, those of 2023 libmkl_sycl.so.3."""
+    for number, year in (("2", "2022"), ("3", "2023")):
+        (answer,) = answers(
+            f"ImportError: libmkl_sycl.so.{number}: cannot open shared object file: No such file",
+            bare,
+        )
+        assert answer.owner == "mkl" and f"oneAPI {year} alone" in answer.cause
+        assert any(f"mkl-dpcpp>={year}," in text for text in answer.help)
+
+
+def test_a_stub_of_the_cuda_runtime_is_no_reason_to_build_again(bare: str) -> None:
+    (answer,) = answers(
+        "/e/site-packages/tilelang/lib/libcudart_stub.so: undefined symbol: cudaDeviceReset", bare
+    )
+    assert answer.owner == "cudart" and "stub" in answer.cause and "tilelang" in answer.cause
+    assert not any("--no-binary" in text or "install" in text for text in answer.help)
+
+
+def test_a_file_of_the_cache_is_opened_by_its_path(bare: str) -> None:
+    file = "~/.cache/torch_extensions/py38_cu113/transformer_inference/transformer_inference.so"
+    (answer,) = answers(f"ImportError: {file}: undefined symbol: curandCreateGenerator", bare)
+    by_hand = next(text for text in answer.help if "RTLD_GLOBAL" in text)
+    assert f'expanduser("{file}")' in by_hand and "import transformer_inference" not in by_hand
+
+
+def test_an_oserror_of_libtorch_cpu_is_first_of_all_an_older_torch(bare: str) -> None:
+    (answer,) = answers(
+        "OSError: libtorch_cpu.so: cannot open shared object file: No such file", bare
+    )
+    assert "1.5.0" in answer.cause and answer.kind == "wrong-torch"
+    (answer,) = answers(
+        "ImportError: libtorch_cpu.so: cannot open shared object file: No such file", bare
+    )
+    assert answer.kind == "import-order"
