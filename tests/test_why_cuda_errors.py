@@ -86,8 +86,8 @@ def test_a_status_of_a_library_is_that_librarys(text: str, owner: str) -> None:
     ("text", "code"),
     [
         ("bash: nvcc: command not found", "FA883"),
-        ("RuntimeError: CUDA out of memory", "FA899"),
-        ("RuntimeError: Cannot find a working triton installation.", "FA899"),
+        ("RuntimeError: CUDA out of memory", "FA897"),
+        ("RuntimeError: Cannot find a working triton installation.", "FA897"),
         ("FATAL: kernel built for sm80-sm100, but running on sm121", "FA504"),
     ],
 )

@@ -26,6 +26,9 @@ from fa_forensics.errors import (
     UsageError,
 )
 
+#: The code of what is recognised as an error of the run, and of no file: an answer all the same.
+RUN_TIME = "FA897"
+
 
 class _Why(click.Command):
     """Refuses both of two flags that exclude each other, of which click takes the last."""
@@ -95,7 +98,7 @@ def why(
 
         say = speaker(language(lang))
         print_result(why_text(report, wants_color(color), width(), say))
-    if all(answer.kind == "unrecognised" for answer in report.answers):
+    if all(one.kind == "unrecognised" and one.code != RUN_TIME for one in report.answers):
         sys.exit(EXIT_INCONCLUSIVE)
     sys.exit(EXIT_OK if report.problem is None else EXIT_NOT_ANALYSED)
 

@@ -48,6 +48,7 @@ CODE_WORDS = {
     "FA891": "a module that was built for another numpy",
     "FA892": "a compiled module that does not start in this Python",
     "FA893": "a C++ type that is registered twice, or not at all",
+    "FA897": "an error of the run, and of no file",
     "FA898": "a warning that nothing follows from",
 }
 

@@ -183,7 +183,7 @@ def run_time(seen: Seen) -> Answer:
         "host-memory": ("free -h",),
     }  # fmt: skip
     return seen.answer(
-        "unrecognised", "FA899", _RUN_TIME[sort], owner=None, direction="unknown",
+        "unrecognised", "FA897", _RUN_TIME[sort], owner=None, direction="unknown",
         confidence="high" if sort != "assertion" else "medium", help=helps.get(sort, ()),
     )  # fmt: skip
 

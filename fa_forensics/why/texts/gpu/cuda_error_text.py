@@ -99,7 +99,7 @@ def cuda_error(seen: Seen) -> Answer:
         "no question of which file was loaded."
     )
     return seen.answer(
-        "unrecognised", "FA899", cause, owner=package, direction="unknown",
+        "unrecognised", "FA897", cause, owner=package, direction="unknown",
         confidence="medium", help=tuple(helps), notes=tuple(notes),
     )  # fmt: skip
 
