@@ -73,6 +73,17 @@ def test_what_is_read_from_words_says_so() -> None:
         "PyObject is required",
         "I upgraded torch to 2.8 and flash-attn works",
         "The wheel is for x86_64 and there is one for aarch64",
+        "the aarch64 wheel cannot run on x86_64, as expected",
+        "libtorch.so error handling",
+        "vllm._C missing? no, it is there",
+        "driver 535 is too old? No, it's fine",
+        "flash_attn failed before upgrading torch but works after upgrading torch",
+        "When I install torch 2.8, pip reports an error about flash-attn requirements",
+        "our CUDA kernels don't support sm_70 with torch 2",
+        "undefined behaviour in cudaMemcpyAsync",
+        "the function ncclCommInitRank lacks documentation",
+        "I installed libcudart.so.12 from conda and flash-attn works now",
+        "libcudart.so.12 => /usr/local/cuda/lib64/libcudart.so.12",
     ],
 )
 def test_a_sentence_of_no_failure_is_none(text: str) -> None:

@@ -14,7 +14,7 @@ from fa_forensics.facts.tables import read_table
 from fa_forensics.patterns import lazily
 
 _CHANGED = lazily(
-    r"\b(?:after|since|once|when|by)\b[^.;\n]{0,20}?\b(?:up|down)?(?:grad|dat|install|re-?install"
+    r"\b(?:after|since|once)\b[^.;\n]{0,20}?\b(?:up|down)?(?:grad|dat|install|re-?install"
     r"|chang|switch|mov|bump)\w{0,4}\b[^.;\n]{0,24}?\b(?:py)?torch\b(?![\w./-])"
     r"|(?:升级|更新|更换|重装)[^。\n]{0,8}(?:py)?torch[^。\n]{0,12}(?:后|之后|以后)",
     re.IGNORECASE,
@@ -26,6 +26,8 @@ _FAILS = lazily(
     r"|报错|失败|不能用|无法(?:使用|导入)|崩溃",
     re.IGNORECASE,
 )
+#: It is the other way round: "works after upgrading torch".
+_WORKS = lazily(r"\bwork(?:s|ed|ing)?\s(?:\w{1,8} ){0,2}(?:after|since|once)\b", re.IGNORECASE)
 _WORD = lazily(r"[A-Za-z][\w-]{1,40}")
 
 
@@ -48,12 +50,17 @@ def broken_since(source: Source) -> Mention | None:
         line = source.line_at(found.start())
         body = line.body
         fails = _FAILS.search(body)
-        if fails is None or is_denied(body, fails.start()):
+        if fails is None or is_denied(body, fails.start()) or _works(body):
             continue
         package = _package(body)
         if package is not None:
             return line.mention("broken-since", 0, detail={"package": package})
     return None
+
+
+def _works(body: str) -> bool:
+    found = _WORKS.search(body)
+    return found is not None and not is_denied(body, found.start())
 
 
 def _package(body: str) -> str | None:

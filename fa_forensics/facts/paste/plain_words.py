@@ -39,6 +39,8 @@ def told_in(text: str) -> Told | None:
     for start, sentence in itertools.islice(_sentences(text), _LINES):
         if _NO_REPORT.search(sentence) is not None:
             continue
+        if sentence.endswith("?") and _ANSWERED_NO.match(text, start + len(sentence)):
+            continue
         for rule in _RULES:
             message = rule(sentence)
             if message:
@@ -64,13 +66,15 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
 
 #: A full stop within ``libX.so.12`` or ``1.2`` has no space behind it.
 _ENDS = lazily(r"(?<=[.!?;。！？；])\s+|\n+|(?<=[。！？；])")  # noqa: RUF001
+_ANSWERED_NO = lazily(r"\s{0,3}no\b", re.IGNORECASE)
 #: A failure that is over, only feared, or advice.
 _NO_REPORT = lazily(
     r"(?:\b|(?=n't))(?:fix(?:es|ed)|resolve[sd]|solve[sd]|no longer|any ?more|used to|to avoid"
     r"|in case|make sure|ensure|would|could(?! not\b|n't)|might|ignor\w{1,4}|allow\w{0,4}"
     r"|without any|(?:n't|not|no|never|nothing(?: is)?) (?:an? |the |any |even )?"
     r"(?:missing|undefined|unresolved|lacking|too old|outdated)"
-    r"|works (?:fine|well|great|now)|install(?:s|ed)? (?:fine|successfully)|is (?:fine|ok|okay))\b",
+    r"|works (?:fine|well|great|now)|install(?:s|ed)? (?:fine|successfully)|is (?:fine|ok|okay)"
+    r"|as expected)\b",
     re.IGNORECASE,
 )
 _LACK = (
@@ -83,7 +87,7 @@ _LACK = (
 #: What something asks for is missing where the sentence tells of a failure, too.
 _WANTED = r"requires?|needs?|wants?|looks? for|looking for|asks? for|depends on|expects?"
 _NEEDED = r"required|needed|expected"
-_TROUBLE = r"issues?|errors?|problems?|failures?|trouble"
+_TROUBLE = r"(?:issues?|errors?|problems?|failures?|trouble)(?! (?:handl|messag|cod|log|report))"
 _LIBRARY = lazily(
     r"(?<![\w.+-])(?P<name>lib[A-Za-z][\w+-]{0,60}\.so(?:\.\d{1,4}){0,4})(?![\w-]|\.\w)"
     r"|(?<![\w./+-])(?P<stem>lib[a-z][\w+-]{1,60})(?![\w./+-])"
@@ -139,8 +143,9 @@ _SYMBOL = lazily(
     r"(?P<rest>\([^()\n`]{0,300}\))?"
 )
 _NO_NAME = lazily(
-    r"\b(?:undefined|unresolved|not (?:exported|defined)|symbols? (?:is |was |are )?"
-    r"(?:missing|not found|absent)|missing symbols?|lacks?|lacking|no longer (?:has|exports))\b"
+    r"\b(?:undefined(?! (?:behaviou?r|order|value|variable|index))|unresolved"
+    r"|not (?:exported|defined)|symbols? (?:is |was |are )?"
+    r"(?:missing|not found|absent)|missing symbols?|no longer (?:has|exports))\b"
     r"|\b(?:what|which|who|does|is)\b[^?\n]{0,60}\b(?:provides?|export(?:s|ed)?|has|have|defines?"
     r"|owns?|contains?)\b"
     r"|未定义|缺少符号",
@@ -215,12 +220,13 @@ _AMPERE = lazily(
 )
 _FLASH = lazily(r"\bflash[ _-]?att(?:n|ention)", re.IGNORECASE)
 _SM = lazily(r"\bsm_?(?P<sm>\d{2,3})[af]?\b", re.IGNORECASE)
-_NOT_SUPPORTED = lazily(
-    r"\b(?:not (?:yet )?(?:supported|compatible)|unsupported|incompatible"
-    r"|(?:doesn't|does not|don't) (?:yet )?support)\b|不支持",
+_BY_TORCH = lazily(
+    r"\b(?:not (?:yet )?(?:supported|compatible)|unsupported|incompatible) "
+    r"(?:by|in|with|on|under) (?:\S+ ){0,3}?(?:py)?torch\b"
+    r"|\b(?:py)?torch\b[^,;\n]{0,30}\b(?:doesn't|does not|don't) (?:yet )?support\b"
+    r"|torch[^,;\n]{0,20}不支持",
     re.IGNORECASE,
 )
-_TORCH = lazily(r"\b(?:py)?torch\b", re.IGNORECASE)
 
 
 def _gpu(sentence: str) -> str:
@@ -228,7 +234,7 @@ def _gpu(sentence: str) -> str:
     if _AMPERE.search(sentence) and _FLASH.search(sentence):
         return "RuntimeError: FlashAttention only supports Ampere GPUs or newer."
     sm = _SM.search(sentence)
-    if sm is not None and _TORCH.search(sentence) and _NOT_SUPPORTED.search(sentence):
+    if sm is not None and _BY_TORCH.search(sentence):
         return (
             f"The GPU with CUDA capability sm_{sm['sm']} is not compatible with the current "
             "PyTorch installation."
