@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from fa_forensics.facts.demangle import mentions_cxx11
@@ -40,7 +41,7 @@ def judge_known(
 
         return judge_python(name, place, needed_by)
     if owner == "libstdc++":
-        return libstdcxx(symbol, name)
+        return libstdcxx(symbol, name, needed_by)
     if is_rocm(owner):
         return _rocm(owner, name, needed_by)
     if owner == "mkl":
@@ -201,13 +202,15 @@ def _names(path: str, soname: str) -> bool | None:
     return None if needed is None else soname in needed
 
 
-def libstdcxx(symbol: SymbolText, name: str) -> Known:
+def libstdcxx(symbol: SymbolText, name: str, needed_by: Sequence[str] = ()) -> Known:
     """A name of the C++ library: the copy that is loaded is older than the compiler was."""
     version = symbol.version or libstdcxx_since(name)
     cause = "It is the C++ library's (libstdc++.so.6), not torch's"
     gcc = gcc_of(version) if version else None
     if version and gcc:
         cause += f", and came with {version}, {brings(version)}"
+    if gcc and int(gcc.split(".")[0]) < _EVERY_HAS:
+        return _no_whole_copy(cause, needed_by)
     cause += (
         ": the libstdc++.so.6 that is loaded is older than the compiler that built the file. In a "
         "conda environment its own copy goes before the system's."
@@ -224,6 +227,30 @@ def libstdcxx(symbol: SymbolText, name: str) -> Known:
         )
     commands = libstdcxx_commands(version)
     return Judgement("libstdcxx", "FA203", NEWER, cause, tuple(notes)), commands
+
+
+#: What GCC before 5 (2015) brought, every libstdc++ has that a Python of today runs with.
+_EVERY_HAS = 5
+
+
+def _no_whole_copy(cause: str, needed_by: Sequence[str]) -> Known:
+    """A name that every libstdc++ of the last ten years has."""
+    cause += (
+        ", so that every libstdc++ of the last ten years has it. No release is too old: the "
+        "libstdc++.so.6 that is loaded is not GCC's whole one, but a copy that another program, a "
+        "vendor or an image brought, which LD_LIBRARY_PATH, LD_PRELOAD or an RPATH puts first."
+    )
+    file = shlex.quote(needed_by[0]) if needed_by else "/path/to/the/failing.so"
+    looks = (
+        "env -u LD_LIBRARY_PATH -u LD_PRELOAD python -c 'import torch'",
+        f"ldd {file} | grep stdc++; echo $LD_LIBRARY_PATH $LD_PRELOAD",
+    )
+    notes = (
+        "Where the first command works, these variables are the cause: they are unset for this "
+        "program. Else the copy that the second one shows is replaced by the system's, or by "
+        "conda's libstdcxx-ng.",
+    )
+    return Judgement("libstdcxx", "FA203", UNKNOWN, cause, notes, "medium"), looks
 
 
 #: ldd would name the copy that the system has first; what counts is the one in Python's process.
