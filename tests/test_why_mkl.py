@@ -75,3 +75,27 @@ def test_an_oserror_of_libtorch_cpu_is_first_of_all_an_older_torch(bare: str) ->
         "ImportError: libtorch_cpu.so: cannot open shared object file: No such file", bare
     )
     assert answer.kind == "import-order"
+
+
+def test_a_library_of_cuda_10_1_beside_a_torch_for_10_0_is_of_another_build(bare: str) -> None:
+    (answer,) = answers(
+        "OSError: libcusparse.so.10: cannot open shared object file: No such file or directory\n\n"
+        "torch 1.4.0+cu100, torch-sparse 0.6.4, Python 3.7",
+        bare,
+    )
+    assert "libcusparse.so.10.0" in answer.cause and "CUDA 10.0" in answer.cause
+    assert not any("LD_LIBRARY_PATH" in text or "cudatoolkit" in text for text in answer.help)
+
+
+def test_the_torch_that_a_wheel_is_for_is_not_the_loaded_one(bare: str) -> None:
+    (answer,) = answers(
+        "OSError: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory\n"
+        "torch 1.8.0 (CUDA 10.2), torch-scatter wheel for torch-1.8.0+cu111",
+        bare,
+    )
+    assert "built for torch 1.8.0+cu111" in answer.cause and "CUDA 10.2" in answer.cause
+
+
+def test_k2_owns_its_library(bare: str) -> None:
+    (answer,) = answers("ImportError: libk2context.so: cannot open shared object file", bare)
+    assert answer.owner == "k2"

@@ -108,8 +108,8 @@ def has_the_name(words: str, start: int, end: int) -> bool:
 
 #: "compiled with torch 1.4", "built against PyTorch 2.1": the torch of a file, not the loaded one.
 _OF_A_FILE = lazily(
-    r"\b(?:built|compiled|made) (?:for|with|against|under|on|using)(?: an?| the)?(?: (?:py)?torch)?"
-    r"[ =<>~]{0,4}\Z",
+    r"\b(?:(?:built|compiled|made) (?:for|with|against|under|on|using)"
+    r"|wheels? (?:of [\w.-]{1,40} )?for)(?: an?| the)?(?: (?:py)?torch)?[ =<>~-]{0,4}\Z",
     re.IGNORECASE,
 )
 

@@ -310,13 +310,20 @@ def _undefined_in_ldd(seen: Seen) -> Answer:
     return answer
 
 
+#: A list that was filtered for a name that somebody misses; whole lists of a file are long.
+_FEW = 4
+
+
 def listed_symbol(seen: Seen) -> Answer | None:
     """An undefined entry in what ``nm`` or ``readelf`` prints; None for what a file defines."""
     detail = seen.mention.detail
     if detail.get("sort") != "undefined" or detail.get("weak") or not seen.mention.symbol:
         return None
     answer = undefined_symbol(seen)
-    if answer.owner is None or not (is_torch(answer.owner) or answer.kind == "cxx11-abi"):
+    few = sum(m.what == "nm-line" for m in seen.paste.mentions) < _FEW
+    driver = answer.owner == "cuda-driver" and few
+    known = driver or is_torch(answer.owner or "") or answer.kind == "cxx11-abi"
+    if answer.owner is None or not known:
         return None  # a U alone is an import, no error; torch's names tell of the build
     note = "U in nm's list means that the file imports the name, not that anybody defines it there."
     return replace(answer, notes=(note, *answer.notes))

@@ -6,7 +6,7 @@ import shlex
 
 from fa_forensics.facts.library_names import exact_toolkit
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import NONE, OLDER, UNKNOWN
+from fa_forensics.why.judgement import NEWER, NONE, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.libraries.brought_text import there_already
 from fa_forensics.why.texts.libraries.needing import needing, rebuild_commands, rebuild_notes
@@ -33,6 +33,8 @@ def of_cuda_10(seen: Seen, soname: str, owner: str | None, own: str | None) -> A
         return None
     who = needing(seen)
     there = (seen.versions.get("cuda") or "").strip()
+    if (seen.torch_cuda or there).startswith("10.0"):
+        return _beside_10_0(seen, soname, owner)
     cause = (
         f"{who[0].upper()}{who[1:]} is a build for CUDA 10.1 or 10.2: it needs {soname}, which is "
         "not found. It takes it from a CUDA 10 toolkit or from conda's cudatoolkit: that is not "
@@ -70,6 +72,39 @@ def of_cuda_10(seen: Seen, soname: str, owner: str | None, own: str | None) -> A
             "shows none, conda's cudatoolkit of 10.1 or 10.2 has it for an environment of conda. "
             "The library of another CUDA under this name does not count.",
             *(text for name, text in _BY_CUDA.items() if who.rstrip(")").split()[-1] == name),
+            *rebuild_notes(seen),
+            *there_already(seen),
+        ),
+    )  # fmt: skip
+
+
+def _beside_10_0(seen: Seen, soname: str, owner: str | None) -> Answer:
+    """CUDA 10.0 has its libraries under names with 10.0, and torch, or the system, is of that."""
+    who, exact = needing(seen), f"{soname}.0"
+    cause = f"{who[0].upper()}{who[1:]} is a build for CUDA 10.1 or 10.2: it needs {soname}."
+    if (seen.torch_cuda or "").startswith("10.0"):
+        cause += (
+            f" torch is one for CUDA 10.0, whose library is called {exact}: a build of the package "
+            "for CUDA 10.0 has to replace this one, or torch has to be one for CUDA 10.1 or 10.2."
+        )
+    else:
+        cause += (
+            f" The text has CUDA 10.0, whose library is called {exact}: most likely a build of the "
+            "package for CUDA 10.0 has to replace this one. What counts is the CUDA of torch, "
+            "which the first command prints."
+        )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction=NEWER, confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'",
+            "nvcc --version; echo CUDA_HOME=$CUDA_HOME",
+            *rebuild_commands(seen),
+        ),
+        notes=(
+            "Neither the directory of CUDA 10.0 on LD_LIBRARY_PATH nor a link from one name to the "
+            "other helps, and a CUDA 10.2 beside it does not either: many extensions check that "
+            "their CUDA is torch's. What is compiled here takes the nvcc of CUDA_HOME, which "
+            "has to be 10.0 as well.",
             *rebuild_notes(seen),
             *there_already(seen),
         ),

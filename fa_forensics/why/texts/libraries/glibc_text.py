@@ -359,7 +359,10 @@ def _built_here(seen: Seen) -> tuple[str, ...]:
     release = release or release_for(seen, name)
     if outside := in_newer_system(name, release, number(own_glibc(seen)[0] or "")):
         return (outside,)
-    return (rebuild_command(python, name, release, row_of(name)),)
+    row = row_of(name)
+    if row is not None and not row["source_build"]:
+        return ()  # published built alone: the newest asks for a glibc that is newer yet
+    return (rebuild_command(python, name, release, row),)
 
 
 def _named(seen: Seen) -> str | None:

@@ -210,7 +210,12 @@ def _about_toolkit(seen: Seen, wanted: str | None) -> list[str]:
     toolkit = (seen.versions.get("cuda") or "").strip()
     if not toolkit or not wanted or f"{toolkit}.".startswith(f"{wanted}."):
         return []
-    return [f"The system's CUDA {toolkit} plays no part: what counts is the CUDA of torch."]
+    return [
+        f"The text has CUDA {toolkit}. Where that is torch's (the first command), a build of the "
+        "package for it has to replace this one. Where it is the system's, it brings no such "
+        "library; a build here takes its nvcc, which has to be of torch's CUDA major version "
+        "(CUDA_HOME names the toolkit)."
+    ]
 
 
 #: The month of torch 2.1.0, the first on the package index that is one for CUDA 12.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fa_forensics.atlas.builds import minor_of
+from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.owner import owner_of_library
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import UNKNOWN
@@ -54,6 +55,14 @@ def other_build(seen: Seen, soname: str, builds: str) -> Answer:
             "another build than the one that is there; else torch was not imported first. The "
             "first command tells them apart."
         )
+        if apart := _told_apart(seen):
+            cause = (
+                f"Of this torch release only the builds for {builds} have {soname}; its other "
+                f"builds have the same code in libtorch_cuda.so, and {needing(seen)} was built for "
+                f"torch {apart[0]}, as the text says, and the torch that is there is one for CUDA "
+                f"{apart[1]}: a build for that has to replace it, or torch has to be that one."
+            )
+            helps = helps[:1]
         cause += _of_package_index(seen, soname)
         helps[1:1] = rebuild_commands(seen)
         if any("--index-url" in text for text in helps):
@@ -62,6 +71,15 @@ def other_build(seen: Seen, soname: str, builds: str) -> Answer:
         "missing-library", "FA202", cause, owner=owner_of_library(soname), direction=UNKNOWN,
         confidence="medium", help=tuple(helps), notes=notes,
     )  # fmt: skip
+
+
+def _told_apart(seen: Seen) -> tuple[str, str] | None:
+    """(torch of the file, CUDA of torch) where the text tells both, and they differ."""
+    built = seen.versions.get("file_torch", "")
+    label = built.partition("+")[2]
+    cuda = cuda_of_label(label) if label.startswith("cu") else ""
+    own = seen.versions.get("torch_cuda", "")
+    return (built, own) if cuda and own and cuda != own else None
 
 
 def _of_package_index(seen: Seen, soname: str) -> str:

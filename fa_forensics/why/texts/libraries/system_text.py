@@ -62,6 +62,7 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         )  # fmt: skip
     if itself and soname.startswith(_OF_TORCH_FOR_ARM):
         return _arm_compute(seen, soname)
+    wheels: tuple[str, ...] = ()
     whose = f"It belongs to {title_of(owner)}. " if owner else ""
     cause = (
         f"{whose}{soname} is not on the loader's path. It is a library of the package itself, of "
@@ -69,7 +70,7 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         "another version of it does not count."
     )
     if soname.endswith(".so") and owner is None:  # a project's own, far more often than a system's
-        loads = _loads_its_own(seen)
+        loads = _loads_its_own(seen) or package_of(soname)
         cause = (
             f"{soname} is not on the loader's path. Its name has no version, as names of "
             "libraries have that a project builds for itself: most likely it is of "
@@ -78,11 +79,22 @@ def system_library(seen: Seen, soname: str, owner: str | None) -> Answer:
             "was built into that one (RPATH)."
         )
         owner = loads
+        wheels = _wheels_of(seen, loads)
     return seen.answer(
         KIND, CODE, cause, owner=owner, direction=NONE, confidence="medium",
         help=(f"find / -name {shlex.quote(soname.split('.so')[0] + '.so*')} 2>/dev/null",
               *rebuild_commands(seen), needed_libraries(files_of(seen), "'not found'")),
+        notes=wheels,
     )  # fmt: skip
+
+
+def _wheels_of(seen: Seen, package: str | None) -> tuple[str, ...]:
+    """The wheels that a package's own project has for the torch of the text."""
+    from fa_forensics.rules.remedy import row_of
+    from fa_forensics.why.ways.by_torch import project_wheels
+
+    row = row_of(package) if package else None
+    return tuple(project_wheels(row, package or "", seen.place)) if row is not None else ()
 
 
 #: Said of a torch that was built with MPI, which no wheel of the package index is.
