@@ -360,7 +360,7 @@ def _built_here(seen: Seen) -> tuple[str, ...]:
     if outside := in_newer_system(name, release, number(own_glibc(seen)[0] or "")):
         return (outside,)
     row = row_of(name)
-    if row is not None and not row["source_build"]:
+    if row is None or not row["source_build"]:
         return ()  # published built alone: the newest asks for a glibc that is newer yet
     return (rebuild_command(python, name, release, row),)
 
