@@ -121,7 +121,9 @@ def unescape(text: str) -> tuple[str, str | None]:
 
 
 #: A path of Windows: there ``\\torch\\__init__.py`` is neither a tab nor Markdown.
-_DRIVE = lazily(r"\b[A-Za-z]:\\{1,2}\w")
+_DRIVE = lazily(
+    r"\b[A-Za-z]:\\{1,2}\w|\\(?:site|dist)-packages\\|(?:\.\.\.|\u2026)\\\w", re.IGNORECASE
+)
 _MARKED = lazily(r"\\_(?!\w{1,60}[\\.])")
 _TAB_ALONE = lazily(r"(?<![\w.-])\\t")
 

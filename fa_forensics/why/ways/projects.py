@@ -140,6 +140,8 @@ def _from_its_index(answer: Answer, paste: Paste, place: Place, name: str) -> An
     )  # fmt: skip
     if built is not None and (present is None or of_no_release):
         return _with_its_page(answer, paste, place, name)
+    if present is not None and built is not None and present.published and not label:
+        return _with_page_of(answer, present.release, name)
     if present is not None and built is None and answer.kind == "wrong-torch":
         return _for_the_loaded(answer, name)
     if present is None or not present.published or not label or built is None:
@@ -186,6 +188,20 @@ def _for_the_loaded(answer: Answer, name: str) -> Answer:
     )
     kept = (n for n in answer.notes if not n.startswith("A build of the extension for the torch"))
     return replace(answer, help=(answer.help[0], command, *answer.help[1:]), notes=(note, *kept))
+
+
+def _with_page_of(answer: Answer, torch: str, name: str) -> Answer:
+    """Where the text names its torch, and not which CUDA that is for."""
+    page = wheel_page(row_of(name), "cuXYZ", torch)
+    if not page or order_key(torch) < (1, 4, 0, True):
+        return answer
+    note = (
+        f"{name}'s project has wheels for torch {minor_of(torch)} by CUDA, seconds in place of a "
+        f"build: with -f {page} in place of --no-binary {name} pip takes one, where there is one "
+        "for the Python in use; cuXYZ (or cpu) is torch's own CUDA, as torch.version.cuda prints "
+        "it, and not the toolkit's."
+    )
+    return replace(answer, notes=(*answer.notes, note))
 
 
 def _with_its_page(answer: Answer, paste: Paste, place: Place, name: str) -> Answer:
