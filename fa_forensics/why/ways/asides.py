@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.facts.demangle import mentions_cxx11
 from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.python_api import partner_of
+from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER
 from fa_forensics.why.place import Place
@@ -30,7 +31,23 @@ def with_asides(answer: Answer, paste: Paste, place: Place, name: str | None) ->
     answer = _of_its_nightly(_flavour_told(answer, paste), paste, place, name)
     answer = _without_a_wheel(answer, paste, place)
     answer = of_one_channel(at_first_use(answer, paste, place), paste, place)
-    return beside_condas_torch(answer, paste, place)
+    return _with_a_way(beside_condas_torch(answer, paste, place))
+
+
+#: What tells of a way out, in a command or in a note.
+_A_WAY = lazily(r"\bpip install\b|^rm -rf|compil|\bbuil[dt]|wheel|install", re.IGNORECASE)
+
+
+def _with_a_way(answer: Answer) -> Answer:
+    """The answer with the way that every such file has, where none is told so far."""
+    if any(_A_WAY.search(text) for text in (*answer.help, *answer.notes)):
+        return answer
+    note = (
+        "The file is compiled again for the torch that is loaded, from an empty build directory, "
+        "or taken in its wheel for that torch; where its source itself still uses the name, a "
+        "newer source or a torch of the source's time is the way."
+    )
+    return replace(answer, notes=(note, *answer.notes))
 
 
 def _refused_afterwards(answer: Answer, paste: Paste) -> Answer:
