@@ -34,20 +34,20 @@ def with_asides(answer: Answer, paste: Paste, place: Place, name: str | None) ->
     return _with_a_way(beside_condas_torch(answer, paste, place))
 
 
-#: What tells of a way out, in a command or in a note.
-_A_WAY = lazily(r"\bpip install\b|^rm -rf|compil|\bbuil[dt]|wheel|install", re.IGNORECASE)
+#: A command that changes something.
+_A_WAY = lazily(r"\bpip install\b|^rm -rf|install ")
 
 
 def _with_a_way(answer: Answer) -> Answer:
     """The answer with the way that every such file has, where none is told so far."""
-    if any(_A_WAY.search(text) for text in (*answer.help, *answer.notes)):
+    if answer.notes or any(_A_WAY.search(text) for text in answer.help):
         return answer
     note = (
         "The file is compiled again for the torch that is loaded, from an empty build directory, "
         "or taken in its wheel for that torch; where its source itself still uses the name, a "
         "newer source or a torch of the source's time is the way."
     )
-    return replace(answer, notes=(note, *answer.notes))
+    return replace(answer, notes=(note,))
 
 
 def _refused_afterwards(answer: Answer, paste: Paste) -> Answer:
