@@ -48,8 +48,8 @@ _MAKERS = (
         r"conda install (?:-y )?(?:py)?torch(?![\w=-])(?!(?:[^\n.!?]|\.(?=\d)){0,200}\?)"
         r"(?![^\n]{0,300}(?:(?<=\s)-c\b|--channel|::|\\$))",
     ),
-    ("conda-forge's", "pytorch-gpu", r"(?<![\w-])(pytorch-gpu)(?![\w-])"),
-    ("conda-forge's", "pytorch-cpu", r"(?<![\w-])(pytorch-cpu)(?![\w-])"),
+    ("conda-forge's", "pytorch-gpu", r"(?<![\w/.-])(?<!env )(pytorch-gpu)(?![\w/-])"),
+    ("conda-forge's", "pytorch-cpu", r"(?<![\w/.-])(?<!env )(pytorch-cpu)(?![\w/-])"),
     (
         "conda-forge's",
         ".post",

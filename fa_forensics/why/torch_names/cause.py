@@ -26,6 +26,7 @@ from fa_forensics.why.place import Place
 from fa_forensics.why.torch_names.from_history import (
     before_the_record,
     exported_there,
+    kept_to_itself,
     moved_words,
     told_inside,
     without_torch,
@@ -43,6 +44,7 @@ from fa_forensics.why.torch_names.history import (
 )
 from fa_forensics.why.torch_names.nowhere import (
     cut_off,
+    hidden_before,
     is_without_parameters,
     never_exported,
     unknown_name,
@@ -208,6 +210,10 @@ def _has_symbol(form: Form, symbol: str) -> bool:
 
 def _drift(question: Question, place: Place, history: History, stands: str) -> Judgement:
     newer = stands == TOO_OLD
+    hidden = hidden_before(question.demangled) if newer else None
+    there = place.present.version if place.present is not None else ""
+    if hidden is not None and there and order_key(there) >= order_key(hidden[1]):
+        return kept_to_itself(history, *hidden)
     exports = who_exports(history, history.releases or history.alive)
     age = "newer" if newer else "older"
     cause = f"The file was built for a torch that is {age} than {place.here}: only "

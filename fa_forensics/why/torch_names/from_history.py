@@ -59,7 +59,7 @@ def without_torch(question: Question, place: Place, history: History, line: str)
     direction, words, confidence = _who_lacks(question, history, place)
     hidden = hidden_before(question.demangled)
     if hidden is not None and direction == NEWER:
-        return _hidden(history, *hidden)
+        return kept_to_itself(history, *hidden)
     listed = place.told is not None and place.told.looked_in  # a file linked by hand lists none
     if question.owner == "torch/torch_python" and confidence == "high" and not listed:
         words += "; or the file was linked without libtorch_python.so, and no release is wrong"
@@ -115,7 +115,7 @@ _LINKED_WITHOUT = (
 )
 
 
-def _hidden(history: History, macro: str, since: str) -> Judgement:
+def kept_to_itself(history: History, macro: str, since: str) -> Judgement:
     """Headers declared the name for releases before the library had it in its exports."""
     cause = (
         f"torch {who_exports(history, history.alive)} it. Headers have declared it since {since} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fa_forensics.facts.demangle import qualified_name, readable
+from fa_forensics.facts.demangle import mentions_cxx11, qualified_name, readable
 from fa_forensics.facts.owner import STABLE
 from fa_forensics.facts.python_api import first_asked
 from fa_forensics.facts.tables import read_table
@@ -104,7 +104,14 @@ def never_exported(question: Question, place: Place | None, history: History) ->
             f"(torch {history.interval(history.moved.releases)}): the file was built for an older "
             "torch."
         )
-        return Judgement("symbol-drift", "FA201", OLDER, cause)
+        if not mentions_cxx11(question.name, question.demangled):
+            return Judgement("symbol-drift", "FA201", OLDER, cause)
+        cause += (
+            " Or torch is that old itself, and the file of the other flavour: its std::string is "
+            "in the cxx11 one, which no wheel of that time has, and it is compiled again with "
+            "-D_GLIBCXX_USE_CXX11_ABI=0 then."
+        )
+        return Judgement("symbol-drift", "FA201", OLDER, cause, (), "medium")
     if history.forms:
         return _other_forms(question, place, history, span)
     scope = qualified_name(question.demangled).rpartition("::")[0]
