@@ -74,7 +74,8 @@ def test_torchcodec_needs_one_ffmpeg_of_several() -> None:
         ("libmkl_rt.so.1", "2021", "mkl>=2021,<2022"),
         ("libmkl_core.so", "2020 and older", "setvars.sh"),
         ("libsycl.so.8", "oneAPI", "setvars.sh"),
-        ("libascend_hal.so", "CANN", "set_env.sh"),
+        ("libascend_hal.so", "-v /usr/local/Ascend/driver", "Ascend/driver/lib64/driver"),
+        ("libascendcl.so", "CANN", "set_env.sh"),
         ("libssl.so.1.1", "OpenSSL 1.1", "openssl=1.1"),
         ("libnvdla_compiler.so", "JetPack", "nv_tegra_release"),
     ],
@@ -239,7 +240,7 @@ def test_every_row_of_the_outside_libraries_is_used() -> None:
     table = read_table("outside_libraries.json")
     names = {
         "toolkit": {"conda", "wheels"}, "product": {"wheel"}, "oneapi": {"conda"}, "old": {"conda"},
-        "mkl": {"numbers"}, "ffmpeg": {"stems"}, "driver": set(), "jetson": set(), "ascend": set(),
+        "mkl": {"numbers"}, "ffmpeg": {"stems"}, "driver": set(), "jetson": set(), "ascend": set(), "ascend_driver": set(),
             "mkl_sycl": {"numbers"},
     }  # fmt: skip
     for row in table["rows"]:

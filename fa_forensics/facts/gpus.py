@@ -15,7 +15,7 @@ from fa_forensics.facts.tables import read_table
 
 Capability = tuple[int, int]
 
-_CAPABILITY = re.compile(r"(?:sm_?|compute_?|cc ?)?(\d{1,2})[._]?(\d)[af]?$")
+_CAPABILITY = re.compile(r"(?:sm_?|compute_?|cc ?)?(\d{1,2})[._ ]?(\d)[af]?$")
 
 
 class Gpu(NamedTuple):

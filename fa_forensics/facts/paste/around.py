@@ -20,6 +20,8 @@ _FRAME = lazily(
 _INSTALLED = lazily(r"(?:site|dist)-packages[/\\][\w./\\-]{1,200}\.py\b")
 #: Steps through which torch calls an operator; what they call is the step above.
 _PASSED_THROUGH = ("torch/_ops.py", "torch/_compile.py", "ctypes/__init__.py")
+#: Where a line of a log names the file that wrote it: "WARN launcher: flash_attn.py:111 Unable".
+_LOGGED = lazily(r"\b(?:WARN(?:ING)?|INFO|DEBUG)\b")
 #: The last line of another traceback.
 _ENDED = lazily(r"(?:[A-Za-z_][\w.]{0,80})?(?:Error|Exception|StopIteration)(?::|$)")
 #: ``python -c 'import torch; import x_cuda'``
@@ -155,6 +157,8 @@ def frame(line: Line) -> tuple[str, str, str]:
         if body.startswith("Traceback ") or _ENDED.match(body):
             break
         match = _FRAME.search(body) if ".py" in body else None
+        if match is not None and _LOGGED.search(match["path"]):
+            continue
         if match is not None and match["path"].endswith(_PASSED_THROUGH):
             code = ""
             continue

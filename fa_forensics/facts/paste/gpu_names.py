@@ -75,6 +75,10 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
         (sign, r"(?<!\w)((?:GeForce )?(?:GTX?|GTS) ?[45]\d\dM?)(?![\w-])", "old_gpu")
         for sign in ("gt 4", "gt 5", "gts 4", "gtx 4", "gtx 5")
     ),
+    *(
+        (sign, r"(?<!\w)((?:GeForce )?(?:GTX 6\d\dM?|GT ?7\d\dM?))(?![\w-])", "old_gpu")
+        for sign in ("gt 7", "gt7", "gtx 6")
+    ),
     (
         "rtx",
         r"(?:\b|(?<=\dx))((?:NVIDIA )?(?:GeForce |Quadro )?RTX[ _-]?(?:PRO )?(?:A?\d{4,5})"
@@ -88,7 +92,7 @@ NVIDIA: tuple[tuple[str, str, str], ...] = (
         "gpu",
     ),
     ("dgx spark", r"(?<!\w)(DGX Spark)(?!\w)", "gpu"),
-    ("tesla", r"\b(Tesla[ -]?[A-Z]\d{1,3}S?)\b", "gpu"),
+    ("tesla", r"\b(Tesla[ -]?(?:[A-Z]\d{1,3}S?|K[24]0(?:Xm?|[cmst])))\b", "gpu"),
     *(
         (
             sign,
@@ -165,7 +169,8 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
             ("l4", "L4|L40"),
             ("m40", "M40"),
             ("m60", "M60"),
-            ("k40", "K40"),
+            ("k40", "K40[cmst]?"),
+            ("k20", "K20(?:Xm?|[cms])"),
             ("p100", "P100"),
             ("p40", "P40"),
             ("k80", "K80"),
@@ -195,6 +200,11 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
         r"(?:\bGPUs? |\bcard |\bdevice )(?:is |of |with |has |having |= ?){0,2}(?:a |an )?"
         r"(?:CUDA )?(?:compute )?capability (?:of |is |= ?)?(\d{1,2}\.\d)"
         r"(?![.\d])(?! (?:or|and) (?:newer|higher|above|later|lower|older)|\+)",
+        "capability",
+    ),
+    (  # a launcher's words: "GPU with CUDA capability 7 5 is not supported for Flash Attention V2"
+        "capability ",
+        r"GPU with CUDA capability (\d{1,2} \d) is not supported",
         "capability",
     ),
     *(  # the family alone, of a GPU that somebody has: no requirement and no support
@@ -236,6 +246,17 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
             "amd",
         )
         for sign in ("amd gpu", "amd radeon", "amd card", "amd graphics", "amd's gpu", "amd apu")
+    ),
+    (  # ROCm without a number, of the machine: an item of a list
+        "rocm",
+        r"(?:(?<![^\n])|(?<=, )(?<!CUDA, )|(?<=; ))(ROCm)(?=\s?(?:[,;]|$))(?!, CUDA)",
+        "amd",
+    ),
+    (
+        "rocm ",
+        r"(?<![\w/.+-])(?<!no )(?<!or )(?<!not )"
+        r"(ROCm (?:environment|machine|host|server|container|docker(?: image)?)(?!\w))",
+        "amd",
     ),
     (
         "bin/ptxas",

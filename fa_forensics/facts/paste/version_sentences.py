@@ -177,7 +177,7 @@ SENTENCES: tuple[Row, ...] = (
     ),
     (  # "gfx1100;gfx1101" and "['gfx1100', 'gfx1101']" are what something was built for
         "gfx",
-        r"(?<![\w;-])(?<!, ['\"])(?<!\[['\"])"
+        r"(?<![\w;])(?:(?<!-)|(?<=amdhsa--))(?<!, ['\"])(?<!\[['\"])"
         r"(gfx(?:9\d[0-9a-f]|1[0-2]\d\d|803))(?!\w|;gfx|['\"],)",
         "gfx",
         PROSE,

@@ -48,6 +48,12 @@ def judge_known(
         from fa_forensics.why.other_names.mkl_names import mkl_name
 
         return mkl_name(name, place, needed_by)
+    if symbol.version is None and owner in ("blas", "libgomp", "libomp"):
+        from fa_forensics.why.other_names.blas_names import blas_name, omp_name
+
+        found = (blas_name if owner == "blas" else omp_name)(name, place, needed_by)
+        if found is not None:
+            return found
     if owner == "libgomp" and name.startswith("GOMP_"):
         from fa_forensics.why.other_names.openmp import openmp_name
 
@@ -180,7 +186,27 @@ def _in_every_driver(name: str, needed_by: Sequence[str]) -> Known:
         "after ldconfig -p lists libcuda.so.1 again.",
     )
     commands = (needed_libraries(needed_by), "ldconfig -p | grep libcuda.so")
+    if any("/.triton/" in one or "/triton/" in one for one in needed_by):
+        cause, notes = _of_triton(name)
+        commands = ("ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH", "rm -r ~/.triton/cache")
     return Judgement("gpu-driver", "FA209", NONE, cause, notes, "medium"), commands
+
+
+def _of_triton(name: str) -> tuple[str, tuple[str, ...]]:
+    """(cause, notes): the helper that Triton compiles itself, always with -lcuda."""
+    return (
+        f"{name} is a function of the NVIDIA driver (libcuda.so.1), and every driver has it: none "
+        "is too old for it. Triton compiled this file itself and links it with the libcuda.so that "
+        "it found then: that, or the one that is loaded now, is not the driver's (a stub of the "
+        "toolkit or of a container's image, another library of that name).",
+        (
+            "The cache is removed once the first command lists the driver's own libcuda.so.1 and "
+            "no directory with stubs in its name: the file is compiled again at the next run. "
+            "TRITON_LIBCUDA_PATH names the driver's directory, where Triton finds another one.",
+            "A container or a distrobox takes libcuda.so.1 from the host: docker run --gpus all, "
+            "distrobox create --nvidia.",
+        ),
+    )
 
 
 def _nvml(name: str) -> Known:
@@ -190,8 +216,14 @@ def _nvml(name: str) -> Known:
         "toolkit and no wheel brings: the driver is older than what was built, or the "
         "libnvidia-ml.so that is loaded is a toolkit's stub or another driver's."
     )
+    notes = (
+        "A newer driver is the way out where it is too old (on the host, for a container), or a "
+        "release that does not ask for the function: where the message is of c10/cuda/"
+        "driver_api.cpp, it is torch itself that asks, as it starts on several GPUs, and the "
+        "torch that worked before is that release.",
+    )
     commands = (_SMI, "ldconfig -p | grep libnvidia-ml")
-    return Judgement("gpu-driver", "FA209", UNKNOWN, cause, (), "medium"), commands
+    return Judgement("gpu-driver", "FA209", UNKNOWN, cause, notes, "medium"), commands
 
 
 def _names(path: str, soname: str) -> bool | None:

@@ -108,7 +108,9 @@ def other_gpu(seen: Seen, number: str) -> Gpu | None:
 
 def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, ...]:
     """Build again with a list of targets; nothing for a package that reads no such list."""
-    package = package or package_built(seen)
+    told, package = package, package or package_built(seen)
+    if told is None and package == "flash-attn" and seen.mention.what == "no-kernel-image":
+        package = None  # it is only named, has a variable of its own, and refuses older GPUs
     if own_lists(package or ""):
         return ()
     if seen.mention.detail.get("jit") and not on_windows(seen):
@@ -116,7 +118,7 @@ def with_list(seen: Seen, value: str, package: str | None = None) -> tuple[str, 
     from fa_forensics.rules.remedy import at_tag, row_of
 
     row = row_of(package) if package else None
-    name = pip_name(seen, package) or "PACKAGE"
+    name = (pip_name(seen, package) if package else "") or "PACKAGE"
     variable = "TORCH_CUDA_ARCH_LIST"
     if row is not None and row.get("requirement"):
         name = f"{row['requirement']}{at_tag(row, version_of(seen, package or '') or '')}"

@@ -10,8 +10,8 @@ from fa_forensics.why.texts.gpu.cuda_alike import nvidia_alone
 
 KIND, OWNER = "gpu-driver", "cuda-driver"
 
-#: Print the GPUs and the driver.
-SMI = "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv"
+#: Print the GPUs and the driver. Drivers of 2021 and older refuse to tell compute_cap.
+SMI = "nvidia-smi --query-gpu=name,driver_version --format=csv"
 _COPIES = "ldconfig -p | grep libcuda.so; echo $LD_LIBRARY_PATH"
 
 

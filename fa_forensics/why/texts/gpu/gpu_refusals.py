@@ -67,6 +67,11 @@ def ampere_only(seen: Seen) -> Answer:
     if stopping and len(stopping) < len(rows):
         return _of_an_older_release(refused(seen, gpus[0], package, stopping), stopping[-1])
     accepted = f"accepts {_gpus_words(rows[-1])} alone" if rows else "accepts newer GPUs alone"
+    older = next(
+        (row for row in reversed(rows[:-1]) if row.before and row.gpus != rows[-1].gpus), None
+    )
+    if older is not None and not gpus:
+        accepted = f"accepts {_gpus_words(rows[-1])} alone (its newest releases)"
     cause = (
         f"A check in {package} itself raised this before any kernel ran: it {accepted}, and the "
         "GPU that the tensors are on is none of these. A rebuild or another architecture list "
@@ -86,9 +91,15 @@ def ampere_only(seen: Seen) -> Answer:
             f"The GPU named, {called(gpus[0])}, is one that this check lets pass: the process ran "
             "on another one, or another release of the package did."
         )
+    if older is not None and not gpus:
+        notes.append(
+            f"{package} before {older.before} accepts {_gpus_words(older)} alone and says the same "
+            "of every GPU that is newer: there an older copy runs (an old release, or the one in "
+            "another package, as xformers has), and a newer release of it is the way out."
+        )
     return seen.answer(
         KIND, "FA507", cause, owner=package, direction="none",
-        confidence="medium" if gpus else "high",
+        confidence="medium" if gpus or older else "high",
         help=(f"{seen.python} {TORCH_ARCHS}",), notes=tuple(notes),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from fa_forensics.facts.build_archs import own_lists
 from fa_forensics.facts.gpus import Gpu, capability_text, parse_capability
@@ -70,7 +71,9 @@ def suspects(seen: Seen) -> tuple[str, ...]:
     """The packages with GPU code of their own that the text lists: "xformers 0.0.30"."""
     from fa_forensics.rules.remedy import row_of
 
-    found = []
+    found: list[str] = []
+    if seen.mention.detail.get("prints", "").startswith("ms_deform"):
+        return ()  # a project's own copy of the operator, which no package of a list has
     for key, version in seen.versions.items():
         name = key.removeprefix("pkg:")
         if key == name or normalized(name) in _NO_SUSPECTS or name.startswith("nvidia-"):
@@ -78,6 +81,14 @@ def suspects(seen: Seen) -> tuple[str, ...]:
         if row_of(name) is not None:
             found.append(f"{name} {version}")
     return tuple(found)
+
+
+def listed_packages(others: Sequence[str]) -> str:
+    """The packages of ``suspects`` in a note."""
+    return (
+        f"Packages with GPU code of their own that the text names: {', '.join(others)}. inspect "
+        "shows which of them lacks it."
+    )
 
 
 def built_for(seen: Seen, gpu: Gpu) -> str | None:

@@ -59,6 +59,7 @@ from fa_forensics.why.texts.gpu.gpu_suspects import (
     both_covered,
     built_for,
     list_has,
+    listed_packages,
     named_module,
     second_of_mamba,
     suspects,
@@ -69,6 +70,7 @@ from fa_forensics.why.texts.gpu.gpu_suspects import (
 from fa_forensics.why.texts.gpu.gpu_torch_text import (
     beliefs,
     mixed,
+    older_than_torch,
     torch_answer,
     torch_lacks,
     torch_list,
@@ -104,10 +106,12 @@ from fa_forensics.why.texts.gpu.servers import (
 from fa_forensics.why.texts.gpu.several_gpus import (
     all_gpus,
     both_values,
+    built_beside,
     built_without,
     file_archs,
     hide_note,
     not_served,
+    of_another,
     one_of_several,
     to_serve,
     told_apart,
@@ -126,7 +130,10 @@ def _whose(seen: Seen) -> str | None:
     """The package that a message is about, by all that the text shows of it."""
     package = of_bitsandbytes(seen) or package_shown(seen) or called_module(seen)
     package = package or told_package(seen) or seen.mention.detail.get("part")
-    package = package or with_own_list(seen) or ("detectron2" if file_archs(seen) else None)
+    package = package or with_own_list(seen)
+    package = package or ("detectron2" if file_archs(seen) else None)
+    if package == "detectron2" and of_another(seen):
+        return None
     package = package or of_server(seen)
     if package is not None and plain_torch(seen) and package_of_line(seen) is None:
         return None
@@ -164,6 +171,8 @@ def no_kernel(seen: Seen) -> Answer:
     if package in (None, *FLASHINFER) and of_flashinfer(seen):
         return flashinfer_lacks(seen)
     rows = flash_rows(seen, package)
+    if package is None and not several and (found := older_than_torch(seen, gpus)):
+        return found
     if not gpus and several and not rows:
         return one_of_several(seen, package, several)
     if not gpus:
@@ -189,7 +198,7 @@ def _not_here(
     gpu, bundled = gpus[0], bundler(seen) if rows and rows[-1].id == "fa3" else None
     advice = rebuild(build_of(seen, package), rows, to_serve(seen, gpus))
     values = both_values(seen, gpu) if len(to_serve(seen, gpus)) > 1 else None
-    cause = built_without(seen, gpu, package or "")
+    cause = built_without(seen, gpu, package) if package == "detectron2" else ""
     cause = cause or _who_lacks_it(seen, gpu, package, bundled)
     helps = [*newer_server(seen, package, gpu), *again_by_name(seen, gpu, package, values)]
     helps[1:1] = [] if "server_image" in seen.versions else advice.help
@@ -207,7 +216,8 @@ def _not_here(
         told = package or "named:sglang" in seen.versions or "pkg:sglang" in seen.versions
         look = inspect_for(seen, gpus, "sgl-kernel" if told else "flashinfer-python")
     if package is None and in_its_directory(seen):
-        notes = [*directory_notes(seen), *(n for n in notes if n not in advice.notes[:1])]
+        notes = [*directory_notes(seen), *built_beside(seen, gpu),
+                 *(n for n in notes if n not in advice.notes[:1])]  # fmt: skip
         helps = [*([] if list_has(seen, gpu) else build_for(seen, gpu, values)), *helps]
     if list_has(seen, gpu) and not lists_gpus_itself(package):
         commands, more = past_the_list(seen, gpu)
@@ -220,7 +230,7 @@ def _not_here(
     first = (*told_apart(seen, gpu), built_for(seen, gpu), named_module(seen, gpu, package), two)
     notes = [*(note for note in first if note), *notes]
     if package is None and not in_its_words(seen) and (others := suspects(seen)):
-        notes.insert(0, _listed(others))
+        notes.insert(0, listed_packages(others))
         *looks, look = (inspect_for(seen, gpus, name.split(" ")[0]) for name in others[:3])
         helps = [*helps, *looks]
     return seen.answer(
@@ -253,13 +263,6 @@ def _where_told(seen: Seen, package: str | None, look: str, gpu: Gpu) -> tuple[s
         return ()
     plain = package is None and not in_its_words(seen) and not in_its_directory(seen)
     return (look, *(unnamed_again(seen, gpu) if plain and not list_has(seen, gpu) else ()))
-
-
-def _listed(others: Sequence[str]) -> str:
-    return (
-        f"Packages with GPU code of their own that the text names: {', '.join(others)}. inspect "
-        "shows which of them lacks it."
-    )
 
 
 def _who_lacks_it(seen: Seen, gpu: Gpu, package: str | None, bundled: str | None) -> str:

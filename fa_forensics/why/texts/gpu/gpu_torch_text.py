@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fa_forensics.facts.drivers import last_driver
 from fa_forensics.facts.gpus import Gpu, capability_text, gpu_table, parse_capability
 from fa_forensics.facts.python_api import partner_of, torch_of
 from fa_forensics.facts.torch_archs import cuda_of_minor, torch_archs, torch_minors
@@ -114,6 +115,39 @@ def torch_answer(seen: Seen, gpu: Gpu, archs: Sequence[str] | None) -> Answer:
     return seen.answer(
         KIND, "FA504", cause, owner="torch", direction="none", confidence="high",
         help=(*commands, f"{seen.python} {_WHICH if other else TORCH_ARCHS}"), notes=tuple(notes),
+    )  # fmt: skip
+
+
+#: Since 1.3.1 torch's own binaries begin with 3.7 (pytorch issue 31319).
+_FIRST_SINCE, _SINCE = (3, 7), (1, 3, 1)
+
+
+def older_than_torch(seen: Seen, gpus: Sequence[Gpu]) -> Answer | None:
+    """A GPU from before all that the binaries of the text's torch serve; None for another."""
+    release = re.match(r"(\d{1,2})\.(\d{1,3})\.(\d{1,2})", seen.torch or "")
+    told, name = seen.place.told, seen.versions.get("old_gpu", "")
+    own = told is not None and "source" in told.torch_by
+    if release is None or own or tuple(map(int, release.groups())) < _SINCE:
+        return None
+    if gpus and gpus[0].capability < _FIRST_SINCE:
+        which, value = called(gpus[0]), capability_text(gpus[0].capability)
+    elif not gpus and name and "GK210" not in name and last_driver(name) is not None:
+        which, value = f"{name} (of before compute capability 3.7)", "X.Y"
+    else:
+        return None
+    cause = (
+        f"Most likely torch {seen.torch} itself has no code for {which}: its binaries begin with "
+        "compute capability 3.7 since 1.3.1. The GPU is too old for it, and neither a driver nor a "
+        "newer torch changes that."
+    )
+    return seen.answer(
+        KIND, "FA504", cause, owner="torch", direction="none", confidence="medium",
+        help=(f"{seen.python} {TORCH_ARCHS}",),
+        notes=(
+            "What is left: an older torch (1.2 has 3.5), torch compiled from source with "
+            f"TORCH_CUDA_ARCH_LIST={value} and a CUDA that still compiles for the GPU (up to 10.2 "
+            "for 3.0, 11.8 for 3.5), a newer GPU, or the CPU.",
+        ),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.why.seen import Answerer, Seen
 from fa_forensics.why.texts.clues import words_of
 from fa_forensics.why.texts.gpu.cuda_alike import amd_alone
+from fa_forensics.why.texts.gpu.on_amd import cuda_build_on_amd
 from fa_forensics.why.texts.gpu.rocm_code import LIST, no_code, not_started, override_for
 from fa_forensics.why.texts.libraries.needing import needing
 from fa_forensics.why.texts.libraries.wheels_path import folder_on_path
@@ -35,7 +36,7 @@ def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
     """A library of CUDA, or of torch for CUDA, where torch is built for ROCm."""
     who = needing(seen)
     if "rocm" not in (seen.torch or "") and "rocm" not in seen.versions:
-        return _cuda_build_on_amd(seen, soname, owner, who)
+        return cuda_build_on_amd(seen, soname, owner, who)
     cause = (
         f"{soname} is of CUDA, and this torch is a build for ROCm, which has none: {who} is a "
         "build for NVIDIA GPUs. Nothing of CUDA is to be installed or copied; that extension has "
@@ -56,27 +57,6 @@ def cuda_build_on_rocm(seen: Seen, soname: str, owner: str | None) -> Answer:
             *loaded,
             f"torchvision and torchaudio come from the same index as torch (.../whl/{index}); the "
             "default index has them for CUDA. Other packages are built from source on this torch.",
-        ),
-    )  # fmt: skip
-
-
-def _cuda_build_on_amd(seen: Seen, soname: str, owner: str | None, who: str) -> Answer:
-    """The text tells of an AMD GPU, and not of a torch for ROCm: both have to be builds for it."""
-    cause = (
-        f"{soname} is of CUDA, for NVIDIA GPUs, and the text is of an AMD GPU: {who} is a build "
-        "for NVIDIA, as the package index has it, and cannot run there. Nothing of CUDA is to be "
-        "installed or copied, and no driver of NVIDIA is missing: that package has to be a build "
-        "for ROCm, and torch one too."
-    )
-    return seen.answer(
-        KIND, "FA202", cause, owner=owner, direction="none", confidence="high",
-        help=(f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.hip)'",
-              "rocminfo | grep -m1 gfx; ls -d /opt/rocm*"),
-        notes=(
-            "None in the first line is a torch that is not built for ROCm: one from torch's own "
-            "index (.../whl/rocmX.Y) comes first.",
-            "Where the project has no wheels for ROCm under a name or an index of their own, it is "
-            "built from its source on that torch, if it serves AMD GPUs at all.",
         ),
     )  # fmt: skip
 

@@ -95,7 +95,7 @@ def built_without(seen: Seen, gpu: Gpu, package: str) -> str:
         return ""
     older = all(int(arch[3:]) < gpu.capability[0] * 10 + gpu.capability[1] for arch in archs)
     way = (
-        "and brings no PTX, which alone would run on a newer one"
+        "and evidently without PTX, which would run on a newer one"
         if older
         else ("and code for a newer GPU never runs on an older one")
     )
@@ -104,6 +104,23 @@ def built_without(seen: Seen, gpu: Gpu, package: str) -> str:
     return (
         f"{package} was compiled for {', '.join(archs)} alone, as the text's report of it shows, "
         f"{way}: it has none for {called(gpu)}{rest if others else ''}."
+    )
+
+
+def of_another(seen: Seen) -> bool:
+    """Whether the operator that prints its own name is none that detectron2 has."""
+    prints = seen.mention.detail.get("prints", "")
+    return bool(prints) and re.match(r"(?:modulated_)?deformable|deform", prints) is None
+
+
+def built_beside(seen: Seen, gpu: Gpu) -> tuple[str, ...]:
+    """What detectron2's report tells of another extension that was built on the same machine."""
+    archs = file_archs(seen)
+    if not archs or covers(archs, gpu):
+        return ()
+    return (
+        f"detectron2 was compiled for {', '.join(archs)} alone, by the report in the text: what "
+        "was built on the same machine in the same way lacks the GPU as well.",
     )
 
 

@@ -326,6 +326,29 @@ def _ascend(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     )  # fmt: skip
 
 
+def _ascend_driver(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
+    """A library of the NPU's driver, which no CANN brings: the toolkit has a stub to link with."""
+    cause = (
+        f"{library.soname} belongs to the driver of Ascend NPUs, below /usr/local/Ascend/driver, "
+        "and not to CANN or torch_npu: in a container, the driver of the host was not handed in; "
+        "on the host, it is not installed, or its directories are not on LD_LIBRARY_PATH."
+    )
+    home = "/usr/local/Ascend/driver/lib64"
+    return seen.answer(
+        KIND, CODE, cause, owner="Ascend driver", direction=NONE, confidence="high",
+        help=(f"ls {home}/driver {home}/common",
+              f"export LD_LIBRARY_PATH={home}/driver:{home}/common:$LD_LIBRARY_PATH",
+              "npu-smi info"),
+        notes=(
+            "docker run takes -v /usr/local/Ascend/driver:/usr/local/Ascend/driver, --device "
+            "/dev/davinci0 (one for each NPU), and the devices /dev/davinci_manager, "
+            "/dev/devmm_svm and /dev/hisi_hdc.",
+            "A library of that name in a directory devlib or stub of CANN is there to link with "
+            "alone, and does not belong on the path.",
+        ),
+    )  # fmt: skip
+
+
 def _old(seen: Seen, library: OutsideLibrary, owner: str | None) -> Answer:
     cause = (
         f"{library.soname} is a library of {library.title}, which this system does not have: "
@@ -349,5 +372,6 @@ _WAYS: dict[str, Callable[[Seen, OutsideLibrary, str | None], Answer]] = {
     "mkl_sycl": _mkl_sycl,
     "oneapi": _oneapi,
     "ascend": _ascend,
+    "ascend_driver": _ascend_driver,
     "old": _old,
 }
