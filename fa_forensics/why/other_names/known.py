@@ -180,7 +180,7 @@ def _in_every_driver(name: str, needed_by: Sequence[str]) -> Known:
         "because it was linked without -lcuda (libraries=['cuda'] in setup.py), or the library of "
         "that name that is loaded is not the driver's (a stub, an emulation)."
     )
-    notes = (
+    notes: tuple[str, ...] = (
         "Triton builds such a file itself (cuda_utils.so, below ~/.triton/cache) with the "
         "libcuda.so that it finds: where the text shows triton, that directory is to be removed "
         "after ldconfig -p lists libcuda.so.1 again.",
