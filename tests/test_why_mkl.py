@@ -99,3 +99,58 @@ def test_the_torch_that_a_wheel_is_for_is_not_the_loaded_one(bare: str) -> None:
 def test_k2_owns_its_library(bare: str) -> None:
     (answer,) = answers("ImportError: libk2context.so: cannot open shared object file", bare)
     assert answer.owner == "k2"
+
+
+def test_blas_that_torch_itself_takes_from_the_system_is_installed_there(bare: str) -> None:
+    """NVIDIA's page on torch for Jetson has libopenblas among what is installed first."""
+    (answer,) = answers(
+        "ImportError: /h/.local/lib/python3.6/site-packages/torch/lib/libtorch_cpu.so: "
+        "undefined symbol: sgesdd",
+        bare,
+    )
+    assert answer.owner == "blas" and "torch's own" in answer.cause
+    assert "apt-get install libopenblas-dev" in answer.help
+
+
+def test_blas_of_an_extension_is_linked_by_the_extension(bare: str) -> None:
+    (answer,) = answers("ImportError: /e/_ext.so: undefined symbol: sgemm_", bare)
+    assert answer.owner == "blas" and any("libraries=['openblas']" in n for n in answer.notes)
+    (answer,) = answers("ImportError: /e/cpu_ops.so: undefined symbol: cblas_gemm_s8u8s32", bare)
+    assert answer.owner == "mkl" and any("libraries=['mkl_rt']" in n for n in answer.notes)
+
+
+def test_mkls_layer_for_threads_takes_openmp_from_the_process(bare: str) -> None:
+    (answer,) = answers(
+        "OSError: /opt/mkl/libmkl_intel_thread.so.2: undefined symbol: omp_get_max_active_levels",
+        bare,
+    )
+    assert "libiomp5" in answer.cause and any("mkl_sequential" in n for n in answer.notes)
+
+
+def test_a_torch_that_cannot_be_imported_is_not_imported_to_look_at_it(bare: str) -> None:
+    (answer,) = answers(
+        "ImportError: /l/python3.9/site-packages/torch/lib/libtorch_cpu.so: undefined symbol: "
+        "__kmpc_global_thread_num",
+        bare,
+    )
+    assert answer.owner == "libomp" and "torch's own" in answer.cause
+    assert not any("import torch" in text for text in answer.help)
+
+
+def test_a_name_of_every_nvrtc_is_missing_in_torch_by_its_link(bare: str) -> None:
+    """nvrtcGetProgramLogSize is in nvrtc.h of CUDA 7.0."""
+    (answer,) = answers(
+        "ImportError: /l/python3.6/site-packages/torch/_C.cpython-36m-x86_64-linux-gnu.so: "
+        "undefined symbol: nvrtcGetProgramLogSize",
+        bare,
+    )
+    assert answer.code == "FA210" and "no copy is too old" in answer.cause
+
+
+def test_a_version_without_the_loaders_tail_is_read(bare: str) -> None:
+    """cudaGraphRetainUserObject is of CUDA 11.3; every CUDA 11 has libcudart.so.11.0."""
+    (answer,) = answers(
+        "Symbol cudaGraphRetainUserObject version libcudart.so.11.0 not defined in file", bare
+    )
+    assert answer.code == "FA204" and "libcudart.so.11.0" in answer.cause
+    assert "CUDA 11.3" in answer.cause

@@ -20,8 +20,9 @@ from fa_forensics.patterns import lazily
 #: glibc's words for a symbol whose version a library has, without the symbol.
 LINK_TIME = (
     r"symbol\s+[`'\"*]{0,3}(?P<symbol>[A-Za-z_][\w.$]{0,4000})[`'\"*]{0,3},?\s+version\s+"
-    r"[`'\"*]{0,3}(?P<version>[\w.+-]{1,100})[`'\"*]{0,3}\s+not defined in file\s+"
-    r"[`'\"*]{0,3}(?P<library>[^\s'\"`*]{1,300})[`'\"*]{0,3}(?:\s+with link time reference)?"
+    r"[`'\"*]{0,3}(?P<version>[\w.+-]{1,100})[`'\"*]{0,3}\s+not defined in file\b"
+    r"(?:\s+(?!with\b)[`'\"*]{0,3}(?P<library>[^\s'\"`*]{1,300})[`'\"*]{0,3})?"
+    r"(?:\s+with link time reference)?"
 )
 _PROSE_BEFORE = lazily(r"(?:\bno|\bnot an?|\bwithout(?: an?)?|\bany|\bhas many)\s+$", re.IGNORECASE)
 _PROSE_WORDS = frozenset(
@@ -201,7 +202,7 @@ def _link_time(line: Line, match: re.Match[str]) -> Mention:
         match.start(),
         symbol=match["symbol"],
         version=match["version"],
-        library=match["library"],
+        library=match["library"] or (match["version"] if ".so" in match["version"] else ""),
         file=(file := path_before(line.body, match.start())),
         detail={
             "sort": "link-time reference",

@@ -334,6 +334,9 @@ def older_or_unlinked(
         cause += (
             f" Python {python} is of a time before these, so that the older copy is the likelier: "
             "the file was built with newer headers than the library that is loaded."
+            if came
+            else f" Python {python} is of a time before these, so that an older copy without the "
+            "name is not ruled out by the record."
         )
         return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (EITHER,), "medium")
     return Judgement("versioned-symbol", "FA210", NONE, cause, (EITHER,), "medium")

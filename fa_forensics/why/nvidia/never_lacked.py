@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fa_forensics.facts.cuda_names import is_in_every
 from fa_forensics.facts.owner import title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.patterns import lazily
+from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import NONE, Judgement
 from fa_forensics.why.nvidia.cuda_origin import inner_of
 from fa_forensics.why.nvidia.places import of_condas_torch
 from fa_forensics.why.nvidia.wheels import CudaHistory
 from fa_forensics.why.place import Place
+from fa_forensics.why.seen import Seen
 from fa_forensics.why.ways.builds import pip_of
 from fa_forensics.why.ways.commands import needed_libraries, without_path
 
@@ -116,3 +120,39 @@ def is_inner_of_conda(symbol: SymbolText, needed_by: Sequence[str]) -> bool:
         and of_condas_torch(needed_by[0])
         and inner_of(symbol, needed_by)
     )
+
+
+_OF_PYTORCH = "The command with pip install is the other way: PyTorch's own build in its place."
+
+
+def left_out_of_torch(answer: Answer, seen: Seen, file: str) -> Answer:
+    """torch's own file misses a name that every release of a library has: its link left it out.
+
+    pytorch/pytorch pull request 3455: torch built from source with CUDA 9, without -lnvrtc.
+    """
+    name, title = file.rsplit("/", 1)[-1], title_of(answer.owner or "")
+    by_hand = "flag:torch-source" in seen.versions
+    cause = (
+        f"Every release of {title} exports it, and the file that misses it, {name}, is torch "
+        "itself: the library is not loaded, because the link of this torch left it out, and no "
+        "copy is too old. PyTorch's own wheels list what they need, so that this torch was built "
+        "from source, or is another maker's. No extension plays a part."
+    )
+    ldd = f"ldd {shlex.quote(file)} | grep -iE 'cuda|nv|not found'" if file[:1] == "/" else ""
+    helps = (
+        *((ldd,) if ldd else (needed_libraries((file,)),)),
+        "git submodule update --init --recursive && python setup.py clean && rm -rf build",
+        *(() if by_hand else (f"{seen.pip} install --force-reinstall --no-cache-dir torch",)),
+        *answer.help[-1:],
+    )
+    notes = (
+        "The command with setup.py clean is for the directory of torch's own sources; then torch "
+        "is built there again, with CUDA_HOME naming the toolkit whose lib64 has the library. "
+        "Where a clean build misses it too, that state of the sources leaves it out: a release's "
+        "tag, or a newer state, is the way.",
+        *(() if by_hand else (_OF_PYTORCH,)),
+    )
+    return replace(
+        answer, kind="versioned-symbol", code="FA210", direction=NONE, cause=cause,
+        confidence="medium", help=helps, notes=notes,
+    )  # fmt: skip

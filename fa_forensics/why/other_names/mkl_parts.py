@@ -37,6 +37,14 @@ _RELINK = (
     "-Wl,--as-needed into LDFLAGS, which drops libmkl_core and the thread layer from the link. It "
     "is built again, from an empty build directory, after the command with export."
 )
+#: mkl-devel has libmkl_rt.so and the headers; mkl alone has the library under its number.
+_DEVEL = "python -m pip install mkl-devel"
+_WITH_RT = (
+    "For a file of one's own that is libraries=['mkl_rt'] in setup.py, with the library_dirs of "
+    "MKL (lib below sys.prefix, after the command with pip or conda install mkl-devel). Until then "
+    'ctypes.CDLL("libmkl_rt.so.2", ctypes.RTLD_GLOBAL) before the import brings the names '
+    "(.so.3 since MKL 2026, .so.1 in 2021). No torch does: PyTorch's keeps its MKL to itself."
+)
 _KEEP_ALL = 'export LDFLAGS="${LDFLAGS//-Wl,--as-needed/-Wl,--no-as-needed}"'
 
 
@@ -76,7 +84,8 @@ def mkl_part(needed_by: Sequence[str]) -> tuple[Judgement, tuple[str, ...]]:
         "Where the file lists a libmkl library, another release of it is found first, of the "
         "system's oneAPI or of the environment. Where it lists none, it was linked without it, and "
         "is to be built again with MKL among what it links.",
+        _WITH_RT,
         _ONE,
     )
     judged = Judgement("versioned-symbol", "FA204", UNKNOWN, cause, notes, "medium")
-    return judged, (needed_libraries(needed_by), *_COPIES)
+    return judged, (needed_libraries(needed_by), *_COPIES, _DEVEL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from fa_forensics.facts.cuda_names import is_in_every
 from fa_forensics.facts.owner import is_cuda, is_torch, owner_of_library
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
@@ -15,8 +16,12 @@ from fa_forensics.why.texts.clues import raw_python
 from fa_forensics.why.ways.builds import cmake_build, is_module
 from fa_forensics.why.ways.commands import which_torch
 
-#: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so.
-_JIT = lazily(r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)/[^/]+\.so\b")
+#: torch.utils.cpp_extension.load builds into TORCH_EXTENSIONS_DIR/pyXY_cuZZZ/NAME/NAME.so, and
+#: programs of their own into a directory below that (custom_ops.py of stylegan3: NAME/DIGEST-GPU).
+_JIT = lazily(
+    r"(?P<folder>(?:\S*/)?torch_extensions/(?:py\d+_\w+/)?\w[\w.+-]*)(?:/[\w.+-]{1,200})?"
+    r"/[^/]+\.so\b"
+)
 #: Where setup.py and CMake build; what is installed lies in site-packages.
 _BUILD = lazily(r"^(?!\S*-packages/)\S*/build/(?:lib\b[\w.-]{0,60}|temp\b[\w.-]{0,60})/")
 #: Where setuptools builds, and a CMake that its setup.py runs (distutils: build_temp, build_lib).
@@ -45,9 +50,14 @@ def _beside_libtorch(answer: Answer, seen: Seen) -> Answer:
 def with_signs(answer: Answer, seen: Seen) -> Answer:
     """An answer with what the failing file's path shows of its origin."""
     file = seen.mention.file or ""
-    answer = _as_the_file_is(answer, seen, file)
+    answer = _by_its_path(_as_the_file_is(answer, seen, file), seen, file)
     if seen.mention.detail.get("os") == "macOS" or file.endswith((".dylib", "-darwin.so")):
-        answer = _without_inspect(answer, seen)
+        return _without_inspect(answer, seen)
+    return answer
+
+
+def _by_its_path(answer: Answer, seen: Seen, file: str) -> Answer:
+    """An answer with what the path alone shows."""
     if answer.code == "FA402":
         from fa_forensics.why.other_names.python_around import around_python
 
@@ -78,6 +88,10 @@ def with_signs(answer: Answer, seen: Seen) -> Answer:
                 " What was imported before torch can be what loaded the older copy: import torch "
                 "goes first then."
             )
+        if answer.code == "FA210" and is_in_every(answer.owner, answer.symbol or ""):
+            from fa_forensics.why.nvidia.never_lacked import left_out_of_torch
+
+            return left_out_of_torch(answer, seen, file)
         if answer.code == "FA210":
             return _older_than_the_table(answer, note)
         return replace(answer, notes=(note, *answer.notes))
