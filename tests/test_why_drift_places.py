@@ -114,7 +114,7 @@ def test_a_crash_of_a_package_for_that_torch_is_open() -> None:
 def test_lmcache_is_compiled_again_where_no_file_is_named() -> None:
     """The wheel of lmcache 0.3.3 has lmcache/c_ops, and its release has a source distribution."""
     answer = first("pip install lmcache==0.3.3", "undefined symbol _ZN3c104cuda9SetDeviceEa")
-    assert any(text.endswith("--no-binary lmcache lmcache") for text in answer.help)
+    assert any("--no-binary lmcache lmcache" in text for text in answer.help)
 
 
 def test_torchvisions_image_library_is_missed_by_reading_images_alone() -> None:
@@ -255,3 +255,51 @@ def test_the_release_of_the_text_is_built_for_a_torch_that_is_little_newer() -> 
     assert "MAMBA_FORCE_BUILD=TRUE the command" in said(near)
     far = first(text, "torch 2.8.0, mamba-ssm 2.0.3")
     assert any(command.endswith("--no-binary mamba-ssm mamba-ssm") for command in far.help)
+
+
+def test_a_name_that_torch_kept_to_itself_is_not_cured_by_the_same_source() -> None:
+    """NVIDIA/apex issues 1314 and 1452: a build on 1.8.2 and on 1.10.0 lacks it as well."""
+    name = "_ZN2at4cuda4blas19_cublasGetErrorEnumE14cublasStatus_t"
+    file = f"{SITE}/fused_weight_gradient_mlp_cuda.cpython-39-x86_64-linux-gnu.so"
+    for told in ("", "torch 1.8.2+cu111", "torch 1.10.0+cu113"):
+        answer = first(missing(file, name), told)
+        assert answer.direction == "unknown" and "kept it to themselves" in answer.cause
+        assert "gives the same error" in said(answer)
+        assert "One of the two commands is enough" not in said(answer)
+
+
+def test_a_nightly_that_hides_a_name_is_no_build_of_its_own() -> None:
+    """pytorch issue 144302: the name is in the releases from 2.1.0 on."""
+    name = "_ZN5torch8autograd29THPCppFunction_next_functionsEP7_objectPv"
+    answer = first(missing("libtorch_npu.so", name), "torch 2.7.0.dev20250105+cpu, Python 3.9")
+    assert "nightly of another day" in answer.cause and "of its own" not in answer.cause
+    assert any('"torch==2.7.0"' in text for text in answer.help)
+
+
+def test_what_deepspeed_compiled_at_its_first_use_leaves_its_cache() -> None:
+    """DeepSpeed's builder.py: jit_load builds below TORCH_EXTENSIONS_DIR."""
+    symbol = "undefined symbol: _ZNK3c107SymBool10guard_boolEPKcl"
+    answer = first(symbol, "DeepSpeed JIT op transformer_inference, Python 3.8")
+    assert any("rm -rf ~/.cache/torch_extensions" in text for text in answer.help)
+    assert not any("DS_BUILD_OPS" in text for text in answer.help)
+
+
+def test_a_programs_own_module_is_built_in_the_directory_that_it_has_for_it() -> None:
+    file = f"{SITE}/selective_scan_cuda_core.cpython-310-x86_64-linux-gnu.so"
+    answer = first(missing(file, IS_CUDA))
+    assert "VMamba" in said(answer) and "kernels/selective_scan" in said(answer)
+
+
+def test_a_release_of_a_package_tells_which_torch_its_wheels_are_for() -> None:
+    """exllamav2 0.0.5 is of October 2023, torch 2.2 of January 2024."""
+    file = "/x/lib/python3.9/site-packages/exllamav2_ext.cpython-39-x86_64-linux-gnu.so"
+    answer = first(missing(file, "_ZN3c104cuda9SetDeviceEi"), "exllamav2 0.0.5+cu118")
+    torch = next(text for text in answer.help if '"torch==' in text)
+    assert '"torch==2.1.2"' in torch and torch.endswith("/cu118")
+    assert any(text.endswith("exllamav2@v0.0.5") for text in answer.help)
+
+
+def test_the_words_behind_two_names_are_of_both() -> None:
+    told = read_paste("torch and torch_xla built from master (2023-09)").versions
+    assert {"flag:torch-source", "flag:built-from-source:torch-xla"} <= set(told)
+    assert read_paste("torch nightly 1.2 (2019-07)").versions["torch"] == "1.2.0.dev"

@@ -169,3 +169,36 @@ def test_a_wheel_of_flash_attn_for_the_other_cuda_is_named_too() -> None:
     assert "where torch.version.cuda says 11.8, flash_attn-2.7.3+cu11torch2.1" in said(answer)
     told = first(missed, "torch 2.1.2+cu121, flash-attn 2.5.8, Python 3.10")
     assert "where torch.version.cuda says" not in said(told)
+
+
+#: torch::jit::parseSchemaOrName(std::string const&), pre-cxx11 in 1.1.0 to 2.3.1.
+PARSE = "_ZN5torch3jit17parseSchemaOrNameERKSs"
+
+
+def test_a_name_that_no_torch_in_use_is_too_old_for_is_of_the_other_flavour() -> None:
+    """aws/deep-learning-containers issue 1109: Python 3.6 has torch 1.1 to 1.10 beside it."""
+    file = "/opt/conda/lib/python3.6/site-packages/torchaudio/_torchaudio.so"
+    answer = first(missing(PARSE, file), "AWS DLC torch, torchaudio from pip, Python 3.6")
+    assert (answer.kind, answer.direction) == ("cxx11-abi", "other-flavour")
+    assert any("compiled_with_cxx11_abi" in text for text in answer.help)
+
+
+def test_beside_intels_torch_torchvision_is_what_is_changed() -> None:
+    """intel-extension-for-pytorch issue 557: torchvision was of the package index."""
+    told = "UserWarning: Failed to load image Python extension: '/x/torchvision/image.so: "
+    answer = first(f"{told}undefined symbol: {PARSE}'", "ipex +xpu (2024-03), Python 3.10")
+    assert "It is torchvision that is changed" in said(answer)
+    assert "It is a warning" in said(answer)
+
+
+def test_a_torch_of_pip_in_nvidias_image_is_of_the_other_flavour() -> None:
+    """huggingface/accelerate issue 1501: pip put 2.0.1 over the image's torch."""
+    file = (
+        "/usr/local/lib/python3.8/dist-packages/"
+        "transformer_engine_extensions.cpython-38-x86_64-linux-gnu.so"
+    )
+    name = PARSE.replace("RKSs", "RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")
+    answer = first(missing(name, file), "torch 2.0.1, nvcr.io/nvidia/pytorch:23.04-py3")
+    assert (answer.kind, answer.direction) == ("cxx11-abi", "other-flavour")
+    assert "start again from the image" in said(answer)
+    assert any(text.endswith("uninstall transformer-engine") for text in answer.help)

@@ -21,6 +21,13 @@ _NAMED = lazily(
     re.IGNORECASE,
 )
 
+#: "torch nightly 1.2 (2019-07)", "pytorch-nightly 1.2.0".
+_AHEAD = lazily(
+    r"(?<![\w./-])(?:py)?torch[ -]{1,2}nightly (?:build |version )?v?(?P<minor>[12]\.\d{1,2})"
+    r"(?:\.0)?(?![.\w+])",
+    re.IGNORECASE,
+)
+
 
 def as_nightlies(best: dict[str, tuple[int, int, str]], source: Source, places: Places) -> None:
     """Versions that the text says are nightlies' are no releases: ``2.7`` becomes ``2.7.0.dev``.
@@ -35,6 +42,9 @@ def as_nightlies(best: dict[str, tuple[int, int, str]], source: Source, places: 
         if line.start == seen:
             continue
         seen = line.start
+        ahead = _AHEAD.search(line.body[:2000])
+        if ahead is not None and not is_denied(line.body, ahead.start()):
+            best.setdefault("torch", (LISTED, line.number, f"{ahead['minor']}.0.dev"))
         for match in itertools.islice(_NAMED.finditer(line.body[:2000]), _MOST):
             if is_denied(line.body, match.start()) or is_cure(line.body, *match.span()):
                 continue

@@ -25,7 +25,8 @@ _VERSION = r"(?:[ =v]{0,3}\d[\w.+-]{0,40}| (?:release/[\d.]{1,8}|main|master|nig
 _BUILT = (
     r"(?:self|own|custom|local|locally|home|hand)[ -]?(?:built|build|compiled|compile)\b"
     r"|source[ -](?:build|built|compiled|install\w{0,6})\b"
-    r"|(?:built|compiled|build|installed) (?:from (?:the )?source|by (?:hand|myself)|myself)\b"
+    r"|(?:built|compiled|build|installed) (?:from (?:the )?(?:source|master|main)"
+    r"|by (?:hand|myself)|myself)\b"
     r"|from source\b|源码|源代码|源碼|自己编译|自行编译|自编译|本地编译|手动编译|编译安装"
     r"|소스|직접 ?(?:빌드|컴파일)|자체 ?빌드|ソース|自前ビルド|自分でビルド"
 )
@@ -78,6 +79,7 @@ _IS_ROCM = lazily(r"\b(?:rocm|hip)\b", re.IGNORECASE)
 _NOT = lazily(r"\b(?:not|never|un)\b|\bunmodified|未|没有|非|아님|않", re.IGNORECASE)
 #: Any of these stands in a text that has one of the patterns.
 _SIGNS = (
+    "from master", "from main",
     "self-", "self ", "own ", "own-", "custom", "local", "source", "myself", "modified",
     "patched", "hacked", "my ", "our ", "fork", "rocm", "(hip", "源", "编译", "修改", "改",
     "定制", "二次开发", "二开", "소스", "직접", "자체", "수정", "커스텀", "포크", "ソース",
@@ -154,6 +156,12 @@ def _of_line(line: Line, offer: Offer) -> None:
                 continue
             name = match["name"].lower().replace("_", "-")
             _of_words(match["words"], name, pattern is _IN_BRACKETS, line, offer)
+            if pattern is _BEHIND and _AND_TORCH.search(line.body, 0, match.start()):
+                _of_words(match["words"], "torch", False, line, offer)
+
+
+#: "torch and torch_xla built from master": the words are of both.
+_AND_TORCH = lazily(r"(?<![\w./-])(?:py)?torch(?: and | ?[&+/] ?)$", re.IGNORECASE)
 
 
 def _of_words(words: str, name: str, bracketed: bool, line: Line, offer: Offer) -> None:

@@ -253,6 +253,13 @@ def _contradiction(place: Place, history: History) -> Judgement:
     present = place.present
     assert present is not None
     interval = history.interval(history.releases or history.alive)
+    if ".dev" in present.version:
+        cause = (
+            f"The published torch {present.release} exports it ({interval}), the nightly "
+            f"{present.version} does not: in the nightlies between two releases names go, and are "
+            "hidden or shown again. The release, or the nightly of another day, has it."
+        )
+        return Judgement("symbol-drift", "FA201", UNKNOWN, cause, (), "medium")
     if not present.published:
         cause = (
             f"The published torch {present.release} exports it ({interval}), this build of its "

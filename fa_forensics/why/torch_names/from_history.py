@@ -34,6 +34,7 @@ from fa_forensics.why.torch_names.other_flavour import (
     newer_than_both,
     of_stated_flavour,
     older_than_both,
+    rather_flavour,
 )
 from fa_forensics.why.torch_names.reach import of_cuda, touched
 from fa_forensics.why.ways.unlisted import can_be_before, is_before, left_from_then
@@ -60,6 +61,8 @@ def without_torch(question: Question, place: Place, history: History, line: str)
     hidden = hidden_before(question.demangled)
     if hidden is not None and direction == NEWER:
         return kept_to_itself(history, *hidden)
+    if direction == NEWER and (rather := rather_flavour(question.demangled, history)):
+        return rather
     listed = place.told is not None and place.told.looked_in  # a file linked by hand lists none
     if question.owner == "torch/torch_python" and confidence == "high" and not listed:
         words += "; or the file was linked without libtorch_python.so, and no release is wrong"
@@ -203,10 +206,6 @@ def meant_for(place: Place, history: History) -> Sequence[str]:
     return _meant(None, place, history)
 
 
-def _of_package(question: Question) -> str:
-    return f"is one that {question.package} exists for, {question.since} or later,"
-
-
 def _who_lacks(question: Question, history: History, place: Place) -> tuple[str, str, str]:
     """(direction, half a sentence, confidence): which torches lack the name."""
     exports = who_exports(history, history.alive)
@@ -230,7 +229,8 @@ def _who_lacks(question: Question, history: History, place: Place) -> tuple[str,
         words = f"torch {exports} it: a torch that lacks it is {history.interval(lacking)}"
         return UNKNOWN, words, "high"
     by_python = _sides(history, _meant(None, place, history)) == left
-    why = _of_package(question) if not by_python else f"has wheels for Python {python}"
+    why = f"is one that {question.package} exists for, {question.since} or later,"
+    why = f"has wheels for Python {python}" if by_python else why
     if (
         by_python
         and place.told is not None

@@ -95,6 +95,28 @@ def all_in_this_flavour(place: Place, history: History) -> Judgement:
     return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
 
 
+#: Before this one hardly any torch has extensions that people load.
+_FIRST_IN_USE = (1, 2, 0, False)
+
+
+def rather_flavour(demangled: str, history: History) -> Judgement | None:
+    """A torch that lacks such a name is rather one of the other flavour than one so old.
+
+    None for a name that is not in the pre-cxx11 flavour, or younger than that.
+    """
+    first = history.alive[0]
+    if not mentions_old_string(demangled) or order_key(first) >= _FIRST_IN_USE:
+        return None
+    cause = (
+        f"torch {who_exports(history, history.alive)} it, in the pre-cxx11 flavour of std::string, "
+        f"and hardly any torch in use is older than {first}: the torch that lacks it is most "
+        "likely a cxx11 build (conda-forge's, a distribution's, a container's, or one from "
+        "source), and the file was built for the pre-cxx11 flavour of the wheels. Or that torch is "
+        f"older than {first}, and the file of a newer one."
+    )
+    return Judgement("cxx11-abi", "FA301", FLAVOUR, cause, (), "medium")
+
+
 def older_than_both(history: History, meant: Sequence[str]) -> str:
     """The older releases that lack a pre-cxx11 name in either flavour, of those that can be meant.
 

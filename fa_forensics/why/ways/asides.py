@@ -15,7 +15,9 @@ from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import file_of, module_of, package_of
 from fa_forensics.why.ways.first_use import at_first_use
+from fa_forensics.why.ways.hidden import of_another_source
 from fa_forensics.why.ways.one_channel import beside_condas_torch, of_one_channel
+from fa_forensics.why.ways.own_ops import compiled_by_deepspeed, of_a_program
 
 if TYPE_CHECKING:
     from fa_forensics.facts.paste import Paste
@@ -29,9 +31,10 @@ def with_asides(answer: Answer, paste: Paste, place: Place, name: str | None) ->
     if answer.kind not in DRIFT or not is_torch(answer.owner or ""):
         return answer
     answer = _of_its_nightly(_flavour_told(answer, paste), paste, place, name)
-    answer = _without_a_wheel(answer, paste, place)
+    answer = of_another_source(_without_a_wheel(answer, paste, place))
     answer = of_one_channel(at_first_use(answer, paste, place), paste, place)
-    return _with_a_way(beside_condas_torch(answer, paste, place))
+    answer = beside_condas_torch(answer, paste, place)
+    return _with_a_way(of_a_program(compiled_by_deepspeed(answer, paste, name), paste))
 
 
 #: A command that changes something.

@@ -57,7 +57,7 @@ def project_wheels(row: Mapping[str, object], name: str, place: Place) -> list[s
         ]
     return [
         f"{name}'s own project has wheels by torch and CUDA: {own['address']} is the address of "
-        f"those for {own['of']}, and of that form are the others. One for the torch that runs is "
+        f"those for {own['of']}, and most others are of that form. One for the torch that runs is "
         "seconds in place of a build." + _another_of_that_name(row, name)
     ]
 
@@ -154,6 +154,37 @@ def _another_of_that_name(row: Mapping[str, object], name: str) -> str:
     if not not_on_the_index(row):
         return ""
     return f" {name} on the package index is another project of that name."
+
+
+def torch_of_release(row: Mapping[str, object] | None, told: str) -> str:
+    """The torch (2.1) that a release's wheels were compiled for, whose names do not tell it; ""."""
+    table = row.get("compiled_for") if row is not None else None
+    release = re.match(r"\d{1,3}(?:\.\d{1,3}){1,3}", told)
+    if not isinstance(table, list) or release is None:
+        return ""
+    found = [str(t) for first, t in table if order_key(str(first)) <= order_key(release[0])]
+    return found[-1] if found else ""
+
+
+_ONE_TORCH = lazily(r'"torch==(?P<release>\d{1,2}(?:\.\d{1,3}){2})"')
+
+
+def of_its_release(answer: Answer, paste: Paste, name: str) -> Answer:
+    """The answer with the torch that the text's release of a package has its wheels for."""
+    told = paste.versions.get(f"pkg:{name}", "")
+    minor = torch_of_release(row_of(name), told)
+    has = [r for r in answer.exported_by if minor and minor_of(r) == minor]
+    asked = [found["release"] for text in answer.help if (found := _ONE_TORCH.search(text))]
+    if not has or answer.kind != "symbol-drift" or not asked or has[-1] in asked:
+        return answer
+    helps = tuple(_ONE_TORCH.sub(f'"torch=={has[-1]}"', text) for text in answer.help)
+    note = f"The wheels of {name} {told} are compiled for torch {minor}, which has the name."
+    kept = (n for n in answer.notes if not _OTHER_SIDE.match(n))
+    return replace(answer, help=helps, notes=(note, *kept))
+
+
+#: Which release of a minor version a file of it needs, in place of the newest that has the name.
+_OTHER_SIDE = lazily(r"In\s\d\.\d{1,2}\.\d\sthe\sname\sof\severy\sfunction\b.*\sin\splace\sof\s")
 
 
 def of_its_torch(answer: Answer, paste: Paste) -> Answer:

@@ -328,11 +328,7 @@ def torch_commands(
     elif release is not None and flavour:
         remarks = (_of_its_flavour(release), *remarks)
     elif release is not None and place.present is not None:
-        remarks = (
-            "Installing another torch changes it for all other packages too; a build of the "
-            f"extension for {place.present.text} is the other way out.",
-            *remarks,
-        )
+        remarks = (*_for_all_others(place, needed_by, place.present.text), *remarks)
     if built is not None:
         from fa_forensics.why.ways.trees import where_to_type
 
@@ -344,6 +340,16 @@ def torch_commands(
     if built is None and flavour:
         remarks = (*remarks, FLAVOUR_HERE, *_by_name(commands))
     return (*commands, inspect_command(place, needed_by)), remarks
+
+
+def _for_all_others(place: Place, needed_by: Sequence[str], there: str) -> tuple[str, ...]:
+    """Said of a command for torch, where no package is known that could be built again."""
+    said = (
+        "Installing another torch changes it for all other packages too; a build of the "
+        f"extension for {there} is the other way out."
+    )
+    here = place.told is not None and not is_wheel_alone(needed_by)
+    return (said, _COMPILED_HERE) if here else (said,)
 
 
 def _from_an_index(present: Present) -> bool:
@@ -389,4 +395,6 @@ def _another_release_helps(history: History, present: Present | None, flavour: b
     """Whether the name comes with another release, not with another build of this one."""
     if present is None:
         return True
-    return present.release not in history.releases if flavour else history.place(present) != INSIDE
+    if flavour:
+        return present.release not in history.releases
+    return ".dev" in present.version or history.place(present) != INSIDE

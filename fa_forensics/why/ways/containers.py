@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from fa_forensics.facts.owner import is_torch
 from fa_forensics.facts.package import normalized
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import DRIFT, NEWER, OLDER, UNKNOWN
+from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import file_of, module_of, package_of
 
@@ -60,12 +61,31 @@ def _perhaps_of_an_image(answer: Answer, package: str, place: Place, there: bool
         "from the image, and install that package with --no-deps. A program that does not need "
         f"{package} runs without it as well (python -m pip uninstall)."
     )
-    helps = answer.help
-    if package.startswith("transformer_engine"):
-        # Today's release has another module in that one's place, and asks for a newer torch.
-        drop = "python -m pip uninstall transformer-engine"
-        helps = tuple(drop if "TransformerEngine.git" in text else text for text in helps)
-    return replace(answer, help=helps, notes=(note, *answer.notes))
+    return replace(answer, help=_without_newest_te(answer.help), notes=(note, *answer.notes))
+
+
+_COMPILES = lazily(r"The\scommand\scompiles\b")
+
+
+def _put_over(answer: Answer, image: str) -> Answer:
+    """The answer for a file of an image of NVIDIA's beside a torch that the text tells."""
+    helps, notes = _without_newest_te(answer.help), [*answer.notes, _of_the_image(image)]
+    if helps != answer.help:
+        notes = [note for note in notes if not _COMPILES.match(note)]
+        notes.append(
+            "A program that does not need transformer-engine runs without it as well: the command "
+            "that uninstalls it is the short way."
+        )
+    return replace(answer, help=helps, notes=tuple(notes))
+
+
+def _without_newest_te(helps: Sequence[str]) -> tuple[str, ...]:
+    """Commands without transformer-engine's newest source.
+
+    It has another module in the place of the image's, and asks for a newer torch.
+    """
+    drop = "python -m pip uninstall transformer-engine"
+    return tuple(drop if "TransformerEngine.git" in text else text for text in helps)
 
 
 def _works_in_an_image(answer: Answer, image: str) -> Answer:
@@ -121,9 +141,9 @@ def in_container(answer: Answer, paste: Paste, place: Place) -> Answer:
         return answer
     if normalized(paste.versions.get("flag:pip-installed", "")) == package_of(file):
         return answer  # the project's own wheel or build, which pip put there
-    if place.present is not None and answer.direction in (OLDER, NEWER):
-        # The torch that is loaded is told, and the name's history with it.
-        return replace(answer, notes=(*answer.notes, _of_the_image(paste.versions["ngc"])))
+    if place.present is not None and answer.direction in (OLDER, NEWER, FLAVOUR):
+        # The torch that is loaded is told, and the name's history or flavour with it.
+        return _put_over(answer, paste.versions["ngc"])
     image = paste.versions["ngc"]
     cause = (
         f"{found['package']} in NVIDIA's image {image} is compiled on the image's own torch, a "

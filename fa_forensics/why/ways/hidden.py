@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from fa_forensics.facts.demangle import qualified_name
 from fa_forensics.facts.python_api import has_partners
+from fa_forensics.facts.tables import read_table
+from fa_forensics.patterns import lazily
+from fa_forensics.report_why import Answer
+from fa_forensics.why.judgement import UNKNOWN
 from fa_forensics.why.place import Place
 from fa_forensics.why.seen import package_of
 from fa_forensics.why.torch_names.history import History, order_key
@@ -63,3 +69,21 @@ def before_or_behind(
 def _behind(history: History, release: str) -> list[str]:
     """The releases after one that have the name again."""
     return [r for r in history.releases if order_key(r) > order_key(release)]
+
+
+#: Notes on a build of the same source as a way of its own.
+_SAME_SOURCE = lazily(r"(?:One of the two commands|Another build of|Where pip compiled)")
+
+
+def of_another_source(answer: Answer) -> Answer:
+    """The answer for a name that torch kept to itself at first: the same build gives it again."""
+    row = read_table("hidden_names.json")["names"].get(qualified_name(answer.demangled or ""))
+    if row is None or answer.direction != UNKNOWN or answer.kind != "symbol-drift":
+        return answer
+    note = (
+        "The same source compiled again on the same torch gives the same error: a command that "
+        f"compiles helps with a source that does without {row['macro']} alone, which is that of "
+        "another tag or commit, or together with the other torch."
+    )
+    kept = (note for note in answer.notes if not _SAME_SOURCE.match(note))
+    return replace(answer, notes=(note, *kept))

@@ -20,7 +20,7 @@ from fa_forensics.report_why import Answer
 from fa_forensics.rules.remedy import row_of
 from fa_forensics.why.judgement import DRIFT, FLAVOUR, NEWER, OLDER, UNKNOWN
 from fa_forensics.why.place import CUDA_OWNERS, Place
-from fa_forensics.why.seen import file_of
+from fa_forensics.why.seen import file_of, package_of
 from fa_forensics.why.tables import Tables
 from fa_forensics.why.torch_names.history import order_key
 from fa_forensics.why.ways.builds import NOT_EXCHANGED
@@ -29,6 +29,7 @@ from fa_forensics.why.ways.by_torch import (
     in_an_image,
     in_its_form,
     in_their_names,
+    of_its_release,
     of_its_torch,
     project_wheels,
     release_for,
@@ -77,7 +78,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
         return answer
     if not may_be_taken_again(answer, name, paste.versions.get(f"pkg:{name}", ""), place):
         answer = _without_what_fails(answer, paste, name)
-    answer = of_its_maker(answer, paste, name)
+    answer = of_its_release(of_its_maker(answer, paste, name), paste, name)
     answer = without_newest(answer, name)
     helps = [_with_partner(text, name) for text in answer.help]
     listed = [one for one in _FAMILY if one != name and f"pkg:{one}" in paste.versions]
@@ -94,6 +95,7 @@ def with_pairs(answer: Answer, paste: Paste, place: Place, name: str | None) -> 
     if name in _FAMILY and answer.direction in (OLDER, NEWER, UNKNOWN):
         helps = _first_pair(helps, answer, place, name)
         helps, notes = _of_one_release(helps, notes, name)
+    if name in _FAMILY:
         notes += _on_images(file_of(paste), answer)
     if name == "torch-xla" and answer.owner in CUDA_OWNERS:
         notes.append(_STAND_INS)
@@ -244,6 +246,9 @@ def _is_own(label: str, cuda: str) -> bool:
 def _label(paste: Paste, place: Place, release: str) -> str:
     """The build of torch that the text shows (cu118), or its CUDA where the release has that."""
     label = _told_label(paste, place) or label_by_cuda(paste, release)
+    if not label and place.present is None:
+        own = package_of(file_of(paste))  # exllamav2 0.0.5+cu118 is loaded with that CUDA's torch
+        label = paste.versions.get(f"pkg:{own}", "").partition("+")[2]
     spelt = re.fullmatch(r"cuda[-_]?(\d{1,2}\.\d)", label)  # 2.2.0+cuda11.8
     label = cuda_label(spelt[1]) if spelt is not None else label
     return label if re.fullmatch(r"cu\d{2,3}", label) else ""

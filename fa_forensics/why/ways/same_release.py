@@ -322,7 +322,7 @@ def _pinned(
         if version:
             old = _key(version) < _key(before["first"])
             own = before["distribution"] if old else name
-    same = answer.direction in (FLAVOUR, NEWER) or own not in ("", name) or meant
+    same = answer.direction in (FLAVOUR, NEWER, UNKNOWN) or own not in ("", name) or meant
     pin = version if version and same else ""
     helps = list(answer.help)
     if pin or own:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
 from fa_forensics.why.judgement import DRIFT
-from fa_forensics.why.seen import file_of
+from fa_forensics.why.seen import file_of, package_of
 from fa_forensics.why.ways.for_gpu import without_commands
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ _BRINGS = lazily(
     r"-m\spip\sinstall\s(?:--[\w-]{1,30}\s){0,6}(?:[^\n-][^\n]{0,80}\s)?[\"']?torch(?:[=<>~!\"'\s]|$)"
 )
 _ON_IT = lazily(
-    r"(?:One of the two commands|The command that installs torch|The commands? (?!that))"
+    r"(?:One of the two commands|The command that installs torch|The commands? (?!that)"
+    r"|The package index has [\w-]{1,40} from )"
 )
 
 #: What a text says of torch that is none of an index for CUDA, and how a sentence says it.
@@ -49,8 +50,20 @@ def torch_stays(answer: Answer, paste: Paste) -> Answer:
         "is named above; the index's torch is for a virtual environment of its own, with all "
         "other packages built for it."
     )
+    name = package_of(file_of(paste))
+    if name in _FAMILY:
+        note = (
+            f"The torch in the text {own}, and a torch of the package index or of torch's own "
+            f"index for CUDA would take its place. It is {name} that is changed: the release of it "
+            "from where that torch is from (its index, its channel), or a build of it for that "
+            "torch with --no-build-isolation."
+        )
     kept = (text for text in answer.notes if not _ON_IT.match(text))
     return replace(answer, help=left, notes=(note, *kept))
+
+
+#: Packages that whoever gives out a torch gives out with it.
+_FAMILY = ("torchvision", "torchaudio")
 
 
 #: Where the images of vLLM and SGLang have their packages.

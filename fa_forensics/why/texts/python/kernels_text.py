@@ -26,7 +26,7 @@ def kernels_variant(seen: Seen) -> Answer:
     have = seen.torch
     stated = re.search(r"environment Torch version \((\d+\.\d+)\)", text)
     have = seen.mention.detail.get("here_torch") or (stated[1] if stated else have)
-    cause = "The repository of kernels has no file that was built for this system"
+    cause = "The repository has no file for this system that this release of kernels can take"
     if variants and have:
         shown = ", ".join(f"{major}.{minor}" for major, minor in variants[:8])
         cause += f": its variants are for torch {shown}, torch {have} is here"
@@ -54,8 +54,9 @@ def kernels_variant(seen: Seen) -> Answer:
             "A variant's name has torch's minor release, the flavour, the CUDA version and the "
             "machine; each must be that of the environment.",
             "Variants that use torch's stable interface alone (names with aoti_torch_ and torch_) "
-            "are not bound to one torch, only to a minimum: take a revision that has those, where "
-            "the repository has one.",
+            "are not bound to one torch, only to a minimum. An older kernels does not select them, "
+            "so that a newer one, as typed, may find one; else take a revision that has those, or "
+            "a torch and CUDA that the repository has a variant for.",
         ),
     )  # fmt: skip
 

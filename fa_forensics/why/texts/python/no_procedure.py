@@ -15,6 +15,7 @@ from fa_forensics.why.judgement import NEWER, OLDER, UNKNOWN
 from fa_forensics.why.seen import Seen
 from fa_forensics.why.texts.clues import package_in, version_of
 from fa_forensics.why.texts.python.entry_point import built_for_another
+from fa_forensics.why.ways.by_torch import torch_of_release
 
 #: Torches of no release: a nightly, a build of a commit.
 _BETWEEN = re.compile(r"(?P<minor>\d\.\d{1,2})\.\d{1,2}(?:\.dev|a0|rc)")
@@ -32,10 +33,12 @@ def no_procedure(seen: Seen, said: str) -> Answer | None:
     row = row_of(package or "-")
     if another is not None:
         return another
+    if package is None and (wheels := seen.versions.get("file_torch")) and seen.torch:
+        return _by_the_wheels(seen, said, wheels)
     if package is None or row is None or package == "torch":
         return None
     told = version_of(seen, package) or ""
-    built = build_tags(told).torch or _by_release(row, told)
+    built = build_tags(told).torch or torch_of_release(row, told)
     there = re.match(r"\d\.\d{1,2}(?:\.\d{1,2})?(?!\d)", seen.torch or "")
     if built and there and minor_of(f"{built}.0") != minor_of(f"{there[0]}.0"):
         return _of_another(seen, said, package, told, built)
@@ -48,15 +51,26 @@ def no_procedure(seen: Seen, said: str) -> Answer | None:
     return None if built or not told else _not_named(seen, said, package, told)
 
 
-def _by_release(row: dict[str, object], told: str) -> str:
-    """The torch that a release's wheels were compiled for, whose names do not tell it; ""."""
-    table = row.get("compiled_for")
-    release = re.match(r"\d{1,3}(?:\.\d{1,3}){1,3}", told)
-    if not isinstance(table, list) or release is None:
-        return ""
-    have = _numbers(release[0])
-    found = [str(torch) for first, torch in table if _numbers(str(first)) <= have]
-    return found[-1] if found else ""
+def _by_the_wheels(seen: Seen, said: str, wheels: str) -> Answer | None:
+    """Wheels of a package that is not told, for a torch that the text does tell."""
+    built, between = wheels.partition("+")[0], _BETWEEN.match(seen.torch or "")
+    if between is None and minor_of(f"{built}.0") == minor_of(f"{_plain(seen)}.0"):
+        return None
+    cause = (
+        f"The text names wheels for torch {wheels}, and torch {seen.torch} is the one that is "
+        "there: most likely a file of theirs asks for a function that this torch has not."
+    )
+    newer = between is not None or _numbers(built)[:2] > _numbers(_plain(seen))[:2]
+    if between is not None:
+        cause += " It is a state of the sources before its release, and no release."
+    notes = (
+        "Either that torch takes the place of this one, or the packages are compiled on the torch "
+        "that is there.",
+        _TOOLS,
+        _ON_THE_INDEX,
+    )
+    direction = NEWER if newer else OLDER
+    return _answer(seen, said, cause, None, direction, (_torch(seen, built),), notes)
 
 
 def _of_another(seen: Seen, said: str, package: str, told: str, built: str) -> Answer:
@@ -139,7 +153,7 @@ _ON_THE_INDEX = (
 
 
 def _answer(
-    seen: Seen, said: str, cause: str, package: str, direction: str, ways: tuple[str, ...],
+    seen: Seen, said: str, cause: str, package: str | None, direction: str, ways: tuple[str, ...],
     notes: tuple[str, ...],
 ) -> Answer:  # fmt: skip
     first = (
