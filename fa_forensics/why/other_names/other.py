@@ -45,13 +45,15 @@ def other_answer(
         from fa_forensics.why.nvidia.cuda import cuda_answer
 
         return cuda_answer(symbol, name, owner, provider, place, tables, needed_by)
+    from fa_forensics.why.other_names.products import is_product
+
     commands: tuple[str, ...] = ()
     known = None
     private = symbol.version == PRIVATE  # not a matter of what is here
     if provider is None and name and (private or not _known_here(owner, place)):
         known = judge_known(symbol, name, owner, place, needed_by)
     if known is None and provider is None and name and not place.loaded_of(owner):
-        from fa_forensics.why.other_names.products import is_product, judge_product
+        from fa_forensics.why.other_names.products import judge_product
 
         known = judge_product(symbol, owner, place, needed_by) if is_product(owner) else None
     if owner == OWN and provider is None and name and known is None:
@@ -60,6 +62,7 @@ def other_answer(
         judgement, commands = judge_own(symbol, name, place, needed_by)
     elif known is not None:
         judgement, commands = known
+        owner = OWN if is_product(owner) and judgement.code == "FA205" else owner
     else:
         judgement = _judge(symbol, owner, provider, place)
     return Answer(

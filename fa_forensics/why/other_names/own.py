@@ -48,7 +48,7 @@ def judge_own(
     """(judgement, commands) for an extension's own name that nothing loaded here exports."""
     linked = _DEVICE_LINK.match(name[:_LONGEST])
     if linked is not None:
-        return _of_device_link(name, linked[1]), (_LINK_OPTIONS,)
+        return _of_device_link(name, linked[1]), (LINK_OPTIONS,)
     near = _sibling(name, place, needed_by)
     if near is not None and near.relation == SAME_NAME:
         return _in_a_sibling(near, place, needed_by)
@@ -222,7 +222,7 @@ def _of_one_flavour(again: str) -> tuple[str, ...]:
     return (begin.sub(f"&& CXXFLAGS={flag} CUDAFLAGS={flag} ", again, count=1),)
 
 
-_LINK_OPTIONS = "grep -rnE 'rdc|SEPARABLE_COMPILATION|RESOLVE_DEVICE_SYMBOLS|dlink' ."
+LINK_OPTIONS = "grep -rnE 'rdc|SEPARABLE_COMPILATION|RESOLVE_DEVICE_SYMBOLS|dlink' ."
 
 
 def _of_device_link(name: str, file: str) -> Judgement:

@@ -11,8 +11,9 @@ from fa_forensics.facts.owner import OWN
 from fa_forensics.facts.torch_index import TORCH_INDEX
 from fa_forensics.patterns import lazily
 from fa_forensics.report_why import Answer
+from fa_forensics.why.other_names.own import LINK_OPTIONS
 from fa_forensics.why.other_names.own_places import by_its_place
-from fa_forensics.why.seen import Seen
+from fa_forensics.why.seen import Seen, directory_of
 from fa_forensics.why.ways.builds import NOT_EXCHANGED, in_source_tree, rebuild_named
 from fa_forensics.why.ways.older_name import name_then
 
@@ -30,8 +31,10 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
     file = seen.mention.file or ""
     if answer.owner != OWN or answer.code != "FA205" or answer.provider or not answer.help:
         return answer
+    if answer.help[0] == LINK_OPTIONS and "-packages/" in file:
+        return _linked_by_its_makers(answer, seen, file)
     if "libbitsandbytes_" in file:
-        from fa_forensics.why.texts.libraries.bitsandbytes_files import own_function
+        from fa_forensics.why.texts.libraries.bitsandbytes_functions import own_function
 
         return own_function(answer, seen, file)
     placed = by_its_place(answer, seen, file)
@@ -76,6 +79,26 @@ def of_named_package(answer: Answer, seen: Seen) -> Answer:
         answer, cause=answer.cause.replace("the extension's own", f"{name}'s own"),
         help=tuple(dict.fromkeys(helps)), notes=(note, *kept),
     )  # fmt: skip
+
+
+def _linked_by_its_makers(answer: Answer, seen: Seen, file: str) -> Answer:
+    """A device link that went wrong in an installed file: whoever made the wheel made it so."""
+    name = directory_of(file)
+    built = rebuild_named(seen.place, seen.package) if seen.package is not None else None
+    helps = answer.help if built is None else (built[0], *answer.help)
+    whose = name or "the package"
+    note = (
+        f"The file is an installed one. From a wheel, its makers linked it so, and {whose} is what "
+        "is exchanged: another release of it, its wheel for another CUDA version where there are "
+        "several, or a build from source with the nvcc of torch's CUDA. The command with grep is "
+        "for the source directory of one who built it."
+    )
+    if name == "bitsandbytes":
+        note += (
+            " In 2021 it was published by CUDA version (bitsandbytes-cuda111 for CUDA 11.1); one "
+            "wheel has had a library for each since 2022."
+        )
+    return replace(answer, help=helps, notes=(note, *answer.notes))
 
 
 def not_for_rocm(answer: Answer) -> Answer:

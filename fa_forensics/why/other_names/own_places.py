@@ -15,20 +15,22 @@ from fa_forensics.why.ways.signs import jit_folder, remove_folder
 #: Where Triton Inference Server keeps its backends.
 _BACKEND = lazily(r"/tritonserver/backends/(?P<name>[\w-]{1,40})/(?P<file>lib[\w.-]{1,60}\.so)")
 _FROM_SOURCE = "Built from source: take"
+#: FORCE_CUDA is a variable of setup.py files, which a build at run time has none of.
+_OF_SETUP = lazily(r"\sWhere\sno\sGPU\s[^\n]{1,80}FORCE_CUDA=1\.$")
 
 
 def by_its_place(answer: Answer, seen: Seen, file: str) -> Answer | None:
     """The answer for a file of torch's JIT cache or a backend of Triton's; None for any other."""
     folder = jit_folder(file)
     if folder is not None and sort_of(answer.demangled or "") != DOUBLED:
-        return _of_jit(answer, seen, folder)
+        return _of_jit(answer, seen, folder, file)
     backend = _BACKEND.search(file)
     if backend is not None:
         return _of_backend(answer, seen, backend["name"], backend["file"], file)
     return None
 
 
-def _of_jit(answer: Answer, seen: Seen, folder: str) -> Answer:
+def _of_jit(answer: Answer, seen: Seen, folder: str, file: str) -> Answer:
     """A build of torch.utils.cpp_extension.load, which is kept by its name alone."""
     whose, _, _ = answer.cause.partition(". ")
     cause = (
@@ -37,6 +39,13 @@ def _of_jit(answer: Answer, seen: Seen, folder: str) -> Answer:
         "loads it (two releases that share the directory, by a mounted home too), or its build was "
         "broken off."
     )
+    if file[len(folder) :].count("/") > 1:
+        cause = (
+            f"{whose}. The file is a build in torch's JIT cache, in a directory for these very "
+            "sources: most likely its build was broken off, or its parts were compiled by another "
+            "nvcc or host compiler than fits torch. A build at run time lists its CUDA files "
+            "itself, and stops where it finds no nvcc."
+        )
     helps = [remove_folder(folder)]
     notes = ["The directory is built again at the next start, from the sources that are installed."]
     if seen.package is not None:
@@ -48,7 +57,7 @@ def _of_jit(answer: Answer, seen: Seen, folder: str) -> Answer:
             f"installed {seen.package} itself is not whole, or lacks that source file. A cache of "
             "its own for each release (TORCH_EXTENSIONS_DIR) keeps them apart."
         )
-    kept = (n for n in answer.notes if not n.startswith(_FROM_SOURCE))
+    kept = (_OF_SETUP.sub("", n) for n in answer.notes if not n.startswith(_FROM_SOURCE))
     return replace(
         answer, cause=cause, help=(*helps, *answer.help[-1:]), notes=(*notes, *kept),
         confidence="medium",

@@ -13,7 +13,7 @@ from fa_forensics.facts.owner import libraries_of, title_of
 from fa_forensics.facts.symbol_text import SymbolText
 from fa_forensics.facts.tables import read_table
 from fa_forensics.report_why import Answer
-from fa_forensics.why.judgement import FLAVOUR, UNKNOWN, Judgement
+from fa_forensics.why.judgement import FLAVOUR, NONE, UNKNOWN, Judgement
 from fa_forensics.why.place import Place
 from fa_forensics.why.ways.commands import needed_libraries
 
@@ -34,6 +34,11 @@ def judge_product(
 ) -> tuple[Judgement, tuple[str, ...]]:
     """(judgement, commands) for a name of another project that nothing loaded here exports."""
     row = _products()[owner]
+    inside = next(
+        (text for text in needed_by for part in row.get("inside", ()) if part in text), ""
+    )
+    if inside:
+        return _linked_in(inside, title_of(owner), place)
     returned = _returns_a_string(symbol, row)
     if returned:
         return _by_what_it_returns(returned, owner, row, place, needed_by)
@@ -44,6 +49,25 @@ def judge_product(
         commands = (*commands, needed_libraries(needed_by))
     notes = _flavour(symbol, owner)
     return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, notes, "medium"), commands
+
+
+def _linked_in(file: str, title: str, place: Place) -> tuple[Judgement, tuple[str, ...]]:
+    """A file that has the project's code compiled into it: what is installed has no part in it."""
+    name = file.rsplit("/", 1)[-1]
+    cause = (
+        f"It is of the code that {title} and XLA share, which {name} has compiled into itself, at "
+        "the revision that its sources are pinned to: neither torch nor a TensorFlow that is "
+        "installed has a part in it. Most likely the build did not link the part that defines it, "
+        "as after a change of that revision."
+    )
+    note = (
+        "From source: the build files list that part among the dependencies, the revision is the "
+        "one that the sources ask for, and the build begins in an empty directory. Else a "
+        "published wheel of the release, beside the torch that it names, is whole."
+    )
+    python = shlex.quote(place.python) if place.python else "python"
+    commands = (f"{python} -m pip list", needed_libraries((file,)))
+    return Judgement("own-symbol", "FA205", NONE, cause, (note,), "medium"), commands
 
 
 def _returns_a_string(symbol: SymbolText, row: Mapping[str, Any]) -> str:

@@ -269,6 +269,18 @@ def _unnamed(seen: Seen) -> Answer:
     )  # fmt: skip
 
 
+def _of_two_releases(answer: Answer, file: str) -> Answer:
+    """A file that loads as it is, and has not the function that Python asks it for."""
+    name = file.rsplit("/", 1)[-1]
+    cause = (
+        f"No known library owns such a name: Python asks {name} for it as for a function of its "
+        "own. That file was most likely built from another release than the Python files beside "
+        "it (by hand, by a build that was copied there, or left by an earlier installation), or "
+        "without the option that the function comes with."
+    )
+    return replace(answer, cause=cause, confidence="medium")
+
+
 def ctypes_attribute(seen: Seen) -> Answer:
     """``AttributeError: .../libX.so: undefined symbol: f``: ctypes looked a function up by name."""
     file = seen.mention.file or ""
@@ -281,6 +293,9 @@ def ctypes_attribute(seen: Seen) -> Answer:
             "AttributeError: the library was loaded, and ctypes did not find a function in it that "
             "the Python code of the package expects: the two are from different releases."
         )
+        plain = re.match(r"_Z|__", answer.symbol or "") is None
+        if answer.code == "FA205" and answer.owner == OWN and plain and "bitsandbytes" not in file:
+            answer = _of_two_releases(answer, file)
         return replace(answer, notes=(note, *answer.notes))
     package = found["package"]
     cause = (

@@ -189,6 +189,20 @@ class History:
         return bool(before and after) and before[-1] in self.alive and after[0] in self.alive
 
 
+#: Functions of TH and THC that the record leaves out, and one of the same header (THGeneral.h,
+#: THCGeneral.h) with the same macro for export, which it has.
+_SAME_HEADER = {
+    "THSetErrorHandler": ("_THError", "_THArgCheck", "_THAssertionFailed"),
+    "THCState_alloc": (
+        "__THCudaCheck", "__THCudaCheckWarn", "__THCublasCheck", "__THCusparseCheck",
+    ),
+}  # fmt: skip
+
+
+def _on_record(name: str) -> str:
+    return next((kept for kept, others in _SAME_HEADER.items() if name in others), name)
+
+
 def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
     """The history of a name (mangled, or as readable as it was given) on one machine."""
     known = atlas.releases(machine)
@@ -204,7 +218,7 @@ def look_up(name: str, demangled: str, atlas: Atlas, machine: str) -> History:
         if len(data) == 1:
             name, demangled = data[0].symbol, data[0].demangled
     rows = (*rows, *_templates(rows, demangled, atlas, machine))
-    releases = atlas.releases_of(name, machine) if name else ()
+    releases = atlas.releases_of(_on_record(name), machine) if name else ()
     twin = next((row for row in rows if row.relation == OTHER_FLAVOUR), None) if name else None
     if not name and "(" in demangled:
         twin = _written_twin(rows, demangled)

@@ -24,7 +24,7 @@ from fa_forensics.why.torch_names.history import Form, History, order_key
 from fa_forensics.why.torch_names.signature import operator_era
 
 #: Names of the parts that torch dropped before 1.12: TH and THC (C), Caffe2.
-_REMOVED = lazily(r"THC?[A-Z_]\w*$|(?:\w+ for )?caffe2::")
+_REMOVED = lazily(r"TH(?:Cuda|C?[A-Z_])\w*$|_{1,2}TH[A-Z]\w*$|(?:\w+ for )?caffe2::")
 
 
 def hidden_before(demangled: str) -> tuple[str, str] | None:

@@ -22,6 +22,11 @@ _CURE = (
     "TORCH_INSTALL_PREFIX, and that variable in target_link_libraries beside TORCH_LIBRARIES. "
     "Importing torch before the module may hide it."
 )
+_OF_PYTHONS_TORCH = (
+    "CMAKE_PREFIX_PATH has to be the torch that Python imports (torch.utils.cmake_prefix_path "
+    "prints it): PyTorch's download for C++ (libtorch) has no libtorch_python, so that find_library "
+    "finds none there."
+)
 _OPERATORS = (
     "A library of operators (TORCH_LIBRARY, torch.ops.load_library) needs none of Python's part of "
     "torch: with #include <torch/script.h> or <torch/library.h> in place of <torch/extension.h>, "
@@ -147,7 +152,7 @@ def _without_torch_python(answer: Answer, seen: Seen) -> Answer:
     by_path = "flag:by-path" in seen.versions or (
         module.startswith("lib") and not is_module(seen.mention.file or "")
     )
-    notes = [_CURE]
+    notes = [_CURE, _OF_PYTHONS_TORCH]
     if by_path:
         cause += (
             " torch was imported when it was loaded, and that does not help: torch opens its "

@@ -21,8 +21,8 @@ def inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     if gap:
         return _fault_of_the_release(answer, seen, name, gap)
     cause = (
-        f"{name} is torch's own library and the missing name is torch's too, so libraries of two "
-        "torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a "
+        f"{name} is torch's own library and the missing name is torch's too, so most likely "
+        "libraries of two torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a "
         "directory of the system's (/usr/local/lib), a C++ libtorch or an older install in the "
         "same directory."
     )
@@ -46,7 +46,7 @@ def inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     return replace(
         answer, kind="wrong-torch", code="FA607", owner=answer.owner if own else "torch",
         direction=answer.direction if answer.exported_by else "unknown",
-        cause=" ".join((cause, *_of_itself(seen, file))) + which,
+        cause=" ".join((f"{cause}{which}", *_of_itself(seen, file, answer.demangled or ""))),
         confidence="high" if own and not unknown and _two_for_sure(answer, seen) else "medium",
         help=(
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",
@@ -121,8 +121,18 @@ _ONE_TORCH = (
 _BEFORE_1 = lazily(r"/lib(?:ATen|TH)\w*\.so[^/]*$")
 
 
-def _of_itself(seen: Seen, file: str) -> tuple[str, ...]:
+#: Names behind an #ifdef of a build's options, or of a file that two of torch's libraries share.
+_OF_OPTIONS = lazily(r"torch::cuda::nccl::|torch::cuda::\w+\(|c10d::|\bnccl|NCCL|GLOO|MPI")
+
+
+def _of_itself(seen: Seen, file: str, name: str) -> tuple[str, ...]:
     """What a torch that was built by hand can be besides; most were, before 1.0."""
+    if _OF_OPTIONS.search(name):
+        return (
+            "Or, where this torch was built from source, it lacks the name by itself: the file "
+            "with it was left out by an option of the build (USE_NCCL, USE_DISTRIBUTED), or its "
+            "library keeps it hidden, and nothing is mixed then.",
+        )
     if "flag:torch-source" not in seen.versions and not _BEFORE_1.search(file):
         return ()
     return (
@@ -147,7 +157,7 @@ def _of_source(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _two_for_sure(answer: Answer, seen: Seen) -> bool:
     """Whether nothing but two torches explains it: no build by hand, no release that lacks it."""
-    by_hand = "flag:torch-source" in seen.versions
+    by_hand = "flag:torch-source" in seen.versions or _OF_OPTIONS.search(answer.demangled or "")
     return not answer.provider and not by_hand and ", " not in answer.interval
 
 

@@ -49,7 +49,7 @@ def reinstall(seen: Seen, owner: str | None) -> tuple[str, ...]:
     if name is None:
         return ()
     if name == "torch":
-        return (_torch_again(seen),) if _on_the_index(seen) else ()
+        return (torch_again(seen),) if _on_the_index(seen) else ()
     version = version_of(seen, name)
     pinned = f"{name}=={version}" if version and not re.search(r"[+]|dev\d", version) else name
     if other := _of_torch(seen, name, version or ""):
@@ -66,7 +66,7 @@ def _of_torch(seen: Seen, name: str, version: str) -> str:
     return (partner_of(name, torch) or "") if built not in (None, torch) else ""
 
 
-def _torch_again(seen: Seen) -> str:
+def torch_again(seen: Seen) -> str:
     """The very torch again: its release, and the index for its CUDA where it is told."""
     told = seen.versions.get("torch", "")
     release = (seen.torch or told).partition("+")[0]

@@ -6,7 +6,6 @@ Which file it takes: bitsandbytes/cextension.py of 0.43 to 0.49.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from fa_forensics.facts.cuda_labels import cuda_of_label
 from fa_forensics.facts.flash_limits import release_key
@@ -96,7 +95,10 @@ def nothing_there(seen: Seen, file: str) -> Answer:
             "there.",
         )
     told = seen.versions.get("pkg:bitsandbytes", "")
-    pinned = f"bitsandbytes=={told}" if re.fullmatch(r"\d+(?:\.\d+){1,3}", told) else "bitsandbytes"
+    number = re.search(r"_cuda(\d{3})(?!\d)", file)
+    old = number is not None and int(number[1]) < 118  # its wheels have no such library since 0.46
+    newest = '"bitsandbytes<0.46"' if old else "bitsandbytes"
+    pinned = f"bitsandbytes=={told}" if re.fullmatch(r"\d+(?:\.\d+){1,3}", told) else newest
     again = (
         f"{seen.pip} install --force-reinstall --no-deps --no-cache-dir --only-binary "
         f"bitsandbytes {pinned}"
@@ -273,36 +275,6 @@ def other_rocm(seen: Seen, number: str) -> Answer:
             "releases of one major ROCm.",
             "libbitsandbytes_cpu.so is only what it tries next; that it is missing is not the "
             "fault, and nothing of CUDA is to be installed.",
-        ),
-    )  # fmt: skip
-
-
-def own_function(answer: Answer, seen: Seen, file: str) -> Answer:
-    """A function of bitsandbytes' own that one of its libraries lacks."""
-    name = file.rsplit("/", 1)[-1]
-    hip = "_rocm" in name or "_hip" in name or rocm_told(seen)
-    backend = "hip" if hip else "cuda"
-    cause = (
-        f"The name is bitsandbytes' own, and no other library has it: the sources that {name} was "
-        "compiled from call a function that they do not define, or files of two versions went "
-        "into one build directory. No library of CUDA, ROCm or torch lacks anything."
-    )
-    if "__device_stub__" in (answer.demangled or ""):
-        kernels, calls = ("kernels.hip", "ops.hip") if hip else ("kernels.cu", "ops.cu")
-        cause = (
-            "The name is bitsandbytes' own: the host's part of a GPU kernel for one type of "
-            f"numbers. {calls} of that revision starts the kernel for this type, and {kernels} "
-            "does not compile it for it: the two are out of step in the source. The build was not "
-            "at fault, and no library of ROCm, CUDA or torch lacks anything."
-        )
-    return replace(
-        answer, cause=cause, owner="extension", confidence="medium",
-        help=(f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes", answer.help[-1]),
-        notes=(
-            "The way out is another release of bitsandbytes than this one: its newest wheel, or "
-            "an older revision of the branch that was built.",
-            f"From source it is cmake -DCOMPUTE_BACKEND={backend} -S . and make in an empty copy "
-            "of the newest sources, then pip install . there; pip install alone compiles nothing.",
         ),
     )  # fmt: skip
 

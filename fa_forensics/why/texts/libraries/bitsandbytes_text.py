@@ -28,6 +28,8 @@ from fa_forensics.why.texts.libraries.wheels_path import folder_of_wheel
 def no_cuda_binary(seen: Seen) -> Answer:
     """bitsandbytes found no library for torch's CUDA version and goes on with its CPU library."""
     file = (seen.mention.file or "").rpartition("/")[2]
+    if not file and (named := _REQUIRED.search(seen.mention.line)):
+        file = named["file"]
     wrong = misnamed(seen, file)
     if wrong is not None:
         return wrong
@@ -48,7 +50,7 @@ def no_cuda_binary(seen: Seen) -> Answer:
         "that."
     )
     found = seen.mention.detail.get("detected", "")
-    if not found and re.search(r"bitsandbytes\sCUDA\sbinary\sat", seen.mention.line):
+    if not found and _NAMES_IT.search(seen.mention.line):
         named = _CUDA_IN_NAME.search(file)  # of torch.version.cuda, in a warning of 0.43 and 0.44
         found = named[1] if named else ""
     if found:
@@ -57,18 +59,44 @@ def no_cuda_binary(seen: Seen) -> Answer:
             "goes on with its CPU library: what is missing later follows from that. Neither the "
             "driver nor the CUDA runtime is missing."
         )
+    again, notes = _another_release(seen, found)
     return seen.answer(
         "missing-library", "FA202", cause, owner="bitsandbytes", direction="none",
         confidence="medium",
-        help=(
-            f"{seen.python} -m bitsandbytes",
-            f"{seen.pip} install --upgrade --no-cache-dir bitsandbytes",
-        ),
+        help=(list_own(seen) if found else f"{seen.python} -m bitsandbytes", *again),
         notes=(
             "Each release holds libraries for the CUDA versions of its time.",
-            *(() if _takes_torchs(seen) else (_SEARCHED,)),
+            *notes,
+            *(() if found or _takes_torchs(seen) else (_SEARCHED,)),
         ),
     )  # fmt: skip
+
+
+#: cuda_setup/main.py of 0.36 to 0.42.
+_REQUIRED = lazily(r"Required library version not found: (?P<file>libbitsandbytes_\w{1,30}\.so)")
+#: Words that name the library which was looked for, so that its CUDA was found.
+_NAMES_IT = lazily(r"bitsandbytes\sCUDA\sbinary\sat|Required\slibrary\sversion\snot\sfound")
+#: Below which release its wheels have a library for an old CUDA (file lists of the wheels 0.40.2,
+#: 0.42.0 and 0.43.0; pull request 1605 of April 2025); none of these has one for CUDA 11.6.
+_BELOW = {"110": "0.43", "111": "0.43", "114": "0.43", "115": "0.43", "117": "0.46"}
+
+
+def _another_release(seen: Seen, found: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): a bitsandbytes that may have the library for a CUDA ("116")."""
+    head = f"{seen.pip} install --upgrade --no-cache-dir"
+    if not found:
+        return (" ".join((head, "bitsandbytes")),), ()
+    below = _BELOW.get(found, "")
+    wanted = f'"bitsandbytes<{below}"' if below else "bitsandbytes"
+    notes = (
+        "Where no release has that one, BNB_CUDA_VERSION names one of those that the first command "
+        "lists before Python starts (117 is CUDA 11.7): the nearest, of the same major version, "
+        "whose CUDA runtime has to be on LD_LIBRARY_PATH.",
+        "A torch for a CUDA that the release has a library for is another way out, and so is a "
+        "build from source with the nvcc of torch's CUDA, where make or cmake comes before pip "
+        "install.",
+    )
+    return (f"{head} {wanted}",) if below or int(found) > 117 else (), notes
 
 
 #: bitsandbytes/cuda_setup/main.py up to 0.42; its release notes of 0.43.0.
@@ -145,6 +173,8 @@ def of_bitsandbytes(seen: Seen, soname: str, owner: str | None, major: str | Non
     )
     if own == major:
         return _of_torchs_cuda(seen, soname, owner, wheel, (show, told))
+    if _goes_by_runtime(seen):
+        return _by_the_runtime(seen, soname, owner, (major, wheel))
     cause = (
         "bitsandbytes imports torch itself and loads the one of its libraries that is for torch's "
         f"CUDA: that it asks for {soname} says that torch is a build for CUDA {major} here, or "
@@ -152,6 +182,9 @@ def of_bitsandbytes(seen: Seen, soname: str, owner: str | None, major: str | Non
         "loader looks: this torch brings none under that name, or lies in another environment, "
         "and the CUDA of the system is another one or is not on the path."
     )
+    known = "pkg:bitsandbytes" in seen.versions
+    if not known:
+        cause += _OF_OLD
     if own:
         cause += f" The text has torch for CUDA {own}, so that BNB_CUDA_VERSION is the likelier."
     return seen.answer(
@@ -163,7 +196,51 @@ def of_bitsandbytes(seen: Seen, soname: str, owner: str | None, major: str | Non
             "the CUDA of today, with a bitsandbytes of its time: it then takes another one of its "
             "libraries by itself. Where BNB_CUDA_VERSION is set, unset it.",
             "Another release of bitsandbytes alone changes nothing, and a library of another CUDA "
-            f"major version under the name {soname} does not count.",
+            f"major version under the name {soname} does not count."
+            if known
+            else "A library of another CUDA major version under the name "
+            f"{soname} does not count.",
+            *there_already(seen),
+        ),
+    )  # fmt: skip
+
+
+_OF_OLD = (
+    " Releases up to 0.39.1 go by the libcudart.so that they find (/usr/local/cuda, "
+    "LD_LIBRARY_PATH) in place of torch: where one of these is installed, the upgrade to 0.43 or "
+    "newer comes first."
+)
+
+
+def _goes_by_runtime(seen: Seen) -> bool:
+    """Whether the release chose its library by a libcudart: cuda_setup/main.py up to 0.39.1."""
+    told = re.match(r"0\.(\d{1,2})\.", seen.versions.get("pkg:bitsandbytes", ""))
+    return told is not None and int(told[1]) < 40
+
+
+def _by_the_runtime(seen: Seen, soname: str, owner: str | None, of: tuple[str, str]) -> Answer:
+    """A bitsandbytes that asks neither torch nor BNB_CUDA_VERSION."""
+    major, wheel = of
+    cause = (
+        f"A library of bitsandbytes needs {soname}, of CUDA {major}, and the loader does not find "
+        "it. Releases up to 0.39.1 choose among their libraries by the libcudart.so that they find "
+        "(the conda environment, LD_LIBRARY_PATH, /usr/local/cuda), not by the CUDA of torch: the "
+        "CUDA of that directory, torch's and the missing library's may be three."
+    )
+    return seen.answer(
+        "missing-library", "FA202", cause, owner=owner, direction="none", confidence="medium",
+        help=(
+            f"{seen.python} -c 'import torch; print(torch.__version__, torch.version.cuda)'; "
+            "ls -l /usr/local/cuda/lib64/libcudart.so*; echo $LD_LIBRARY_PATH",
+            f"{seen.pip} install {wheel}", on_path(seen, wheel),
+            f'{seen.pip} install --upgrade "bitsandbytes>=0.43"',
+        ),
+        notes=(
+            "The commands with the wheel and with export give it that library. The way that lasts "
+            "is the upgrade, beside a torch for CUDA 11.7 or newer: it goes by the CUDA of torch "
+            "and has libraries for CUDA 11 and 12 alone.",
+            "A library of another CUDA major version under the name "
+            f"{soname} does not count.",
             *there_already(seen),
         ),
     )  # fmt: skip

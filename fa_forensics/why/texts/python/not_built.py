@@ -35,14 +35,24 @@ def absent(seen: Seen, module: str, package: str | None, again: tuple[str, ...])
     here = here and package is not None and installed(seen, package) is not None
     cause = f"The Python files of {name} are there, its compiled module {last} is not found"
     python = seen.python_version if here or seen.elsewhere else None
-    tree = seen.mention.detail.get("tree", "") or tree_of(seen.mention.detail, module)
+    row = row_of(package) if package else None
+    tree, inside = (
+        seen.mention.detail.get("tree", "") or tree_of(seen.mention.detail, module),
+        module,
+    )
+    if not tree and row is not None and row.get("modules_in"):
+        # beside the package's files; others lie on the path, where no source tree hides them
+        inside = f"{str(row['import']).partition('.')[0]}.{module}"
+        tree = tree_of(seen.mention.detail, inside)
     if tree and not here:
-        return _in_a_tree(seen, module, package, last, tree)
+        return _in_a_tree(seen, inside, package, last, tree)
     if here:
         cause += (
             f": no file {last}.*.so is in this environment. The installation left the compiled "
             "part out."
         )
+    elif package == "torch":
+        cause += _OF_TORCH_ITSELF
     else:
         of = f" than {python}" if python else ""
         cause += (
@@ -58,19 +68,84 @@ def absent(seen: Seen, module: str, package: str | None, again: tuple[str, ...])
     ]
     notes[:0] = too_old_for(seen, package)
     if package == "torch":
-        notes.append(
-            "A wheel that was renamed to pass pip's check has the other Python's tag inside."
-        )
+        notes = [_NO_FILE_OF_TORCH]
     helps, more = _built(seen, module, package, again)
-    row = row_of(package) if package else None
+    if package == "apex":
+        more = (*more, _WITHOUT_APEX)
+    if package == "mmcv" and row is not None:
+        cause += _MMCV_CAUSE
+        helps, more = _mmcv(seen, row)
     if row is not None and row.get("namesake"):
         cause += _NAMESAKE_CAUSE
         helps, more = of_the_project(seen, package or "", row)
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none",
         confidence="high" if here else "medium",
-        help=(_find(seen, module), *helps), notes=(*notes, *more),
+        help=(_find(seen, _path_of(module, row)), *helps), notes=(*notes, *more),
     )  # fmt: skip
+
+
+_WITHOUT_APEX = (
+    "A program that takes apex only where it can be imported (T5 of transformers, and others with "
+    "a layer of torch's in reserve) does without: pip uninstall apex, or conda remove nvidia-apex "
+    "where conda installed it, whose build may be that of the Python files alone."
+)
+#: Said of torch, whose wheels all have their compiled module.
+_OF_TORCH_ITSELF = (
+    ". Every wheel of torch has it, so three causes fit: the installation is not whole (an upgrade "
+    "or removal that broke off, two installations over one another), the file is there for another "
+    "Python, or a directory named torch without it (torch's source tree, one of the program's own) "
+    "comes first. The first command tells them apart."
+)
+_NO_FILE_OF_TORCH = (
+    "No file: the installation is not whole, and the command with --force-reinstall puts back the "
+    "same release, so that torchvision and the like still fit; started in a directory with a "
+    "folder torch, another directory is the cure. A file with another cpython tag: it is another "
+    "Python's, or a wheel's that was renamed to pass pip's check."
+)
+_MMCV_CAUSE = (
+    " A third does too, and is the likeliest where pip took it by its name: mmcv before 2.0 has no "
+    "compiled module (mmcv-full has it), and from 2.0 on mmcv-lite has none."
+)
+
+
+def _mmcv(seen: Seen, row: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(commands, notes): mmcv with its operations, in the line of releases that the program uses.
+
+    docs/en/get_started/installation.md and build.md of mmcv: packages, MMCV_WITH_OPS, the index.
+    """
+    from fa_forensics.why.ways.same_release import label_of, wheel_page
+
+    version = (version_of(seen, "mmcv") or "").partition("+")[0]
+    present, label = seen.place.present, label_of(seen.paste, seen.place)
+    page = wheel_page(row, label, present.release) if present is not None and label else ""
+    head = f"{seen.pip} install --no-cache-dir -f {page or 'ADDRESS'}"
+    release = version if re.fullmatch(r"\d{1,2}(?:\.\d{1,3}){2}", version) else ""
+    old = " ".join((head, f'"mmcv-full=={release or "1.X.Y"}"'))
+    new = " ".join((head, f'"mmcv=={release or "2.X.Y"}"'))
+    ways = {"1": (old,), "2": (new,)}.get(version[:1], (old, new))
+    notes = [
+        "What the list shows decides: a program for mmcv 1 (without mmengine) takes mmcv-full in "
+        "the release that mmcv has there, one for mmcv 2 takes mmcv; 2 in place of 1 has other "
+        "modules, and the program fails elsewhere then. 1.X.Y or 2.X.Y is that release.",
+        "ADDRESS is https://download.openmmlab.com/mmcv/dist/cu118/torch2.0/index.html with the "
+        "CUDA and the torch that are there: it has wheels for many of them, up to torch 2.4.",
+        "mim install (pip install openmim) finds the wheel by itself. For a torch without one pip "
+        "compiles: MMCV_WITH_OPS=1 FORCE_CUDA=1 before the command, --no-build-isolation in it, "
+        "and a toolkit of torch's CUDA with its nvcc.",
+    ]
+    if page:
+        del notes[1]
+    if release:
+        del notes[0]
+    remove = f"{seen.pip} uninstall -y mmcv mmcv-lite mmcv-full"
+    return (f"{seen.pip} list", remove, *ways), tuple(notes)
+
+
+def _path_of(module: str, row: Mapping[str, object] | None) -> str:
+    """Where a module's file lies below site-packages: a package can put a directory on the path."""
+    folder = str(row.get("modules_in", "")) if row is not None and "." not in module else ""
+    return f"{folder}/{module}" if folder else module
 
 
 _NAMESAKE_CAUSE = (
@@ -163,14 +238,16 @@ def _toolkit(seen: Seen) -> tuple[str, tuple[str, ...]]:
     return look, (note, *((windows,) if on_windows(seen) else ()))
 
 
-def _build_in(seen: Seen, folder: str) -> tuple[str, ...]:
-    """Compile a source tree in place with the torch that is there."""
+def _build_in(seen: Seen, folder: str, package: str | None = None) -> tuple[str, ...]:
+    """Compile a source tree in place with the torch that is there, and the package's switches."""
     build = " ".join((seen.pip, "install -v --no-build-isolation --no-deps -e", "."))
     if on_windows(seen):
         return " ".join(
             ("pushd", f'"{folder}"')
         ), build  # which changes the drive too, in PowerShell as in cmd
-    return (f"cd {_quoted(folder)} && {build}",)
+    row = row_of(package) if package else None
+    switches = f"{row['environment']} " if row is not None and row.get("environment") else ""
+    return (f"cd {_quoted(folder)} && {switches}{build}",)
 
 
 def tree_of(detail: Mapping[str, str], module: str) -> str:
@@ -182,6 +259,8 @@ def tree_of(detail: Mapping[str, str], module: str) -> str:
         apart = top and part in path and not re.search(r"-packages[/\\]|\.egg[/\\]", path)
         if apart and (sep == "\\" or path.startswith(("/", "~/"))):
             return path.rpartition(part)[0].partition(f"{part}{top}{sep}")[0]
+        if apart and path.startswith(f"{top}/{top}/"):  # below the directory of the clone
+            return f".../{top}"
     return ""
 
 
@@ -221,9 +300,9 @@ def _in_a_tree(seen: Seen, module: str, package: str | None, last: str, tree: st
     )
     if re.match(r"[A-Za-z]:", tree):
         return _in_a_folder_of_windows(seen, name, top, last, tree)
-    look, notes = _toolkit(seen) if _OF_TORCH.search(last) else ("", ())
+    look, notes = _toolkit(seen) if _OF_TORCH.search(last) and top != "torch" else ("", ())
     first = f"cd / && {seen.python} -c 'import {top}; print({top}.__file__)'"
-    (build,) = _build_in(seen, tree)
+    (build,) = _build_in(seen, tree, package)
     return seen.answer(
         "damaged-file", ABSENT, cause, owner=package, direction="none", confidence="medium",
         help=(first, *((look,) if look else ()), build),

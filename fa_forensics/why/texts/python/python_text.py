@@ -300,7 +300,9 @@ def _rebuild(seen: Seen, package: str, row: Mapping[str, object] | None) -> str:
     from fa_forensics.rules.remedy import rebuild_command
 
     if package == "torch":
-        return f"{seen.pip} install --force-reinstall --no-cache-dir torch"
+        from fa_forensics.why.texts.files.put_back import torch_again
+
+        return torch_again(seen)
     known = distribution_of(seen, package)
     version = known.version if known else ""
     version = "" if re.search(r"\.?dev\d|\+g[0-9a-f]{5}", version) else version  # on no index
