@@ -24,8 +24,8 @@ _CURE = (
 )
 _OF_PYTHONS_TORCH = (
     "CMAKE_PREFIX_PATH has to be the torch that Python imports (torch.utils.cmake_prefix_path "
-    "prints it): PyTorch's download for C++ (libtorch) has no libtorch_python, so that find_library "
-    "finds none there."
+    "prints it): PyTorch's download for C++ (libtorch) has no libtorch_python, so that "
+    "find_library finds none there."
 )
 _OPERATORS = (
     "A library of operators (TORCH_LIBRARY, torch.ops.load_library) needs none of Python's part of "
