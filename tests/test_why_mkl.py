@@ -154,3 +154,50 @@ def test_a_version_without_the_loaders_tail_is_read(bare: str) -> None:
     )
     assert answer.code == "FA204" and "libcudart.so.11.0" in answer.cause
     assert "CUDA 11.3" in answer.cause
+
+
+def test_the_old_bitsandbytes_goes_by_the_runtime_that_it_finds(bare: str) -> None:
+    """cuda_setup/main.py asks cudaRuntimeGetVersion in 0.39.1, torch.version.cuda in 0.41.1."""
+    text = "CUDA SETUP: CUDA runtime path found: /c/libcudart.so\nOSError: libcublas.so.11: "
+    text += "cannot open shared object file: No such file or directory"
+    (answer,) = answers(text, bare)
+    assert "bitsandbytes" in answer.cause and "torch itself that needs" not in answer.cause
+    (answer,) = answers(f"{text}\ntorch 1.11.0, bitsandbytes 0.34.0", bare)
+    assert "not by the CUDA of torch" in answer.cause
+    assert not any("BNB_CUDA_VERSION" in one for one in answer.help)
+
+
+def test_cupti_of_cuda_10_is_in_the_toolkits_extras(bare: str) -> None:
+    tail = "cannot open shared object file: No such file or directory"
+    (answer,) = answers(f"ImportError: libcupti.so.10.2: {tail}", bare)
+    assert answer.owner == "cupti"
+    assert any("/usr/local/cuda-10.2/extras/CUPTI/lib64" in one for one in answer.help)
+
+
+def test_one_library_in_place_of_another_is_the_first_one_missing(bare: str) -> None:
+    (answer,) = answers(
+        '"from pytorch3d import _C" is expecting libcudart.so.10.1 instead of libcudart.so.10.2',
+        bare,
+    )
+    assert answer.owner == "cudart" and "CUDA 10.1 build" in answer.cause
+    assert "pytorch3d" in answer.cause
+
+
+def test_a_torch_before_dgls_list_is_too_old_for_it(bare: str) -> None:
+    (answer,) = answers(
+        "FileNotFoundError: Cannot find DGL C++ sparse library at "
+        "/x/site-packages/dgl/dgl_sparse/libdgl_sparse_pytorch_1.9.0.so",
+        bare,
+    )
+    assert any("older than those" in note for note in answer.notes)
+    assert not any("newer than 2.4" in note for note in answer.notes)
+    assert not any("--no-deps" in one for one in answer.help)
+
+
+def test_turbomind_on_windows_takes_cuda_from_its_toolkit(bare: str) -> None:
+    (answer,) = answers(
+        "ImportError: DLL load failed while importing _turbomind: The specified module could not "
+        "be found.",
+        bare,
+    )
+    assert answer.owner == "lmdeploy" and "CUDA_PATH" in answer.cause

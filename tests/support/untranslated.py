@@ -8,6 +8,8 @@ WORDS = "a text of another program, which is looked for or quoted"
 
 #: Texts of the sources that are not in the table, with the reason.
 EXCEPTIONS = {
+    "otool -L {1}": NAMES,
+    "git submodule update --init --recursive; python setup.py clean; rm -rf build": NAMES,
     "git submodule update --init --recursive && python setup.py clean && rm -rf build "
     "torch/lib/build torch/lib/tmp_install": NAMES,
     "A build of the extension for the torch": WORDS,

@@ -29,6 +29,10 @@ _DENIED = lazily(
 _WHISPER = lazily(r"ctranslate2|faster[-_]whisper")
 
 
+#: What bitsandbytes prints when it is imported: ``CUDA SETUP: CUDA runtime path found``.
+_SETUP = lazily(r"CUDA[_ ]SETUP: ")
+
+
 def package_of_frame(line: Line) -> str:
     """The package of the traceback's last step that is not torch's or Python's own."""
     return _of_frame(line) or _of_words(line)
@@ -44,7 +48,8 @@ def who_asks(line: Line) -> dict[str, str]:
 def _of_frame(line: Line) -> str:
     before = _before(line)
     names = _FRAME_PACKAGE.findall(before[before.rfind("Traceback ") + 1 :])
-    return next((str(name) for name in reversed(names) if name != "torch"), "")
+    found = next((str(name) for name in reversed(names) if name != "torch"), "")
+    return found or ("bitsandbytes" if _SETUP.search(before) else "")
 
 
 def _of_words(line: Line) -> str:

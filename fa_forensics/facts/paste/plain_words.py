@@ -126,8 +126,22 @@ _LOOKED_FOR = lazily(
 )
 
 
+_NOT_OPENED = "cannot open shared object file: No such file or directory"
+#: ``is expecting libcudart.so.10.1 instead of libcudart.so.10.2``: one library, two numbers.
+_IN_PLACE = lazily(
+    r"\b(?:expect|want|look|need|requir|search|ask|try)\w{0,5} (?:for |to (?:load|find) )?[`'\"]?"
+    r"(?P<wanted>(?P<stem>lib[A-Za-z]\w{1,40})\.so\.\d{1,3}(?:\.\d{1,3})?)[`'\"]?,?\s{1,3}"
+    r"(?:instead of|rather than|(?:but|and|while)\b[^\n]{0,30}?)\s{0,3}[`'\"]?(?P=stem)\.so\.\d",
+    re.IGNORECASE,
+)
+_STEP = lazily(r"\bfrom [A-Za-z][\w.]{1,60} import \w{1,60}|\bimport [A-Za-z][\w.]{1,60}")
+
+
 def _library(sentence: str) -> str:
     """``libcudart.so.13 required``, ``missing libcublas.so.11``, ``libcudart not found``."""
+    if (other := _IN_PLACE.search(sentence)) is not None:
+        step = "".join(f"    {one[0]}\n" for one in [_STEP.search(sentence)] if one is not None)
+        return f"{step}ImportError: {other['wanted']}: {_NOT_OPENED}"
     for found in itertools.islice(_LIBRARY.finditer(sentence), 6):
         name = found["name"] or f"{found['stem']}.so"
         if found["name"] is None and owner_of_library(name) is None:

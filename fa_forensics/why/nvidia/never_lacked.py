@@ -141,7 +141,7 @@ def left_out_of_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     ldd = f"ldd {shlex.quote(file)} | grep -iE 'cuda|nv|not found'" if file[:1] == "/" else ""
     helps = (
         *((ldd,) if ldd else (needed_libraries((file,)),)),
-        "git submodule update --init --recursive && python setup.py clean && rm -rf build",
+        "git submodule update --init --recursive; python setup.py clean; rm -rf build",
         *(() if by_hand else (f"{seen.pip} install --force-reinstall --no-cache-dir torch",)),
         *answer.help[-1:],
     )

@@ -51,7 +51,7 @@ def blas_name(name: str, place: Place, needed_by: Sequence[str]) -> Known:
     lapack = name.startswith("LAPACKE_")
     cause = (
         "It is a routine of BLAS or LAPACK (OpenBLAS, Intel MKL or the reference libraries), which "
-        "torch does not give to other files. "
+        "torch does not give to other files."
     )
     copies = "ldconfig -p | grep -iE 'blas|lapack|mkl_rt'"
     look = _ldd(needed_by, "blas|lapack|mkl|not found")
@@ -69,7 +69,7 @@ def blas_name(name: str, place: Place, needed_by: Sequence[str]) -> Known:
         judged = Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (_JETSON,), "medium")
         return judged, (install, look, copies)
     cause += (
-        "The file was linked without one (it lists none, and counted on torch or on another "
+        " The file was linked without one (it lists none, and counted on torch or on another "
         "package to bring it along), or the one that it lists is another BLAS, without this "
         "routine. The way out is a BLAS that is installed and linked."
     )

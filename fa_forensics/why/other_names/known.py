@@ -113,7 +113,18 @@ def _other_version(owner: str, version: str, needed_by: Sequence[str]) -> Known:
         "that was loaded first serves everybody."
     )
     commands = (needed_libraries(needed_by), "echo $LD_LIBRARY_PATH")
-    return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, (), "medium"), commands
+    notes: tuple[str, ...] = ()
+    if needed_by and needed_by[0].startswith(("/lib", "/usr/lib")):
+        notes = (
+            "The file that asks is the system's own, so that the copy that is loaded is most "
+            "likely one of Python's environment (conda, a wheel), under the same name. The "
+            "system's copy, opened before all other imports "
+            'by ctypes.CDLL("/path/to/it", ctypes.RTLD_GLOBAL), serves both where it is the newer '
+            "one (ldconfig -p names its path); or all of them come from one source: that file's "
+            "package from the environment's own channel too, or the copy of the environment "
+            "removed.",
+        )
+    return Judgement("versioned-symbol", "FA204", UNKNOWN, cause, notes, "medium"), commands
 
 
 def _driver(name: str, place: Place, needed_by: Sequence[str]) -> Known | None:

@@ -27,6 +27,7 @@ from fa_forensics.why.texts.libraries.brought_text import (
     wheel_of,
 )
 from fa_forensics.why.texts.libraries.cuda10_text import of_cuda_10
+from fa_forensics.why.texts.libraries.cupti_text import cupti_of_one_release
 from fa_forensics.why.texts.libraries.in_wheels import in_a_wheel, is_late, not_by_torch
 from fa_forensics.why.texts.libraries.inside_torch import (
     OWN_NAME,
@@ -131,6 +132,8 @@ def cuda_library(seen: Seen, soname: str, owner: str | None) -> Answer:
         older = of_cuda_10(seen, soname, owner, own)
         if older is not None:
             return older
+    if major is None and (cupti := cupti_of_one_release(seen, soname, owner)) is not None:
+        return cupti
     if major is None or own is None:
         return major_alone(seen, soname, owner, major, bringing)
     return _same_major(seen, soname, owner, major)

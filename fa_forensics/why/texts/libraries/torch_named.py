@@ -71,25 +71,47 @@ def _of_its_list(
     elif _FIRST_DGL <= minor <= _LAST_DGL:
         label = torch_label(seen)
         at = f"/{label}" if re.fullmatch(r"cu(?:118|121|124)", label) else ""
-        index = f"https://data.dgl.ai/wheels/torch-{minor[0]}.{minor[1]}{at}/repo.html"
-        helps.append(f"{seen.pip} install --force-reinstall --no-deps dgl -f {index}")
+        helps.append(_from_list(seen, f"torch-{minor[0]}.{minor[1]}{at}"))
         notes.append(
             "The package index has DGL up to 2.1 alone, and those wheels are for the torch of "
             "their time: DGL's own list has wheels for each torch minor release (2.1 to 2.4), and "
             "for a CUDA below it (/cu118, /cu121, /cu124 before repo.html). They are built with "
             "one patch release: where the file is still missing, torch has to be that one."
         )
+        notes.append(_WITH_DATA)
     else:
         if f'{seen.pip} install "torch==2.4.0"' not in helps:
             helps.append(f'{seen.pip} install "torch==2.4.0"')
-        helps.append(
-            f"{seen.pip} install --force-reinstall --no-deps dgl -f "
-            "https://data.dgl.ai/wheels/torch-2.4/repo.html"
-        )
+        helps.append(_from_list(seen, "torch-2.4/cu121"))
         notes.append(
             "DGL gives out no wheels for a torch newer than 2.4: torch 2.4.0 with the DGL of that "
             "list, or a DGL that is built from source."
+            if minor > _LAST_DGL
+            else f"torch {torch} is older than those that DGL's list has wheels for (2.1 to 2.4). "
+            "The nearest way is one of the torch releases that the first command lists, with the "
+            "DGL that is there; the two commands with install bring both up to date."
         )
+        notes += [_OF_ITS_CUDA, _WITH_DATA]
+
+
+def _from_list(seen: Seen, place: str) -> str:
+    """DGL anew from its own list, with what its newer releases import."""
+    return (
+        f'{seen.pip} uninstall -y dgl && {seen.pip} install dgl "torchdata<0.10" -f '
+        f"https://data.dgl.ai/wheels/{place}/repo.html"
+    )
+
+
+_OF_ITS_CUDA = (
+    "The list is that for CUDA 12.1, as the package index has torch 2.4.0: beside a torch of "
+    "PyTorch's index for another CUDA it is cu118 or cu124 in place of cu121, and without either "
+    "for the CPU."
+)
+#: torchdata 0.10.0 removed datapipes (its release notes), which DGL 2.0 to 2.3 import.
+_WITH_DATA = (
+    "DGL 2 imports packages that DGL 1 did not, torchdata among them, which the command installs: "
+    "torchdata from 0.10 on no longer has the part that DGL needs."
+)
 
 
 def _torch_not_told(seen: Seen) -> Answer:

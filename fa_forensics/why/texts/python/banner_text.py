@@ -247,6 +247,11 @@ def windows(seen: Seen) -> Answer:
     elif _FILE_OR.search(line):
         lost = True
         cause = " ".join((cause, _FILE_OR_NEEDED))
+    if lost and package_in(seen) == "lmdeploy":
+        from fa_forensics.why.texts.python.dll_alone import dll_of_toolkit
+
+        if (of_toolkit := dll_of_toolkit(seen, cause)) is not None:
+            return of_toolkit
     whose = seen.mention.detail.get("importer", "")
     if whose and whose != "torch" and package_in(seen) is None:
         return _of_the_importer(seen, cause, whose)
