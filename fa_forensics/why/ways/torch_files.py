@@ -22,9 +22,9 @@ def inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
         return _fault_of_the_release(answer, seen, name, gap)
     cause = (
         f"{name} is torch's own library and the missing name is torch's too, so most likely "
-        "libraries of two torches are mixed: another libc10 or libtorch comes first, from LD_LIBRARY_PATH, a "
-        "directory of the system's (/usr/local/lib), a C++ libtorch or an older install in the "
-        "same directory."
+        "libraries of two torches are mixed: another libc10 or libtorch comes first, from "
+        "LD_LIBRARY_PATH, a directory of the system's (/usr/local/lib), a C++ libtorch or an older "
+        "install in the same directory."
     )
     if "/" in file and not re.search(r"-packages/|/torch/(?:lib/|_C)|\.\.\.", file):
         look, note = one_libtorch(answer.source_line or "", seen.python)
@@ -42,11 +42,13 @@ def inside_torch(answer: Answer, seen: Seen, file: str) -> Answer:
     where = file if "-packages/" in file else where
     again, sources = _of_source(seen)
     unknown = _BEFORE_1.search(file) or ("flag:torch-source" in seen.versions and not seen.torch)
-    which = "" if unknown else f"{_of_which(answer)}{_hidden_between(answer, seen)}"
+    hidden = _hidden_between(answer, seen)
+    which = "" if unknown else f"{_of_which(answer)}{hidden}"
+    option = "" if hidden else answer.demangled or ""
     return replace(
         answer, kind="wrong-torch", code="FA607", owner=answer.owner if own else "torch",
         direction=answer.direction if answer.exported_by else "unknown",
-        cause=" ".join((f"{cause}{which}", *_of_itself(seen, file, answer.demangled or ""))),
+        cause=" ".join((f"{cause}{which}", *_of_itself(seen, file, option))),
         confidence="high" if own and not unknown and _two_for_sure(answer, seen) else "medium",
         help=(
             f"env -u LD_LIBRARY_PATH {seen.python} -c 'import torch; print(torch.__path__)'",

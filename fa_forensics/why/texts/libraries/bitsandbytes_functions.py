@@ -52,8 +52,8 @@ def _not_of_one_release(answer: Answer, seen: Seen, name: str, backend: str) -> 
     cause = (
         f"The name is bitsandbytes' own, and no other library has it: {name} was loaded, and "
         "ctypes did not find a function in it that the Python files of the package ask for. Most "
-        "likely the two are of different releases: a library that was built or copied "
-        "there by hand, or left by another release. No library of CUDA, ROCm or torch lacks anything."
+        "likely the two are of different releases: a library that was built or copied there by "
+        "hand, or left by another release. No library of CUDA, ROCm or torch lacks anything."
     )
     helps = [f"{seen.pip} show bitsandbytes"]
     notes = [
