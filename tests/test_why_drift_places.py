@@ -303,3 +303,29 @@ def test_the_words_behind_two_names_are_of_both() -> None:
     told = read_paste("torch and torch_xla built from master (2023-09)").versions
     assert {"flag:torch-source", "flag:built-from-source:torch-xla"} <= set(told)
     assert read_paste("torch nightly 1.2 (2019-07)").versions["torch"] == "1.2.0.dev"
+
+
+def test_a_package_in_two_spellings_is_read_alike_in_every_run() -> None:
+    """The hash of a text is another one in each run: no order of a set may decide."""
+    import subprocess
+    import sys
+
+    text = "flash-attn 2.3.1 fails; flash_attn-2.3.0+cu117torch2.0cxx11abiFALSE works"
+    code = (
+        "from fa_forensics.facts.paste import read_paste; "
+        f"print(read_paste({text!r}).versions['pkg:flash-attn'])"
+    )
+    for seed in "123456":
+        run = subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert run.stdout.strip() == "2.3.1"
+
+
+def test_a_source_tree_is_built_again_where_it_is() -> None:
+    """vllm issue 14942: vllm/vllm/_C.abi3.so of a checkout."""
+    file, name = ".../vllm/vllm/_C.abi3.so", "_ZNK3c1011StorageImpl27throw_data_ptr_access_errorEv"
+    answer = first(missing(file, name), "vLLM source checkout, Mar 2025")
+    assert any("--no-build-isolation" in text for text in answer.help)
+    assert not any("--upgrade" in text for text in answer.help)

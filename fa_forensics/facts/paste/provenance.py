@@ -24,7 +24,7 @@ _VERSION = r"(?:[ =v]{0,3}\d[\w.+-]{0,40}| (?:release/[\d.]{1,8}|main|master|nig
 #: A build of one's own, in English, Chinese, Korean and Japanese.
 _BUILT = (
     r"(?:self|own|custom|local|locally|home|hand)[ -]?(?:built|build|compiled|compile)\b"
-    r"|source[ -](?:build|built|compiled|install\w{0,6})\b"
+    r"|source[ -](?:build|built|compiled|install\w{0,6}|tree|checkout)\b"
     r"|(?:built|compiled|build|installed) (?:from (?:the )?(?:source|master|main)"
     r"|by (?:hand|myself)|myself)\b"
     r"|from source\b|源码|源代码|源碼|自己编译|自行编译|自编译|本地编译|手动编译|编译安装"

@@ -346,7 +346,8 @@ def _nvidia_wheels(
 
 def _packages(source: Source, places: Places, offer: Callable[[str, int, int, str], None]) -> None:
     for package in PACKAGES:
-        for spelling in {package, package.replace("-", "_"), *ALSO.get(package, ())}:
+        spellings = (package, package.replace("-", "_"), *ALSO.get(package, ()))
+        for spelling in dict.fromkeys(spellings):  # in one order always
             found = places(spelling)[:PER_SIGN]
             if any(stands_alone(source.text, place, spelling) for place in found[:20]):
                 offer(f"named:{package}", LOOSE, 0, package)

@@ -103,7 +103,9 @@ def _lies_in_tree(paste: Paste, name: str | None) -> bool:
 
 
 #: Notes on the command that takes the newest releases of torch and a package.
-_ON_UPGRADE = lazily(r"(?:No package is named as|The text says that the import of)\b")
+_ON_UPGRADE = lazily(
+    r"(?:No package is named as|The text says that the import of|The command takes both)\b"
+)
 
 
 def _with_its_torch(answer: Answer) -> bool:
