@@ -240,8 +240,8 @@ def test_every_row_of_the_outside_libraries_is_used() -> None:
     table = read_table("outside_libraries.json")
     names = {
         "toolkit": {"conda", "wheels"}, "product": {"wheel"}, "oneapi": {"conda"}, "old": {"conda"},
-        "mkl": {"numbers"}, "ffmpeg": {"stems"}, "driver": set(), "jetson": set(), "ascend": set(), "ascend_driver": set(),
-            "mkl_sycl": {"numbers"},
+        "mkl": {"numbers"}, "ffmpeg": {"stems"}, "driver": set(), "jetson": set(), "ascend": set(),
+        "ascend_driver": set(), "mkl_sycl": {"numbers"},
     }  # fmt: skip
     for row in table["rows"]:
         re.compile(row["names"])
