@@ -93,8 +93,7 @@ def _another_release(seen: Seen, found: str) -> tuple[tuple[str, ...], tuple[str
         "lists before Python starts (117 is CUDA 11.7): the nearest, of the same major version, "
         "whose CUDA runtime has to be on LD_LIBRARY_PATH.",
         "A torch for a CUDA that the release has a library for is another way out, and so is a "
-        "build from source with the nvcc of torch's CUDA, where make or cmake comes before pip "
-        "install.",
+        "build of its source with the nvcc of torch's CUDA.",
     )
     return (f"{head} {wanted}",) if below or int(found) > 117 else (), notes
 
